@@ -87,7 +87,8 @@ bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
 .PHONY: bench-spark
-bench-spark: env-dev ## Measure Spark reading and writing topics, Parquet, pipelines (ARGS, SINK_ARGS, TABLE_ARGS, PIPELINE_ARGS, ROLLUP_ARGS)
+bench-spark: env-dev ## Measure Spark reading and writing topics, Parquet, pipelines (STEPS_ARGS, ARGS, SINK_ARGS, TABLE_ARGS, PIPELINE_ARGS, ROLLUP_ARGS)
+	@$(BIN)/python -m benchmarks.spark_steps $(STEPS_ARGS)
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
 	@$(BIN)/python -m benchmarks.spark_table $(TABLE_ARGS)

@@ -53,10 +53,10 @@ def publish(box: PulsarBox, case: Case, count: int, topics: int) -> list[str]:
     if case.batch > 1:
         batching["batching_max_messages"] = case.batch
     producers = [client.create_producer(name, block_if_queue_full=True, **batching) for name in names]
-    body = os.urandom(case.size)
     for at in range(count // (topics * case.batch)):
         for producer in producers:
             for _ in range(case.batch):
+                body = os.urandom(case.size)  # each its own: Parquet keeps what is the same once only
                 producer.send_async(body, lambda *_: None, partition_key=f"key-{at % 1000}", properties={"n": "1"})
     for producer in producers:
         producer.flush()

@@ -1,9 +1,10 @@
 """Measures how fast Spark reads topics, as ratios to its own Parquet scan of the same rows, by turns in one run.
 
 Real frames as clients have sent them, interleaved over many topics, checksums verified. Every query reads all columns:
-of each the lengths are added up. Beside the time it takes stands the processor's, of Spark and its workers: that is
-what to compare on a machine that others use. ``python -m benchmarks.spark --messages 1000000``, or ``--gib 10``
-for what a large backlog takes of memory; a table on stdout.
+of each the lengths are added up. What any source in Python can reach is measured too: one that has its record batches
+ready (``floor``, with so many rows in each). Beside the time it takes stands the processor's, of Spark and its
+workers: that is what to compare on a machine that others use. ``python -m benchmarks.spark --messages 1000000``, or
+``--gib 10`` for what a large backlog takes of memory; a table on stdout.
 """
 
 import argparse
@@ -13,11 +14,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psutil
 
+from benchmarks import floor
 from benchmarks.reading import Case, publish
 from pulsarbox import PulsarBox
 from pulsarbox.spark.segments import Reach
@@ -52,26 +55,30 @@ class Taken(NamedTuple):
     seconds: float
     processor: float
     """Seconds of this process's children: Spark, what plans for it, and its workers."""
+    of_python: float
+    """Those of it that the JVM did not take itself."""
 
 
 def taken_by(frame: "Callable[[], DataFrame]", expression: str) -> Taken:
     """What a query takes that reads what the expression names, its planning included."""
     begin, busy = time.perf_counter(), processor_seconds()
     frame().selectExpr(expression).collect()
-    return Taken(time.perf_counter() - begin, processor_seconds() - busy)
+    seconds, after = time.perf_counter() - begin, processor_seconds()
+    return Taken(seconds, *(now - before for now, before in zip(after, busy, strict=True)))
 
 
-def processor_seconds() -> float:
-    """Of all processes that this one has begun, and that those have, but for boxes."""
-    total = 0.0
+def processor_seconds() -> tuple[float, float]:
+    """Of all processes that this one has begun, and that those have, but for boxes; and of those that are no JVM."""
+    total = of_jvm = 0.0
     for child in psutil.Process().children(recursive=True):
         try:
             if "pulsarbox.embed.child" not in child.cmdline():
                 times = child.cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
+                of_jvm += times.user + times.system if child.name() == "java" else 0
         except psutil.Error:
             continue
-    return total
+    return total, total - of_jvm
 
 
 def memory_mb(process: psutil.Process) -> float:
@@ -101,7 +108,12 @@ def stored(box: PulsarBox) -> int:
 class Bench:
     """One box with messages, and the same rows in Parquet."""
 
-    def __init__(self, box: PulsarBox, data: Path, parquet: Path, rows: int) -> None:
+    def __init__(
+        self, box: PulsarBox, data: Path, parquet: Path, rows: int, size: int, portions: Sequence[int]
+    ) -> None:
+        """``portions``: the rows of record batches of sources that do nothing."""
+        self._size = size
+        self._portions = portions
         self._box = box
         self._data = data
         self._parquet = parquet
@@ -120,9 +132,25 @@ class Bench:
         """The same rows, uncompressed."""
         self.topics(spark, "mmap").write.option("compression", "none").parquet(str(self._parquet))
 
+    def floor(self, spark: "SparkSession", tasks: int, rows: int, columns: str = "") -> "DataFrame":
+        """As many rows, which nobody has to read; ``rows`` in each batch."""
+        reader = spark.read.format(floor.NAME).option("rows", self._rows).option("tasks", tasks)
+        reader = reader.option("batch", rows).option("size", self._size)
+        return (reader.schema(columns) if columns else reader).load()
+
     def cases(self, spark: "SparkSession") -> dict[str, Callable[[], Taken]]:
         """What is measured by turns, the yardstick first."""
+        spark.dataSource.register(floor.FloorSource)
+        tasks, first = self.topics(spark, "mmap").rdd.getNumPartitions(), self._portions[0]
+        floors = {
+            f"floor ({rows}), all columns": partial(taken_by, partial(self.floor, spark, tasks, rows), ALL_READ)
+            for rows in self._portions
+        }
         return {
+            **floors,
+            f"floor ({first}), value": lambda: taken_by(
+                lambda: self.floor(spark, tasks, first, "value binary"), VALUE_READ
+            ),
             "Parquet, all columns": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), ALL_READ),
             "in place, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap"), ALL_READ),
             "wire, all columns": lambda: taken_by(lambda: self.topics(spark, "wire"), ALL_READ),
@@ -138,7 +166,8 @@ class Bench:
         for access in ("mmap", "wire") if not only else ("mmap",):
             assert self.topics(spark, access, "__ledgerId bigint").count() == self._rows, access
         assert spark.read.parquet(str(self._parquet)).count() == self._rows
-        cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith("Parquet")}
+        kept = ("Parquet", "floor")
+        cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith(kept)}
         found: dict[str, list[Taken]] = {name: [] for name in cases}
         for turn in range(turns + 1):  # the first one warms the JVM up, and is not counted
             for name, run in cases.items():
@@ -154,13 +183,14 @@ class Bench:
         spark.stop()
 
     def _print(self, workers: int, name: str, found: dict[str, list[Taken]]) -> None:
-        seconds, processor = _middle(found[name])
+        seconds, processor, of_python = _middle(found[name])
         yardstick = _middle(found["Parquet, value" if name.endswith("value") else "Parquet, all columns"])
         every = [each.seconds for each in found[name]]
         spread = f"{min(every):.2f}-{max(every):.2f}"
         line = f"{workers:>7} {name:24}{seconds:>8.2f} s  {spread:>12}{self._rows / seconds:>12.0f}"
         line += f"{yardstick.seconds / seconds:>8.2f}{processor / self._rows * 1e6:>12.2f} us"
-        print(f"{line}{yardstick.processor / processor:>8.2f}", flush=True)
+        line += f"{yardstick.processor / processor:>8.2f}{of_python / self._rows * 1e6:>12.2f} us"
+        print(line, flush=True)
 
 
 def _middle(found: Sequence[Taken]) -> Taken:
@@ -175,6 +205,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=1024, help="bytes of a payload")
     parser.add_argument("--batch", type=int, default=1, help="messages of an entry")
     parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument(
+        "--floor", type=int, nargs="+", default=[512], help="rows of the batches of a source that has them ready"
+    )
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
     arguments = parser.parse_args(words)
@@ -188,8 +221,9 @@ def main(words: Sequence[str] | None = None) -> None:
             publish(box, Case("", arguments.size, arguments.batch), arguments.messages, arguments.topics)
             rows = stored(box)
             print(f"{rows} messages of {arguments.size} bytes over {arguments.topics} topics, {os.cpu_count()} cores")
-            print(f"{'workers':>7} {'':24}{'median':>10}  {'range':>12}{'rows/s':>12}{'x':>8}{'processor':>15}{'x':>8}")
-            bench = Bench(box, data, Path(folder) / "parquet", rows)
+            head = f"{'workers':>7} {'':24}{'median':>10}  {'range':>12}{'rows/s':>12}{'x':>8}"
+            print(f"{head}{'processor':>15}{'x':>8}{'of Python':>15}")
+            bench = Bench(box, data, Path(folder) / "parquet", rows, arguments.size, arguments.floor)
             for number, workers in enumerate(arguments.workers):
                 bench.measure(workers, arguments.turns, is_first=not number, only=arguments.only)
 

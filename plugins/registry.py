@@ -11,8 +11,10 @@ import sys
 import traceback
 from collections.abc import Iterable
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.plugins.contracts import API, KINDS
@@ -166,15 +168,25 @@ def _class_of(found: Found) -> Any:
     return value
 
 
+class _Source(SourceFileLoader):
+    """A file as it is now. What Python keeps compiled of it goes by a time in whole seconds and the size: a plugin that
+    was changed twice within a second would be the old one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """See SourceFileLoader."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _module_of(path: Path) -> Any:
     name = f"pulsarbox_plugin_{path.stem}"
-    spec = spec_from_file_location(name, path)
+    loader = _Source(name, str(path))
+    spec = spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # as an import does: dataclasses and pickles look there
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise

@@ -136,7 +136,10 @@ class Language:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise ValueError(f"'{text}' cannot be read: {reason}") from None
+            raise ValueError(
+                f"'{text}' cannot be read: {reason}. There are comparisons, as x == 'a', x > 1 and 'a' in x; and, or, "
+                f"not; and functions, as contains(x, 'a'): {_CALLED}"
+            ) from None
         value = self._value(tree, 0)
         return lambda thing: bool(value(thing))
 

@@ -1,7 +1,9 @@
 """What holds for all tests."""
 
+import gc
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,19 @@ settings.load_profile("any machine")
 # whatever is wanted elsewhere on this machine. Compiling them anew takes longer than most commands do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Ten thousand tests and the modules they are in stay to the end: the collector of garbage is not to look at them
+    again and again, neither while they come nor with every test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

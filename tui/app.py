@@ -347,8 +347,6 @@ class Top(App[None]):
 def help_text(kind: str, meanings: str) -> str:
     """All keys, by what they are for; what can be done with the rows of this screen first."""
     parts = []
-    if meanings:
-        parts.append("Columns\n" + meanings)
     fitting = [action for action in REGISTRY if kind and kind in action.on]
     if fitting:
         parts.append("With the row, or with all marked ones (space)\n" + _listed(fitting))
@@ -363,6 +361,8 @@ def help_text(kind: str, meanings: str) -> str:
         "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll\n"
         "Keys can be others: top.json in the configuration directory, docs/tui.md"
     )
+    if meanings:
+        parts.append("Columns\n" + meanings)
     return "\n\n".join(parts)
 
 

@@ -11,7 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -39,6 +39,10 @@ _CSS: Final = """
 %(name)s #buttons { height: 1; align-horizontal: right; }
 %(name)s Button { margin-left: 2; min-width: 10; }
 """
+
+_LINE_MAX: Final = 400
+_LINE_SHOWN: Final = 120
+"""Characters that are shown of a command line which has more than that: as one with a new payload may."""
 
 
 class Choice(ModalScreen[str | None]):
@@ -214,7 +218,7 @@ class Asked(ModalScreen[list[Request] | None]):
     def _retell(self) -> None:
         shown = self.lines
         more = f"\n... and {len(shown) - 3} more" if len(shown) > 3 else ""
-        self.query_one("#line", Static).update("\n".join(map(clean, shown[:3])) + more)
+        self.query_one("#line", Static).update("\n".join(clean(_brief(line)) for line in shown[:3]) + more)
         self.query_one("#wrong", Static).update("")
 
     @on(Input.Submitted)
@@ -229,6 +233,9 @@ class Asked(ModalScreen[list[Request] | None]):
     @on(Button.Pressed, "#do")
     def action_do(self) -> None:
         """What is asked of the box, where all that is typed in can be used."""
+        after_keys(self, self._do)
+
+    def _do(self) -> None:
         try:
             values = self.values
             for field in self.deed.fields:
@@ -249,7 +256,7 @@ class Asked(ModalScreen[list[Request] | None]):
 
     def action_copy(self) -> None:
         """The command lines."""
-        copy(self, "\n".join(self.lines))
+        after_keys(self, lambda: copy(self, "\n".join(self.lines)))
 
     def on_key(self, event: events.Key) -> None:
         """Down and up go from field to field."""
@@ -299,10 +306,30 @@ class Reading(ModalScreen[None]):
             copy(self, self._line)
 
 
+def after_keys(screen: Screen[Any], act: Callable[[], None]) -> None:
+    """Do it once what was typed before has been taken: a key with priority overtakes those that go to a field.
+
+    It goes the way that they go: from the field, which takes characters, up to the application, which takes the others.
+    """
+    way = list((screen.focused or screen).ancestors_with_self)
+
+    def go_on() -> None:
+        if way:
+            way.pop(0).call_later(go_on)
+        else:
+            act()
+
+    go_on()
+
+
 def copy(screen: Any, text: str) -> None:
     """Into the clipboard of the terminal (OSC 52), and said, as not every terminal lets it happen."""
     screen.app.copy_to_clipboard(text)
     screen.app.notify(clean(text), title="Copied", markup=False, timeout=4)
+
+
+def _brief(line: str) -> str:
+    return line if len(line) <= _LINE_MAX else f"{line[:_LINE_SHOWN]}... ({len(line):,} characters: ctrl+y copies it)"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -55,9 +55,7 @@ PANELS: Final = (
         12,
         "share >= 0.01 or held > 0",
     ),
-    Panel(
-        views.DEAD_LETTERS, _only(views.DEAD_LETTERS, topic=12, messages=8, last=11, lost=6), "last", 12, "messages > 0"
-    ),
+    Panel(views.DEAD_LETTERS, _only(views.DEAD_LETTERS, topic=12, left=8, last=11, lost=6), "last", 12, "left > 0"),
 )
 
 

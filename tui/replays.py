@@ -22,6 +22,10 @@ def _wanted(row: Row, values: Values) -> str:
     return f"({own}) and ({typed})" if typed else own
 
 
+def _keeper(values: Values) -> str:
+    return values.get("subscription", "").strip()
+
+
 def _rate(values: Values) -> float:
     text = values.get("rate", "").strip() or "0"
     try:
@@ -51,6 +55,8 @@ def _job(kind: str, row: Row, values: Values) -> list[Request]:
     wanted = _wanted(row, values)
     if wanted:
         asked["filter"] = wanted
+    if _keeper(values):
+        asked["subscription"] = _keeper(values)
     if kind == "dlq-replay":
         asked["rate"] = _rate(values)
         target, edit = values.get("to", "").strip(), edit_of(values.get("edit", ""))
@@ -79,7 +85,7 @@ def _edit_words(text: str) -> list[str]:
 
 
 def _words(verb: str, row: Row, values: Values) -> list[str]:
-    words = ["dlq", verb, short(row)]
+    words = ["dlq", verb, short(row), *(["-s", _keeper(values)] if _keeper(values) else [])]
     wanted = _wanted(row, values)
     if wanted:
         words += ["--filter", wanted]
@@ -95,6 +101,7 @@ def _words(verb: str, row: Row, values: Values) -> list[str]:
 
 
 _FILTER: Final = Field("filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all')
+_KEEPER: Final = Field("subscription", "Subscription", "=keptBy", "to acknowledge on; empty: its only one")
 _DRY: Final = Field("dry_run", "Dry run: only look", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no"))
 
 
@@ -125,6 +132,7 @@ REPLAYS: Final = (
             Field("rate", "Messages a second", "100", "0: as fast as it goes"),
             Field("to", "To", "", "another topic; empty: where each came from"),
             Field("edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'),
+            _KEEPER,
             _DRY,
         ),
         keys="R",
@@ -137,7 +145,7 @@ REPLAYS: Final = (
         lambda row, values: _job("dlq-drop", row, values),
         short,
         "A job in the box: they are acknowledged, and nobody gets them.",
-        (_FILTER, _DRY),
+        (_FILTER, _KEEPER, _DRY),
         danger=True,
     ),
     _job_deed("pause", "Pause the job", ("running",)),

@@ -133,18 +133,22 @@ class DeadLetterOffice:
         now: Now,
         *,
         dry: bool = False,
+        known: dict[TopicName, PersistentTopic] | None = None,
     ) -> None:
         """Put messages of ``source`` into the open batch as messages of the topics that stand beside them.
 
         All of them or, with the error, none; ``check`` may raise, too, once a message has its schema. ``dry``: none at
-        all. ServiceNotReady but for QuotaReached, and PersistenceError, mean that another time may do.
+        all. ``known``: topics that were found in the same turn already; what is found goes there. ServiceNotReady but
+        for QuotaReached, and PersistenceError, mean that another time may do.
         """
         with self._alone():
             put = []
             for name, given in letters:
                 letter = Letter(MessageMetadata(), given.body)
                 letter.metadata.CopyFrom(given.metadata)  # it may have to be tried once more
-                topic = self._target(name, letter, now)
+                topic = None if known is None else known.get(name)
+                if topic is None:
+                    topic = self._target(name, letter, now, known)
                 topic.check_takes()  # before its schemas are looked at
                 letter.metadata.publish_time = now.wall - now.offset
                 self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
@@ -154,12 +158,17 @@ class DeadLetterOffice:
             for topic, payload in put if not dry else ():
                 topic.append(parse_entry(payload), payload, now)
 
-    def _target(self, name: TopicName, letter: Letter, now: Now) -> PersistentTopic:
+    def _target(
+        self, name: TopicName, letter: Letter, now: Now, known: dict[TopicName, PersistentTopic] | None
+    ) -> PersistentTopic:
         count = self._topics.partitions(name)
         if not count and not self._topics.exists(name):
             raise TopicNotFound(f"{name} does not exist: create it, or name another target")
         parts = [name.partition(i) for i in range(count)] or [name]
-        return _persistent(self._topics.open(self._one_of(name, parts, letter, now), now, create=False))
+        topic = _persistent(self._topics.open(self._one_of(name, parts, letter, now), now, create=False))
+        if known is not None and len(parts) == 1:
+            known[name] = topic
+        return topic
 
     def _take_schema(
         self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool

@@ -157,6 +157,15 @@ class TopicLedgers:
         self.growing = ledger.current.ledger_id + self._unneeded_due
         """Ledgers before this one can go once they are acknowledged."""
 
+    def close(self, age: int, now: Now) -> int | None:
+        """Close the ledger that grows where it has entries and was opened ``age`` ms ago or earlier; gives its id."""
+        current = self._ledger.current
+        if not current.entries or now.wall < current.created + age:
+            return None
+        self.roll_over(now)
+        self._old_at = 0
+        return current.ledger_id
+
     def may_go(self, cursor: ManagedCursor, ledger_id: int) -> bool:
         """Whether the cursor, which has just acknowledged an entry of a ledger, may be the last that held it."""
         info = self._ledger.ledgers.get(ledger_id)

@@ -29,6 +29,8 @@ class Letters(NamedTuple):
     """When the newest message was published."""
     kept: bool
     """Whether a subscription keeps what comes."""
+    left: int
+    """Messages that some subscription has not acknowledged; all of them where there is none."""
 
 
 class SubscriptionSample:
@@ -249,7 +251,7 @@ class TopicSample:
         mine = self.subscriptions.values()
         return (
             1, len(mine), self.backlog, sum([each.unacked for each in mine]), self.size,
-            letters.messages if letters is not None else 0,
+            letters.left if letters is not None else 0,
         )  # fmt: skip
 
     @property
@@ -293,5 +295,6 @@ def letters_of(stored: "StoredTopic") -> Letters:
     ledger = stored.ledger
     first = next(iter(ledger.ledgers.values()), None)
     messages = stored.visible_messages()
-    kept = any(True for _ in expiring(stored))
-    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, kept)
+    backlogs = [cursor.backlog_messages for cursor in expiring(stored)]
+    left = max(backlogs, default=messages)
+    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, bool(backlogs), left)

@@ -20,7 +20,7 @@ class Totals:
     unacked: int = 0
     size: int = 0
     letters: int = 0
-    """In topics for dead letters."""
+    """In topics for dead letters, and not acknowledged."""
     publish_rate: float = 0.0
     publish_bytes: float = 0.0
     deliver_rate: float = 0.0

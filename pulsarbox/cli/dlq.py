@@ -7,7 +7,7 @@ import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.admin import namespace_named, short, suggesting, topic_named, with_admin
-from pulsarbox.cli.exits import Denied
+from pulsarbox.cli.exits import Denied, Misused
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 from pulsarbox.cli.output import Found, Output, form_option, output_options, show
 from pulsarbox.cli.text import say
@@ -96,14 +96,21 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
     "--subscription",
     metavar="SUB",
     shell_complete=completing.subscriptions,
-    help="Only what this subscription has not acknowledged.",
+    help="What this subscription has not acknowledged; by default that of the only one there is.",
 )
+@click.option("--stored", is_flag=True, help="All that is stored, acknowledged or not.")
 @click.option("--filter", "which", metavar="E", help="Only messages for which E holds: see `dlq replay`.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), help="Look at so many of the newest entries. [10000]")
 @form_option
 @with_admin
 def groups(
-    name: str, subscription: str | None, which: str | None, limit: int | None, output: Output, admin: "Admin"
+    name: str,
+    subscription: str | None,
+    stored: bool,
+    which: str | None,
+    limit: int | None,
+    output: Output,
+    admin: "Admin",
 ) -> None:
     """Group the dead letters of TOPIC by why they failed: what their properties say of an error, without the numbers
     and ids in it, where they come from, and what their payload looks like.
@@ -113,6 +120,7 @@ def groups(
 
     \b
     Exit codes:
+      2  an option cannot be used, or TOPIC has several subscriptions and none is named
       3  there is no such topic or subscription
 
     \b
@@ -121,6 +129,12 @@ def groups(
       pulsarbox dlq groups orders-billing-DLQ -s triage --limit 100000 -o json
       pulsarbox dlq groups orders-billing-DLQ --filter 'publish_time > time("-1h")'
     """  # fmt: skip
+    from pulsarbox.cli.dlq_messages import only_subscription
+
+    if stored and subscription is not None:
+        raise Misused("--stored shows what all subscriptions have, and have not: leave -s out")
+    if not stored and subscription is None:
+        subscription = only_subscription(admin, name)
     query = {"subscription": subscription, "filter": which, "limit": None if limit is None else str(limit)}
     show(output, partial(_grouped, admin, name, {field: text for field, text in query.items() if text is not None}))
 

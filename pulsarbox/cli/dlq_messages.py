@@ -1,7 +1,7 @@
 """``pulsarbox dlq show`` and ``export``: the messages that dead letter topics have."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,6 +10,9 @@ from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.positions import End, Until
 from pulsarbox.cli.reading_options import form_options
 from pulsarbox.cli.target import Target, service_and_late_admin_options
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
 
 _ALL: Final = 1 << 62
 
@@ -84,20 +87,22 @@ def _look(service: Target, admin: Callable[[], Target], topic: str, options: dic
     if stored and options["subscription"] is not None:
         raise Misused("--stored shows what all subscriptions have, and have not: leave -s out")
     if not stored and options["subscription"] is None:
-        options["subscription"] = _only_subscription(admin(), topic)
+        from pulsarbox.client.admin import Admin
+
+        target = admin()
+        with Admin(target.hosts, secure=target.secure, credentials=target.credentials()) as client:
+            options["subscription"] = only_subscription(client, topic)
     peek_topic(service, admin, topic, options | {"begin": None, "until": Until(End.END)})
 
 
-def _only_subscription(target: Target, topic: str) -> str | None:
+def only_subscription(admin: "Admin", topic: str) -> str | None:
     """The one that is meant where none is named; None where there is none. Raises Misused where there are several."""
     from pulsarbox.cli.admin import suggesting, topic_named
-    from pulsarbox.client.admin import Admin
     from pulsarbox.names import COMPACTION_SUBSCRIPTION
 
-    with Admin(target.hosts, secure=target.secure, credentials=target.credentials()) as admin:
-        name = topic_named(topic)
-        with suggesting(admin, name):
-            names = [each for each in admin.subscriptions(name) if each != COMPACTION_SUBSCRIPTION]
+    name = topic_named(topic)
+    with suggesting(admin, name):
+        names = [each for each in admin.subscriptions(name) if each != COMPACTION_SUBSCRIPTION]
     if len(names) > 1:
         raise Misused(f"{topic} has {', '.join(names)}: name one with -s, or take all that is --stored")
     return names[0] if names else None

@@ -41,6 +41,7 @@ def row_of(told: dict[str, Any]) -> dict[str, Any]:
         "topic": short(told["topic"]),
         "target": None if target is None else short(target),
         "targets": targets,
+        "returnedIn": {short(name): count for name, count in (told.get("returnedIn") or {}).items()},
     }
 
 
@@ -53,7 +54,8 @@ def list_jobs(output: Output, admin: "Admin") -> None:
     Fields: id, kind (dlq-replay, dlq-drop), state (running, paused, done, cancelled, failed, tripped), topic,
     subscription, target, filter, edit, rate (messages a second, 0: unlimited), dryRun, maxReturned, maxReturnedShare,
     skipRefused, total (messages when it began), seen, done, skipped (by the filter), failed (refused, and kept),
-    returned (dead letters again), reasons, targets, started, ended (ms since 1970), by, error. Of a box only.
+    returned (dead letters again), reasons, targets, returnedIn (by topic), started, ended (ms since 1970), by, error.
+    Of a box only.
 
     \b
     Examples:
@@ -101,6 +103,7 @@ def lines_of(row: dict[str, Any]) -> list[str]:
         f" {row['failed']:,} refused and kept, {row['returned']:,} dead letters again",
     ]
     lines += [f"  to {clean(name)}: {count:,}" for name, count in row["targets"].items()]
+    lines += [f"  back in {clean(name)}: {count:,}" for name, count in row["returnedIn"].items()]
     lines += [f"  refused, {count:,}: {clean(name)}" for name, count in row["reasons"].items()]
     return [*lines, f"  {clean(row['error'])}"] if row["error"] else lines
 

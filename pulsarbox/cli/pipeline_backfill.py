@@ -85,9 +85,10 @@ def _publish(source: "Source", columns: "Columns", running: "RunOptions", given:
     noted = told | columns.asked()
     with Job(running.directory / "backfill" / name, name, noted) as job:
         if job.progress.ended:
+            job.end(remove)
             say(f"job {name} was done before: nothing is published")
             return
-        with spark_of(running, "backfill") as spark:
+        with spark_of(running, "backfill", say) as spark:
             job.claim(how.box, how.namespace)
             put_aside(job, lambda: messages_of(source.read(spark), columns), how.size)
             say(f"{messages(job.progress.rows)} put aside, {job.progress.rows_published:,} of them published before")

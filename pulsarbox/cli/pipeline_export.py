@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsarbox.cli import completing
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.exits import Misused, NotThere
 from pulsarbox.cli.pipeline_options import pipeline_options
-from pulsarbox.cli.pipeline_words import absolute, checked, pairs_of
+from pulsarbox.cli.pipeline_words import absolute, checked, pairs_of, topics_there
 from pulsarbox.cli.progress import messages
 from pulsarbox.cli.text import say
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--from", "begin", metavar="WHERE", default="", help="From an id (12:345), or a time: -1h, 2026-11-21T10:00."
 )
 @click.option("--until", "end", metavar="WHERE", default="", help="Up to an id, included, or a time.")
-@click.option("-s", "--subscription", metavar="SUB", default="", help="From where it is. It is not moved.")
+@click.option("-s", "--subscription", metavar="SUB", default="", help="What it has not acknowledged. It is not moved.")
 @click.option(
     "--columns", metavar="NAMES", default="basic", show_default=True, help="basic, all, or names with commas."
 )
@@ -55,6 +55,7 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
     \b
     Exit codes:
       2  an option cannot be used
+      3  there is no such topic
       4  the directory is not empty
       6  the broker cannot be reached
 
@@ -65,7 +66,7 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
       pulsarbox pipeline export orders --to tail --format json --from 12:345 --until 14:0 --overwrite
     """
     from pulsarbox.spark.pipelines.shipped import export as shipped
-    from pulsarbox.spark.pipelines.shipped.working import selected, spark_of
+    from pulsarbox.spark.pipelines.shipped.working import selected, spark_of, topics_of
 
     if given["append"] and given["overwrite"]:
         raise Misused("--append or --overwrite, not both")
@@ -79,6 +80,9 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
             running.box, select | ranged | values, form, absolute(given["place"]), given["columns"], mode, written
         )
         shipped.check(asked)
-    with spark_of(running, "export") as spark:
+    with topics_there():
+        if not topics_of(running.box, select):
+            raise NotThere(f"no topic matches {topics[0]}: `pulsarbox topic list` has those that there are")
+    with spark_of(running, "export", say) as spark:
         rows = shipped.export(spark, asked)
     say(f"{messages(rows)} written to {given['place']}")

@@ -119,6 +119,7 @@ def reset(name: str, query: str | None, state: Path | None, yes: bool, dry_run: 
 
 
 def _reset(name: str, query: str | None, directory: Path, yes: bool, dry_run: bool) -> None:
+    from pulsarbox.spark.pipelines.declaring import FILES
     from pulsarbox.spark.pipelines.state import reset as forget
 
     chosen = list(_chosen(name, query, directory))
@@ -140,8 +141,9 @@ def _reset(name: str, query: str | None, directory: Path, yes: bool, dry_run: bo
         forget(directory, name, each.query)
         click.echo(f"reset {clean(name)}/{clean(each.query)}")
         output = str(each.about.get("output") or "")
-        if ":" in output and "://" not in output:
-            say(f"delete {output.partition(':')[2]} before it runs again: it has what the old checkpoint wrote")
+        kind, _, place = output.partition(":")
+        if kind in FILES:
+            say(f"delete {place} before it runs again: it has what the old checkpoint wrote")
 
 
 def _chosen(name: str, query: str | None, directory: Path) -> "Iterator[Known]":

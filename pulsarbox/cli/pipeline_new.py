@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from pulsarbox.cli.exits import InTheWay, Misused, run
+from pulsarbox.cli.exits import Failed, InTheWay, Misused, run
 from pulsarbox.cli.text import say
 
 _PIPELINE: Final = '''"""Orders: what is none goes to $name-DLQ with the reason; when a customer has been silent, a sum.
@@ -98,8 +98,11 @@ def _new(place: Path) -> None:
     for each in (file, test):
         if each.exists():
             raise InTheWay(f"{each} is there already: choose another name")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    for each, text in ((file, _PIPELINE), (test, _TEST)):
-        each.write_text(Template(text).substitute(name=file.stem, file=file), encoding="utf-8")
-        click.echo(str(each))
-    say(f"next: pytest {test}, and pulsarbox pipeline run {file}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for each, text in ((file, _PIPELINE), (test, _TEST)):
+            each.write_text(Template(text).substitute(name=file.stem, file=file), encoding="utf-8")
+            click.echo(str(each))
+    except OSError as error:
+        raise Failed(f"{error.filename} cannot be written: {error.strerror}; choose another place") from None
+    say(f"next: pytest {test} (pip install pytest), and pulsarbox pipeline run {file}")

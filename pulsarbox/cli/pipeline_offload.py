@@ -12,7 +12,7 @@ import click
 from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Failed, Interrupted, Misused, Partly, run
 from pulsarbox.cli.output import Found, Output, form_option, show
-from pulsarbox.cli.pipeline_options import options_of
+from pulsarbox.cli.pipeline_options import options_of, reached
 from pulsarbox.cli.target import Target, service_and_admin_options
 from pulsarbox.cli.text import say
 from pulsarbox.cli.times import DURATION, moment
@@ -34,6 +34,10 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 )  # fmt: skip
 @click.option("--pattern", metavar="P", default="", help="All topics that match, as tenant/namespace/regex.")
 @click.option("--before", metavar="TIME", default="", help="Only ledgers closed earlier: -7d, or 2026-11-21T10:00.")
+@click.option(
+    "--roll", "roll_ms", metavar="LENGTH", type=DURATION,
+    help="Have the box close a ledger that grows once it is so old (0s: at once), so that it goes too.",
+)  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on with what is closed later, until SIGTERM or Ctrl-C.")
 @click.option(
     "--every", metavar="LENGTH", type=DURATION, default="10s", show_default=True, help="With --follow: look so often."
@@ -55,10 +59,10 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 def offload(names: tuple[str, ...], output: Output, service: Target, admin: Target, **given: Any) -> None:
     """Put closed ledgers of TOPICs into Parquet files, one each; `pulsarbox.spark.table` reads them and what follows.
 
-    Ledgers go in order, when nothing about them changes any more: the one that grows never, and none with an open
-    transaction in it or in front of it. Each file is read back before it is in the manifest, _manifest.jsonl in the
-    topic's folder. What was stopped or killed goes on where it was. With --verify and --release no TOPIC means all in
-    DIR. Of a box only. Needs `pip install 'pulsarbox[spark]'`, but no Java.
+    Ledgers go in order, when nothing about them changes any more: the one that grows never (--roll closes it), and none
+    with an open transaction in it or in front of it. Each file is read back before it is in the manifest,
+    _manifest.jsonl in the topic's folder. What was stopped or killed goes on where it was. With --verify and --release
+    no TOPIC means all in DIR. Of a box only. Needs `pip install 'pulsarbox[spark]'`, but no Java.
 
     \b
     Exit codes:
@@ -68,6 +72,7 @@ def offload(names: tuple[str, ...], output: Output, service: Target, admin: Targ
     Examples:
       pulsarbox pipeline offload orders --to /data/history
       pulsarbox pipeline offload --pattern 'public/default/.*' --to /data/history --before -7d --follow
+      pulsarbox pipeline offload orders --to /data/history --roll 10m --follow
       pulsarbox pipeline offload --to /data/history --verify --compare
     """
     run(_offload, names, output, (service, admin), given)
@@ -82,9 +87,11 @@ def _offload(topics: tuple[str, ...], output: Output, box: tuple[Target, Target]
         raise Misused("--compare is for --verify")
     if sum((verify, release, follow)) > 1:
         raise Misused("--verify, --release and --follow contradict each other: give one of them")
+    if given["roll_ms"] is not None and not given["hold"]:
+        raise Misused("--roll needs --hold: what nothing holds may go as soon as it is closed")
     if not (topics or pattern or verify or release):
         raise Misused("which topics? Give TOPICs, or --pattern")
-    with _in_words():
+    with _in_words(), reached(*box):
         if verify:
             _verify(directory, topics, pattern, options_of(*box) if compare else None, output)
         elif release:

@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ import click
 
 from pulsarbox.cli.exits import Misused, run
 from pulsarbox.cli.target import Target, service_and_admin_options
+from pulsarbox.client.errors import NotConnected
 from pulsarbox.spark.pipelines.running import RunOptions
 
 if TYPE_CHECKING:
@@ -68,7 +70,12 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
             **kwargs: Any,
         ) -> Any:
             running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin), restarts)
-            return run(command, *args, running=running, **kwargs)
+
+            def work() -> Any:
+                with reached(service, admin):
+                    return command(*args, running=running, **kwargs)
+
+            return run(work)
 
         made = service_and_admin_options(called)
         for option in (_CONF, *((_RESTARTS, _NAME, STATE, _ONCE) if streams else ()), _MASTER):
@@ -76,6 +83,15 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
         return made
 
     return decorate
+
+
+@contextmanager
+def reached(service: Target, admin: Target) -> Iterator[None]:
+    """Whoever gets no connection to the broker hears which one that is, and what to do."""
+    try:
+        yield
+    except NotConnected as error:
+        raise service.unreachable(f"{error} (its Admin API: {admin.url})") from error
 
 
 def conf_of(pairs: tuple[str, ...]) -> dict[str, str]:

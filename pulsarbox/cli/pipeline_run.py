@@ -43,8 +43,8 @@ def run_file(file: Path, running: RunOptions, no_report: bool) -> None:
 
 def run_pipeline(pipeline: "Pipeline", running: RunOptions) -> None:
     """Run a pipeline until it ends, or is stopped. Raises the ending of a command whose queries have failed."""
+    from pulsarbox.spark.pipelines.log import LOG
     from pulsarbox.spark.pipelines.runner import run
-    from pulsarbox.spark.pipelines.state import LOG
     from pulsarbox.spark.pipelines.watching import FAILED
 
     ended = run(pipeline, running)

@@ -6,10 +6,10 @@ import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.admin import namespace_named, short
-from pulsarbox.cli.exits import Misused, Partly
+from pulsarbox.cli.exits import Misused, NotThere, Partly
 from pulsarbox.cli.output import Found, Output, form_option, show
 from pulsarbox.cli.pipeline_options import STATE, pipeline_options
-from pulsarbox.cli.pipeline_words import absolute, checked
+from pulsarbox.cli.pipeline_words import absolute, checked, topics_there
 from pulsarbox.cli.progress import messages
 from pulsarbox.cli.text import say
 from pulsarbox.cli.times import wall_now
@@ -56,6 +56,7 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
     \b
     Exit codes:
       2  an option cannot be used
+      3  there are no such topics
       4  the job is at work, or was begun with other options or another --state
       6  the broker cannot be reached
       8  with --replay: some cannot go back, and stay
@@ -78,19 +79,30 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
             raise Misused(f"{option} is for --replay: without it nothing is put back")
     from pulsarbox.spark.pipelines.shipped.letters import Asked
     from pulsarbox.spark.pipelines.shipped.triage import Triage
-    from pulsarbox.spark.pipelines.shipped.working import selected, spark_of
+    from pulsarbox.spark.pipelines.shipped.working import job_named, selected, spark_of
 
     chosen = topics or (f"regex:{namespace_named(given['namespace'])}/.*-DLQ(-partition-[0-9]+)?",)
     asked = Asked(given["expression"], wall_now(), given["job"] or "", given["target"])
     with checked():
+        if given["job"]:
+            job_named(given["job"])
         asked.wanted()
         looking = Triage(running.box, selected(chosen), asked, given["subscription"])
+    _look_for(looking)
     if given["replay"] and not given["dry_run"]:
         _replay(looking, running, output, given)
         return
-    with spark_of(running, "dlq-triage", fast=True) as spark:
+    with spark_of(running, "dlq-triage", say, fast=True) as spark:
         found = _dry_run(spark, looking) if given["dry_run"] else _groups(spark, looking, absolute(given["parquet"]))
     show(output, lambda: found)
+
+
+def _look_for(looking: "Triage") -> None:
+    """Say before Spark starts what can be known: that a topic, or the subscription, is not there."""
+    with topics_there():
+        if not looking.topics():
+            raise NotThere("there is no topic for dead letters that is meant: `pulsarbox dlq list` has them")
+        looking.acked()
 
 
 def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
@@ -122,24 +134,26 @@ def _ways(rows: list[dict[str, Any]]) -> Found:
 def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dict[str, Any]) -> None:
     from pulsarbox.spark.pipelines.shipped.jobs import Job
     from pulsarbox.spark.pipelines.shipped.publishing import Publishing
-    from pulsarbox.spark.pipelines.shipped.replay import outcome, replay
-    from pulsarbox.spark.pipelines.shipped.working import job_named, namespace_of, spark_of
+    from pulsarbox.spark.pipelines.shipped.replay import ended, replay
+    from pulsarbox.spark.pipelines.shipped.working import namespace_of, spark_of
 
-    with checked():
-        name = job_named(given["job"])
+    name = given["job"]
     noted = {**looking.select, "filter": given["expression"], "to": given["target"] or "", "-s": looking.subscription}
     how = Publishing(looking.box, namespace_of(looking.select), rate=given["rate"], told=_tell)
     with Job(running.directory / "dlq-triage" / name, name, noted) as job:
         if job.progress.ended:
             say(f"job {name} was done before: nothing is put back now")
-            done = outcome(job)
+            done = ended(job)
         else:
-            with spark_of(running, "dlq-triage", fast=True) as spark:
+            with spark_of(running, "dlq-triage", say, fast=True) as spark:
                 done = replay(spark, job, looking, how, absolute(given["parquet"]))
     show(output, lambda: _ways(done.ways))
-    say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
+    if done.put_back:
+        say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
+    else:
+        say("nothing is put back")
     if done.refused:
-        raise Partly(f"{messages(done.refused)} cannot go back, and stay where they are")
+        raise Partly(f"{messages(done.refused)} cannot go back: left where they are, as the table says why")
 
 
 def _said_of_the_rest(done: "Replayed", subscription: str) -> str:

@@ -28,8 +28,8 @@ _COLUMNS: Final = ("query", "kind", "inputs", "output", "deadLetter", "where")
 def validate(file: Path, topics: bool, output: Output, admin: Target) -> None:
     """Check what FILE declares: that it can be imported, names, inputs and outputs, what functions take, cycles.
 
-    With --topics the broker is asked as well: whether topics exist that are read, whether functions can read values of
-    their schemas, and may write to topics that have one.
+    With --topics the broker is asked as well: whether functions can read values of the schemas that topics have, and
+    may write to topics that have one. It also says which topics do not exist yet: `run` makes those that are read.
 
     Fields: query, kind (frame, function), inputs, output, deadLetter, where (file and line).
 
@@ -52,14 +52,14 @@ def validate(file: Path, topics: bool, output: Output, admin: Target) -> None:
 
 def _ask(pipeline: "Pipeline", admin: Target) -> None:
     from pulsarbox.client.admin import Admin
-    from pulsarbox.spark.pipelines.asking import problems
+    from pulsarbox.spark.pipelines.asking import missing, problems
 
     with Admin(admin.hosts, _SECONDS, secure=admin.secure, credentials=admin.credentials()) as client:
         try:
-            found = problems(pipeline, client)
+            absent, found = missing(pipeline, client), problems(pipeline, client)
         except NotConnected as error:
             raise admin.unreachable(str(error)) from error
-    for each in found:
+    for each in (*absent, *found):
         say(each)
     if found:
         raise Failed(f"{len(found)} thing{'s are' if len(found) > 1 else ' is'} wrong with {file_of(pipeline)}")

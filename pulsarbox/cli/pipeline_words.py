@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.exits import Misused, NotThere
 from pulsarbox.errors import Conflict, PulsarBoxError
+from pulsarbox.spark.pipelines.declaring import is_url
 
 
 def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
@@ -19,7 +20,7 @@ def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
 
 def absolute(place: str) -> str:
     """A directory of this machine by its whole path, as a JVM may be elsewhere; a URL as it is, empty as it is."""
-    return place if not place or ":/" in place else str(Path(place).expanduser().absolute())
+    return place if not place or is_url(place) else str(Path(place).expanduser().absolute())
 
 
 @contextmanager
@@ -30,4 +31,21 @@ def checked() -> Iterator[None]:
     except Conflict:  # it is about what is there
         raise
     except (PulsarBoxError, ValueError) as error:
+        raise Misused(str(error)) from error
+
+
+@contextmanager
+def topics_there() -> Iterator[None]:
+    """A topic that does not exist is said as other commands say it."""
+    from pulsarbox.cli.admin import short
+    from pulsarbox.spark.options import OptionError
+    from pulsarbox.spark.selection import NoTopicError
+
+    try:
+        yield
+    except NoTopicError as error:
+        raise NotThere(
+            f"there is no topic {short(error.topic)}: `pulsarbox topic list` has those that there are"
+        ) from None
+    except OptionError as error:
         raise Misused(str(error)) from error

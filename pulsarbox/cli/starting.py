@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsarbox.cli.exits import Failed, Misused, NotThere, ending_of_status
@@ -15,7 +15,7 @@ from pulsarbox.client.consumer import Consumer
 from pulsarbox.client.places import EARLIEST, LATEST, QUEUE, MessageId, Start
 from pulsarbox.client.topic_consumer import Subscribing
 from pulsarbox.errors import NotAllowed
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 
 _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 _HTTP_SECONDS: Final = 10.0
@@ -86,14 +86,24 @@ def _last_of(client: Client, topic: str, count: int) -> Start:
 class Place:
     """How far a subscription is on one topic: up to where all is acknowledged, and what is beyond."""
 
-    def __init__(self, mark: MessageId, ranges: list[tuple[tuple[int, int], tuple[int, int]]]) -> None:
+    def __init__(
+        self,
+        mark: MessageId,
+        ranges: list[tuple[tuple[int, int], tuple[int, int]]],
+        batches: Mapping[tuple[int, int], int],
+    ) -> None:
+        """``batches``: of those that are acknowledged in part, the bits of the messages that are not."""
         self.mark = mark
         self._ranges = ranges
+        self._batches = batches
 
     def is_open(self, message: MessageId) -> bool:
-        """Whether the message is not acknowledged; of batches it is only known whether they are as a whole."""
+        """Whether the message is not acknowledged; of Apache Pulsar, batches are acknowledged as a whole or not."""
         here = message[:2]
-        return here > self.mark[:2] and not any(low < here <= high for low, high in self._ranges)
+        if here <= self.mark[:2] or any(low < here <= high for low, high in self._ranges):
+            return False
+        left = self._batches.get(here)
+        return left is None or message.batch_index < 0 or bool(left >> message.batch_index & 1)
 
 
 def place_of(admin: Target, topic: str, subscription: str) -> Place:
@@ -115,17 +125,27 @@ def place_of(admin: Target, topic: str, subscription: str) -> Place:
         ((int(a), int(b)), (int(c), int(d)))
         for a, b, c, d in _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
     ]
-    return Place(MessageId(int(ledger), int(entry)), ranges)
+    return Place(MessageId(int(ledger), int(entry)), ranges, _in_part(admin, name, subscription))
 
 
-def _get(admin: Target, path: str) -> dict[str, Any]:
-    from urllib.parse import quote
+def _in_part(admin: Target, name: TopicName, subscription: str) -> dict[tuple[int, int], int]:
+    """The batches that are acknowledged in part; nothing where the broker does not tell."""
+    path = f"/pulsarbox/v1/places/{name.tenant}/{name.namespace_local}/{name.local}"
+    try:
+        told = _get(admin, path, subscription=subscription)
+    except Failed:  # Apache Pulsar, or an older box
+        return {}
+    return {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told.get("batches", ())}
+
+
+def _get(admin: Target, path: str, **query: str) -> dict[str, Any]:
+    from urllib.parse import quote, urlencode
 
     from pulsarbox.client.web import Unanswered, Web
 
     web = Web(admin.hosts, secure=admin.secure, credentials=admin.credentials(), seconds=_HTTP_SECONDS)
     try:
-        reply = web.exchange("GET", quote(path))
+        reply = web.exchange("GET", quote(path) + (f"?{urlencode(query)}" if query else ""))
     except Unanswered as error:
         raise admin.unreachable(str(error)) from error
     finally:

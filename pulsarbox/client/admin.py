@@ -162,6 +162,15 @@ class Admin:
             found += self._ask("POST", "/pulsarbox/v1/segments", {"topics": asked})["segments"]
         return found
 
+    def close_ledger(self, topic: TopicName, older_than: int = 0) -> int | None:
+        """Close the ledger of a topic that grows, where it was opened ``older_than`` milliseconds ago; its id, or None
+        where there was nothing to close. Of a box only."""
+        path = quoted(topic.tenant, topic.namespace_local, topic.local)
+        found: int | None = self._ask("POST", f"/pulsarbox/v1/ledgers/{path}/close", {"olderThanMs": older_than})[
+            "closed"
+        ]
+        return found
+
     # Dead letters: of a box only
 
     def dead_letter_policy(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     Work = Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]
 
 
-def map_in_arrow(frame: DataFrame, work: "Work", fields: str) -> DataFrame:
-    """What ``work`` makes of the batches of each partition; ``fields``: its columns as Spark's SQL declares them."""
+def map_in_arrow(frame: DataFrame, work: "Work", fields: StructType | str) -> DataFrame:
+    """What ``work`` makes of the batches of each partition; ``fields``: its columns, also as Spark's SQL has them."""
     with without_pandas():
         return frame.mapInArrow(work, fields)
 

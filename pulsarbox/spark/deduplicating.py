@@ -2,14 +2,13 @@
 checkpoint, where that is on a local disk. Nothing of pyspark.
 """
 
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from pulsarbox.client.admin import Admin, Refused, path_of, quoted
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.durable import local, put
 from pulsarbox.spark.epochs import SinkError
 from pulsarbox.spark.segments import Reach
 
@@ -21,15 +20,14 @@ def check_partitions_stay(checkpoint: str, partitions: int) -> None:
     """Raises SinkError where a query was begun with another number of partitions. What is no directory of this machine
     is not looked at.
     """
-    url = urlsplit(checkpoint)
-    directory = Path(unquote(url.path) if url.scheme == "file" else checkpoint)
-    if not checkpoint or url.scheme not in ("", "file") or not directory.is_dir():
+    directory = local(checkpoint)
+    if directory is None:
         return
     file = directory / PARTITIONS
     try:
         text = file.read_text() if file.exists() else ""
         if not text:  # or a driver was killed just then
-            file.write_text(f"{partitions}\n")
+            put(file, f"{partitions}\n")
             return
         known = int(text)
     except (OSError, ValueError) as error:

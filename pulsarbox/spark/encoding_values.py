@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from io import BytesIO
+from math import isfinite, isnan
 from struct import Struct
 from typing import Any, Final
 
@@ -49,8 +50,8 @@ Form = Callable[[Any], Any]
 
 
 class Forms:
-    """What stands in JSON for values of an Avro definition, as Pulsar's Java client has it: bytes in base64; decimals
-    as text, which is exact and which it reads too."""
+    """What stands in JSON for values of an Avro definition, as Pulsar's Java client has it: bytes in base64; numbers
+    that JSON has not (NaN, Infinity) as text; decimals as text, which is exact and which it reads too."""
 
     def __init__(self) -> None:
         self._named: dict[str, Form] = {}
@@ -131,6 +132,8 @@ def _checked(kind: str) -> Form:
     def form(value: Any) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "boolean"):
             raise ValueError(f"{value!r} is no {kind}")
+        if isinstance(value, float) and not isfinite(value):
+            return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
     return form

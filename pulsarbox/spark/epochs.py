@@ -13,6 +13,9 @@ from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
 
 PAUSE_SECONDS: Final = 0.1
+JOB: Final = "job-"
+"""What the names of sinks of batch writes begin with."""
+_BEHIND: Final = "is behind"
 
 Result = TypeVar("Result")
 
@@ -100,6 +103,8 @@ class Epochs:
         text, name = str(error), self._sink.name
         local = name.rpartition("/")[2]
         for sign, advice in _ADVICE:
+            if sign in text and local.startswith(JOB) and sign == _BEHIND:
+                return f"{text}. Parts of a job are written in their order: this one was, and one behind it"
             if sign in text:
                 return f"{text}. {advice.format(sink=local)}"
         if error.status in (404, 405) and "amespace" not in text:
@@ -113,7 +118,7 @@ class Epochs:
 
 _ADVICE: Final = (
     (
-        "is behind",
+        _BEHIND,
         "The checkpoint is older than what sink {sink} has published. To go on from this checkpoint, and publish again "
         "what comes after it, give the sink's name as sinkId, and sinkEpoch=reset; to begin a new sink, choose another "
         "sinkId",

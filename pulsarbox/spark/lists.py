@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from binascii import Error as NotBase64
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
@@ -52,14 +53,35 @@ class Properties:
 
 
 @dataclass(slots=True)
+class Cuts:
+    """Bytes that stand in one piece of memory, with gaps between them."""
+
+    data: bytes
+    places: list[int]
+    """Two each, ascending: where it begins and where it ends."""
+
+    def all(self) -> list[bytes]:
+        """Each of them."""
+        data, ends = self.data, iter(self.places)
+        return [data[begin:end] for begin, end in zip(ends, ends, strict=True)]
+
+
+@dataclass(slots=True)
 class Messages:
-    """Some messages of one topic, in order: lists of ``rows`` values each, empty where a column was not asked for."""
+    """Some messages, those of each topic in order: lists of ``rows`` values each, empty where a column was not asked
+    for."""
 
     topic: str
-    """Full name, of a partition its own."""
+    """Full name, of a partition its own. Empty where they are ``of`` several."""
     partition: int
     """-1 where it is none."""
     rows: int = 0
+    of: list[int] = field(default_factory=list)
+    """Where they are of several topics: which one's, as its place in ``topics``."""
+    topics: Sequence[tuple[str, int]] = ()
+    """Names and partitions."""
+    cuts: Cuts | None = None
+    """The payloads, where ``payload`` does not have them and none is null."""
     payload: list[bytes | None] = field(default_factory=list)
     """None is a null value. Decompressed; of encrypted messages as it came."""
     key: list[bytes | None] = field(default_factory=list)
@@ -81,6 +103,16 @@ class Messages:
     schema_version: list[bytes | None] = field(default_factory=list)
     encryption: list[bytes | None] = field(default_factory=list)
     """MessageMetadata in Protobuf of what a client has encrypted: without it nobody can read the payload; else None."""
+
+    def payloads(self) -> list[bytes | None]:
+        """The payload of each, wherever it is."""
+        if self.cuts is not None:
+            self.payload, self.cuts = list(self.cuts.all()), None
+        return self.payload
+
+    def name_of(self, topic: int) -> str:
+        """A topic by its place in ``topics``; the only one by -1."""
+        return self.topics[topic][0] if topic >= 0 else self.topic
 
 
 def varint(number: int) -> bytes:

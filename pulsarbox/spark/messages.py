@@ -20,6 +20,7 @@ from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.spark import access
+from pulsarbox.spark.access.blocks import Block
 from pulsarbox.spark.lists import COLUMNS, Messages, Properties, text, unpacked_key, utf8, varint
 from pulsarbox.spark.segments import BEGINNING, Lost, Place, Reach, Segment
 from pulsarbox.spark.service import Service
@@ -32,6 +33,10 @@ ROWS_MAX: Final = 512
 BYTES_MAX: Final = 1 << 20
 HELD_BYTES: Final = 32 << 20
 """What is held of all topics together before there is enough of one."""
+PARTED_BYTES: Final = 8 << 20
+"""What is read of all topics before each is given what is its own, where they are not mixed."""
+_AT_FIRST: Final = 16
+"""Entries that are opened together before it is known how many messages they have."""
 CHUNKS_AT_ONCE: Final = 100_000
 """Messages in chunks that are put together at once."""
 BACK_ENTRIES: Final = 100_000
@@ -52,9 +57,11 @@ def messages(
     *,
     lost: Callable[[Lost], None] | None = None,
     unfinished: list[Place] | None = None,
+    mixed: bool = False,
 ) -> Iterator[Messages]:
     """The messages of some segments with the ``wanted`` columns. Those of each segment are in order; those of topics
-    that take turns on the disk may do so here, so many segments at once are faster than one after another.
+    that take turns on the disk may do so here, so many segments at once are faster than one after another. With
+    ``mixed``, what is yielded may be ``of`` several topics, which is much faster.
 
     ``lost`` is told what is missing or damaged, where it is not as ``reach`` says. To ``unfinished`` is added, at the
     end, the first chunk of each message that begins in a segment and does not end there.
@@ -73,21 +80,76 @@ def messages(
             return service.segments(part.topic, start, end)
 
         openings = [_Opening(part, wanted, service) for part in parts]
-        held = 0
-        for number, found in access.entries_of(parts, reach, service.lost, again):
-            opening, left = openings[number], found
-            before = opening.size
-            while left:
-                left = left[opening.add(left) :]
-                if opening.is_full:
-                    yield opening.take()
-            held += opening.size - before
+        blocks = _Blocks(parts, wanted)
+        pieces = access.pieces_of(parts, reach, service.lost, again)
+        held, waits = 0, False
+        for piece in pieces if mixed else _parted(pieces):
+            for found in blocks.open(piece) if isinstance(piece, Block) else (piece,):
+                if isinstance(found, Messages):
+                    if waits:
+                        yield from _all_of(openings)  # what stands before it
+                        held, waits = 0, False
+                    yield found
+                    continue
+                (number, left), waits = found, True
+                opening = openings[number]
+                before = opening.size
+                while left:
+                    left = left[opening.add(left) :]
+                    if opening.is_full:
+                        yield opening.take()
+                held += opening.size - before
             if held >= HELD_BYTES:
                 yield from _all_of(openings)
                 held = 0
         yield from _all_of(openings)
     if unfinished is not None:
         unfinished += [first for opening in openings for first in opening.unfinished]
+
+
+def _parted(pieces: Iterator[access.Piece]) -> Iterator[tuple[int, list[access.Entry]]]:
+    """The same without blocks: many entries of each segment at a time."""
+    held: dict[int, list[access.Entry]] = {}
+    size = 0
+    for piece in pieces:
+        if isinstance(piece, Block):
+            size += len(piece.data)
+            for number, found in piece.each().items():
+                held.setdefault(number, []).extend(found)
+        if size >= PARTED_BYTES or not isinstance(piece, Block):
+            yield from held.items()
+            held, size = {}, 0
+        if not isinstance(piece, Block):
+            yield piece
+    yield from held.items()
+
+
+class _Blocks:
+    """Opens entries of several segments without parting them."""
+
+    def __init__(self, segments: Sequence[Segment], wanted: frozenset[str]) -> None:
+        self._topics = [(each.topic, parse_topic(each.topic).partition_index) for each in segments]
+        self._together = Together(wanted)
+        self._at_once = _AT_FIRST
+
+    def open(self, block: Block) -> Iterator[Messages | tuple[int, list[access.Entry]]]:
+        """What it says, in order; entries of each segment where something about one of them is special."""
+        at, left = 0, len(block.entries)
+        while left > 0:
+            parts = -(-left // self._at_once)
+            part = block.part(at, -(-left // parts), BYTES_MAX)
+            count = len(part.entries)
+            at, left = at + count, left - count
+            made = self._together.block(part, self._topics)
+            if made is None:
+                yield from part.each().items()
+                continue
+            size = len(made.cuts.data) if made.cuts is not None and made.cuts.data is not part.data else 0
+            self._at_once = max(1, count * ROWS_MAX // max(1, made.rows))
+            if size:  # decompressed
+                self._at_once = max(1, min(self._at_once, count * BYTES_MAX // size))
+            if made.rows:
+                yield made
 
 
 def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
@@ -149,7 +211,7 @@ class _Opening:
         """Those whose first chunk was not found where it was looked for."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
         """Of rows that came in chunks: where the first one is."""
-        self._together = Together(self._partition, wanted)
+        self._together = Together(wanted)
         self._made = self._none()
         self.size = 0
         self._clear()

@@ -106,16 +106,3 @@ def _asked(topic: str, value: object) -> Place | str:
     if found.ledgerId >= END.ledger:
         return "latest"
     return Place(found.ledgerId, found.entryId, max(found.batch_index, 0))
-
-
-def places(offset: Mapping[str, object]) -> dict[str, Place]:
-    """What ``document`` was made of. Raises OffsetError."""
-    if offset.get("v") != VERSION:
-        raise OffsetError(
-            f"the checkpoint has an offset of version {offset.get('v')!r}, this pulsarbox reads version {VERSION}: it "
-            "was written by another version or another source. Use that one, or begin with a new checkpointLocation"
-        )
-    found = offset.get("p")
-    if not isinstance(found, dict):
-        raise OffsetError('an offset must have the places of its topics, as {"p": {"TOPIC": "12:345"}, "v": 1}')
-    return {str(topic): parse(str(place)) for topic, place in found.items()}

@@ -371,6 +371,14 @@ class Options:
         used=(WRITE,),
         shown="none: each write publishes",
     )
+    job_part: int = option(
+        0,
+        "jobPart",
+        COUNT,
+        "With `jobId`: which part of that job this write is, from 1 on. Parts are written in their order, each once.",
+        used=(WRITE,),
+        shown="none: all of it",
+    )
     stage_timeout_ms: int = option(
         0,
         "stageTimeout",
@@ -565,6 +573,8 @@ def _check_sink(options: Options, given: set[str]) -> None:
         raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")
     if options.sink_id and options.job_id:
         raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
+    if options.job_part and not options.job_id:
+        raise OptionError("jobPart is a part of a job: name that with jobId")
     if options.sink_namespace.count("/") != bool(options.sink_namespace):
         raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
     if options.batching == "none" and "batch_messages" in given:
@@ -580,6 +590,7 @@ _ONLY_WITH: Final = {
     "sink_namespace": "exactly-once",
     "sink_epoch": "exactly-once",
     "job_id": "exactly-once",
+    "job_part": "exactly-once",
     "stage_timeout_ms": "exactly-once",
     "dedup_partitions": "dedup",
 }

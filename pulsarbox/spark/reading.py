@@ -15,6 +15,7 @@ from pulsarbox.spark.lists import Messages
 from pulsarbox.spark.messages import messages
 from pulsarbox.spark.plan import Partition
 from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.settling import settle
 from pulsarbox.spark.tables import Tables
 
 _PAUSE_SECONDS: Final = 0.5
@@ -40,10 +41,11 @@ class Reading:
         """The rows of a part. Raises DataLost, MalformedError, Unreadable, and what the broker tells."""
         try:
             with _collecting_seldom():
-                for some in _patiently(part.value or (), self._tables.wanted, self._reach):
+                for some in _patiently(part.value or (), self._tables, self._reach):
                     yield self._tables.batch(some)
         finally:
             self._tables.close()
+            settle()
 
 
 @contextmanager
@@ -57,12 +59,13 @@ def _collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _patiently(segments: Partition, wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
+def _patiently(segments: Partition, tables: Tables, reach: Reach) -> Iterator[Messages]:
     """The messages of some segments; a broker that is just not there is waited for, while nothing was given away."""
     deadline = time.monotonic() + reach.seconds
     while True:
-        found = messages(segments, wanted, reach)
         try:
+            mixed = tables.mixes({segment.topic for segment in segments})
+            found = messages(segments, tables.wanted, reach, mixed=mixed)
             first = next(found, None)
         except PulsarBoxError as error:
             if not passes(error) or time.monotonic() > deadline:

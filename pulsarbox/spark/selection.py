@@ -17,10 +17,18 @@ from pulsarbox.spark.service import Service
 _POLL_SECONDS: Final = 0.25
 
 
+class NoTopicError(OptionError):
+    """A topic that is named does not exist."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"there is no topic {topic}. Create it, or wait for it with waitForTopic=true")
+        self.topic = topic
+
+
 def topics(service: Service, options: Options) -> list[str]:
     """The topics that there are of those that are meant: partitions one by one, full names, sorted.
 
-    Raises OptionError for a named topic that does not exist, unless it is waited for.
+    Raises NoTopicError for a named one that does not exist, unless it is waited for.
     """
     if options.topics_pattern:
         return _matching(service, options.topics_pattern)
@@ -28,7 +36,7 @@ def topics(service: Service, options: Options) -> list[str]:
     for topic in options.named:
         there = _partitions(service, topic)
         if not there and not options.wait_for_topic:
-            raise OptionError(f"there is no topic {topic}. Create it, or wait for it with waitForTopic=true")
+            raise NoTopicError(topic)
         found += there
     return sorted(found)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pulsarbox.client.admin import EARLIEST as EARLIEST_ID
 from pulsarbox.client.admin import Admin, Refused, path_of, quoted
 from pulsarbox.client.client import Client
-from pulsarbox.errors import NotFound, TopicNotFound
+from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.access.wire import bounds as bounds_by_wire
@@ -158,6 +158,25 @@ class Service:
             raise NotFound(f"Subscription {subscription} not found for topic {topic}")
         ledger, entry = stats["cursors"][subscription]["markDeletePosition"].split(":")
         return Place(int(ledger), int(entry) + 1)
+
+    def in_part(self, topic: str, subscription: str) -> dict[tuple[int, int], int]:
+        """The batches of which a subscription has acknowledged some messages and not others, by ledger and entry: in
+        bits, those that it has not. Nothing of Apache Pulsar, which does not tell. Raises what the broker tells."""
+        told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
+        if told is None:
+            return {}
+        if told["batchesTotal"] > len(told["batches"]):
+            raise PulsarBoxError(
+                f"{topic}: {subscription} has acknowledged {told['batchesTotal']} batches in part, too many to be told"
+            )
+        return {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told["batches"]}
+
+    def close_ledger(self, topic: str, older_than: int) -> int | None:
+        """Have a box close the ledger of a topic that grows, where it was opened ``older_than`` ms ago. Raises what the
+        broker tells."""
+        if self._admin is None:
+            raise ValueError("a ledger is closed over HTTP: name the Admin API with admin.url")
+        return self._admin.close_ledger(parse_topic(topic), older_than)
 
     def acknowledge(self, topic: str, subscription: str, place: Place) -> None:
         """Have a subscription go on at a place: all before it is acknowledged, also where more was. It is made where

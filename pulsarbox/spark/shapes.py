@@ -66,9 +66,15 @@ def _whole(value: Any) -> int:
     return int(_expected(value, int))
 
 
+_NO_JSON: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+"""Numbers that JSON has not, as Java clients write them."""
+
+
 def _real(value: Any) -> float:
     if isinstance(value, bool):
         raise TypeError(f"{value!r} is no number")
+    if isinstance(value, str) and value in _NO_JSON:
+        return float(value)
     return float(value if isinstance(value, int) else _expected(value, float))
 
 

@@ -9,10 +9,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pulsarbox.spark.durable import make_durable
 from pulsarbox.spark.epochs import Sink, SinkError
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.outgoing import shape_of
 from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.settling import settle
 from pulsarbox.spark.sinking import Attempt, Part, Sinking
 
 if TYPE_CHECKING:
@@ -49,13 +51,15 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         """Send or stage a partition, in a worker."""
-        attempt = Attempt(self._sinking.sink_of_batch(), 0, _context().partitionId())
+        attempt = Attempt(self._sinking.sink_of_batch(), self._sinking.batch_epoch, _context().partitionId())
         return Written(self._sinking.write(attempt, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish what all tasks have staged, on the driver's machine."""
         if not self._sinking.commit(_parts(messages)):
-            _said(f"job {self._sinking.options.job_id} was written before: nothing is published")
+            options = self._sinking.options
+            part = f"part {options.job_part} of " if options.job_part else ""
+            _said(f"{part}job {options.job_id} was written before: nothing is published")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Give it up."""
@@ -65,13 +69,17 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     """``df.writeStream``: one for the tasks of each micro-batch, another one for its commit."""
 
-    def __init__(self, sinking: Sinking) -> None:
+    def __init__(self, sinking: Sinking, checkpoint: str = "") -> None:
+        """``checkpoint``: where the query's is; empty where that is not known."""
         self._sinking = sinking
+        self._checkpoint = checkpoint
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         """Send or stage a partition of a micro-batch, in a worker."""
         context = _context()
         sink, epoch = self._named(context)
+        if self._sinking.options.delivery == "dedup":  # it publishes at once
+            make_durable(self._checkpoint, epoch)
         return Written(self._sinking.write(Attempt(sink, epoch, context.partitionId()), iterator))
 
     def _named(self, context: TaskContext) -> tuple[Sink, int]:
@@ -82,6 +90,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish what all tasks of a micro-batch have staged, on the driver's machine."""
+        if self._sinking.options.delivery == "exactly-once":
+            make_durable(self._checkpoint, batchId)
         self._sinking.commit(_parts(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -105,9 +115,14 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     if is_stream and options.dedup_partitions:
         from pulsarbox.spark.deduplicating import check_partitions_stay
 
-        folded = {name.lower(): value for name, value in given.items()}
-        check_partitions_stay(folded.get("checkpointlocation", ""), options.dedup_partitions)
+        check_partitions_stay(checkpoint_of(given), options.dedup_partitions)
+    settle()
     return sinking
+
+
+def checkpoint_of(given: Mapping[str, str]) -> str:
+    """Where the checkpoint of a query is, by the options of its sink; empty where these do not say it."""
+    return {name.lower(): value for name, value in given.items()}.get("checkpointlocation", "")
 
 
 def _context() -> TaskContext:

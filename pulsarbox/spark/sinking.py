@@ -1,7 +1,7 @@
 """What a write does: how its tasks send, how what they staged is published or given up. Nothing of pyspark.
 
 A stream's epochs are numbered by Spark, a batch write is epoch 0 of a sink of its own: that of its job, or one that is
-forgotten as soon as it is published.
+forgotten as soon as it is published. Parts of a job are epochs of one sink, by their numbers.
 """
 
 import time
@@ -24,10 +24,11 @@ from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.outgoing import Outgoing
 from pulsarbox.spark import staging
 from pulsarbox.spark.connecting import admin_of, client_of
-from pulsarbox.spark.epochs import Epochs, Sink, SinkError
+from pulsarbox.spark.epochs import JOB, Epochs, Sink, SinkError
 from pulsarbox.spark.options import OptionError, Options
 from pulsarbox.spark.outgoing import RAW, Encoding, Shape, Taker
 from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.settling import settle
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 STREAM_STAGE_MS: Final = 600_000
 ROW_BITS: Final = 32
 """Of a sequence id of delivery=dedup, so many are the row's, and those before the epoch's."""
+_KNOWN_MOST: Final = 100
 UNTOLD: Final = ("round-robin", "least-backlog")
 """Routers that may choose another partition for the same row when a task is run again."""
 
@@ -62,6 +64,11 @@ class Part:
     known: bool = False
     """Whether the epoch had been published before."""
     rows: int = 0
+
+
+_knowing: set[tuple[Reach, str]] = set()
+"""Boxes that this process has asked whether they know of epochs, each for a namespace. Spark has the same process plan
+one micro-batch after the other, and each waits for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,12 @@ class Sinking:
     def sink_of_batch(self) -> Sink:
         """The sink of a batch write."""
         name = self.options.job_id or self.token
-        return Sink(f"{self.namespace}/job-{name}", name, self.token)
+        return Sink(f"{self.namespace}/{JOB}{name}", name, self.token)
+
+    @property
+    def batch_epoch(self) -> int:
+        """The epoch that a batch write is."""
+        return self.options.job_part
 
     # In a task -------------------------------------------------------------------------------------------------------
 
@@ -116,6 +128,7 @@ class Sinking:
         finally:
             encodings.close()
             sender.close()
+            settle()
         return Part(attempt.sink, attempt.epoch, attempt.partition, tuple(transactions), sender.known, taker.rows)
 
     def _sender(self, attempt: Attempt, connected: Callable[[], Client], seconds: float) -> staging.Sender:
@@ -181,11 +194,20 @@ class Sinking:
         if self.options.delivery == "dedup" and self.options.topic:
             self._check_deduplicates(self.options.topic)
         if self.options.delivery == "exactly-once":
-            epochs = Epochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
-            try:
-                epochs.check()
-            finally:
-                epochs.close()
+            self._check_knows_epochs()
+
+    def _check_knows_epochs(self) -> None:
+        asked = (self.reach, self.namespace)
+        if asked in _knowing:
+            return
+        epochs = Epochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
+        try:
+            epochs.check()
+        finally:
+            epochs.close()
+        if len(_knowing) >= _KNOWN_MOST:
+            _knowing.clear()
+        _knowing.add(asked)
 
     def _check_deduplicates(self, topic: str) -> None:
         from pulsarbox.spark.deduplicating import check_deduplicates
@@ -204,7 +226,7 @@ class Sinking:
             return False
         if not staged and not self.options.job_id:
             return True
-        first = parts[0] if parts else Part(self.sink_of_batch(), 0, 0)
+        first = parts[0] if parts else Part(self.sink_of_batch(), self.batch_epoch, 0)
         epochs = Epochs(partial(admin_of, self.reach), first.sink, self.reach.seconds)
         try:
             published = epochs.commit(first.epoch, staged)

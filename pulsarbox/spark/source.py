@@ -48,6 +48,6 @@ class PulsarboxSource(DataSource):
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":  # noqa: N802 - Spark's name
         """``df.writeStream``. Raises OptionError, SinkError."""
-        from pulsarbox.spark.sink import StreamWriter, sinking_of
+        from pulsarbox.spark.sink import StreamWriter, checkpoint_of, sinking_of
 
-        return StreamWriter(sinking_of(self.options, schema, overwrite, is_stream=True))
+        return StreamWriter(sinking_of(self.options, schema, overwrite, is_stream=True), checkpoint_of(self.options))

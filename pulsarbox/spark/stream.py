@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 0.25
 """So long an offset is waited for where there is nothing new: Spark asks again at once."""
+ACKNOWLEDGE_SECONDS: Final = 1.0
+"""So often at most a subscription is moved while one micro-batch follows the other: each waits for that."""
 _POLL_SECONDS: Final = 0.02
 _DISCOVER_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.5
@@ -56,6 +58,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Marks | None = None
         """Where a run with AvailableNow ends."""
         self._acknowledged: Marks = {}
+        self._acknowledged_at = float("-inf")
+        self._found: Marks | None = None
+        """The ends that ``latestOffset`` has found just now."""
         self._bounds: dict[str, Bounds] = {}
         self._told: set[Mark] = set()
         self._turn = 0
@@ -111,26 +116,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Up to where the next micro-batch reads, after some waiting where nothing is new. All before ``start`` is
-        committed by then, so the subscription is told."""
+        committed by then, so the subscription is told, where there is the time."""
         begin = marks(start)
-        self._acknowledge(begin)
         deadline = time.monotonic() + IDLE_SECONDS
         while True:
             found = self._next(begin, limit)
+            if self._target is not None or found == begin:
+                self._acknowledge(begin)
             if found != begin or self._target is not None or time.monotonic() > deadline:
                 return document(found)
             time.sleep(_POLL_SECONDS)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """What there is, for Spark's progress."""
-        return document(self._target or self._ends())
+        """What there is, for Spark's progress. It is asked right after ``latestOffset``, which has just looked."""
+        found, self._found = self._found, None
+        return document(self._target or found or self._ends())
 
     def _next(self, begin: Marks, limit: ReadLimit) -> Marks:
         if self._target is None and time.monotonic() - self._discovered > _DISCOVER_SECONDS:
             self._discover()
-        ends = self._target or self._ends()
+        ends = self._found = self._target or self._ends()
         self._check_gone(begin, ends)
-        found = {topic: _latest(begin.get(topic, FIRST), end) for topic, end in ends.items()}
+        found = {topic: self._latest(topic, begin.get(topic, FIRST), end) for topic, end in ends.items()}
         limited = (
             not isinstance(limit, ReadAllAvailable) or self._options.max_entries is None is self._options.max_bytes
         )
@@ -144,6 +151,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return begin
         self._turn += 1
         return self._moving(begin, admitted(available, options.max_entries, options.max_bytes, self._turn))
+
+    def _latest(self, topic: str, begin: Mark, end: Mark) -> Mark:
+        """The end, unless it only moved because a ledger was closed and another one opened."""
+        if end.place <= begin.place:
+            return begin
+        is_same = end.seen == max(begin.seen, 0)
+        return begin if is_same and not _is_another(begin, self._bounds[topic]) else end
 
     def _moving(self, begin: Marks, found: Marks) -> Marks:
         if found != begin:
@@ -199,13 +213,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Acknowledging
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All before ``end`` is done with. Spark does not say so of the last micro-batch of a run."""
-        self._acknowledge(marks(end))
+        """All before ``end`` is done with. Spark does not say so of the last micro-batch of a run. The next one waits
+        for this call, so that it is not told each time."""
+        if self._target is not None or time.monotonic() - self._acknowledged_at > ACKNOWLEDGE_SECONDS:
+            self._acknowledge(marks(end))
 
     def _acknowledge(self, upto: Mapping[str, Mark]) -> None:
         for topic, mark in upto.items() if self._options.subscription else ():
             if mark.place != BEGINNING and self._acknowledged.get(topic) != mark:
                 self._acknowledge_one(topic, mark)
+                self._acknowledged_at = time.monotonic()
 
     def _acknowledge_one(self, topic: str, mark: Mark) -> None:
         name = self._options.subscription
@@ -222,10 +239,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _is_another(mark: Mark, bounds: Bounds) -> bool:
     """Whether this is no longer the topic in which a place was: its ledger is gone, and more than went before is."""
     return 0 <= bounds.before < mark.seen and mark.place.ledger < bounds.earliest.ledger
-
-
-def _latest(begin: Mark, end: Mark) -> Mark:
-    """The end, unless it only moved because a ledger was closed and another one opened."""
-    if end.place <= begin.place or end.seen == max(begin.seen, 0):
-        return begin
-    return end

@@ -1,8 +1,10 @@
 """Messages to the record batches that Spark asked for: the columns of its schema, each with its own type."""
 
-from collections.abc import Callable, Iterator, Mapping
+from array import array as array_of
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -10,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.key_value import is_separated, split
-from pulsarbox.spark.lists import Messages, Properties, text
+from pulsarbox.spark.lists import Cuts, Messages, Properties, text
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.schema import KEY, NoColumnsError, type_of
@@ -34,6 +36,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "__schemaVersion": "schema_version",
 }
 """Where the values of a column stand in ``Messages``."""
+_SCHEMAS_MIXED: Final = 4
 _MILLIS: Final = pa.timestamp("ms", tz="UTC")
 _OWN: Final[Mapping[str, pa.DataType]] = {
     "__key": pa.binary(),
@@ -65,6 +68,8 @@ class Tables:
         self._mode = mode
         self._values = [name for name in self._names if name not in NAMES and name != CORRUPT]
         self._readers: dict[tuple[str, bytes | None], _Reader] = {}
+        self._alike: dict[tuple[Any, ...], _Reader] = {}
+        self._several = _Several(())
 
     @property
     def arrow(self) -> pa.Schema:
@@ -85,6 +90,13 @@ class Tables:
             lists |= {"ledger", "entry"}
         return frozenset(lists)
 
+    def mixes(self, topics: Iterable[str]) -> bool:
+        """Whether rows of all these topics may stand in one batch: else their values are read in small portions. Raises
+        PulsarBoxError."""
+        if not self._values or self._form in ("bytes", "string"):
+            return True
+        return len({_alike(self._registry.newest(topic)) for topic in topics}) <= _SCHEMAS_MIXED
+
     def batch(self, messages: Messages) -> pa.RecordBatch:
         """One batch of some messages. Raises MalformedError, Unreadable, PulsarBoxError."""
         arrays: dict[str, pa.Array] = {}
@@ -100,7 +112,7 @@ class Tables:
         if CORRUPT in self._names:
             unread: list[bytes | None] = [None] * messages.rows
             for each in bad:
-                unread[each.at] = messages.payload[each.at]
+                unread[each.at] = messages.payloads()[each.at]
             arrays[CORRUPT] = _as(pa.array(unread, pa.binary()), self._arrow.field(CORRUPT).type)
         made = pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._arrow)
         if bad and self._mode == DROP:
@@ -114,23 +126,23 @@ class Tables:
 
     def _malformed(self, messages: Messages, bad: Bad) -> str:
         where = f"{messages.ledger[bad.at]}:{messages.entry[bad.at]}"
+        topic = messages.name_of(messages.of[bad.at] if messages.of else -1)
         return (
-            f"the message {where} of {messages.topic} is not what its schema says ({bad.reason}). mode=permissive puts "
-            f"such values into {CORRUPT}, mode=dropmalformed leaves them out"
+            f"the message {where} of {topic} is not what its schema says ({bad.reason}). mode=permissive puts such "
+            f"values into {CORRUPT}, mode=dropmalformed leaves them out"
         )
 
     def _own(self, name: str, messages: Messages) -> pa.Array:
         target = self._arrow.field(name).type
-        if name == "__topic":
-            return pa.array([messages.topic] * messages.rows, target)  # repeat takes several times as long
-        if name == "__partition":
-            number = pa.scalar(messages.partition if messages.partition >= 0 else None, target)
-            return pa.repeat(number, messages.rows)
+        if name in ("__topic", "__partition"):
+            return self._of_topics(name, messages, target)
         if name == "__redeliveryCount":
             return pa.repeat(pa.scalar(0, target), messages.rows)
         if name == "__messageProperties":
             return _map(messages.properties, target)
         values, own = getattr(messages, _LISTS[name]), _OWN.get(name, target)
+        if values and values[0] is None and values.count(None) == len(values):
+            return pa.nulls(len(values), target)
         try:
             return _as(pa.array(values, own), target)
         except (OverflowError, pa.ArrowInvalid):
@@ -138,22 +150,23 @@ class Tables:
                 raise
         return _as(pa.array([_signed(value, own) for value in values], own), target)
 
+    def _of_topics(self, name: str, messages: Messages, target: pa.DataType) -> pa.Array:
+        is_name = name == "__topic"
+        if messages.of:
+            return self._several_of(messages).spread(0 if is_name else 1, messages.of, target)
+        if is_name:
+            return pa.array([messages.topic] * messages.rows, target)  # repeat takes several times as long
+        return pa.repeat(pa.scalar(messages.partition if messages.partition >= 0 else None, target), messages.rows)
+
     # Values
 
     def _decoded(self, messages: Messages) -> tuple[dict[str, pa.Array], list[Bad]]:
         """The columns of the value, and which could not be read; group by group of one schema each."""
-        groups: dict[bytes | None, list[int]] = {}
-        versions = set(messages.schema_version) or {None}
-        if len(versions) == 1:
-            groups[versions.pop()] = list(range(messages.rows))
-        else:
-            for at, version in enumerate(messages.schema_version):
-                groups.setdefault(version, []).append(at)
         pieces: list[list[pa.Array]] = []
         order: list[int] = []
         bad: list[Bad] = []
-        for version, places in groups.items():
-            arrays, unread = self._reader(messages.topic, version).columns(messages, places)
+        for reader, places in self._groups(messages):
+            arrays, unread = reader.columns(messages, places)
             pieces.append(arrays)
             order += places
             bad += [Bad(places[each.at], each.reason) for each in unread]
@@ -163,19 +176,72 @@ class Tables:
             columns = [pa.concat_arrays(each).take(back) for each in zip(*pieces, strict=True)]
         return dict(zip(self._values, columns, strict=True)), sorted(bad)
 
+    def _groups(self, messages: Messages) -> Iterable[tuple["_Reader", Sequence[int]]]:
+        """Rows whose values are read alike."""
+        versions: Sequence[bytes | None] = messages.schema_version or [None] * messages.rows
+        version = versions[0] if versions else None
+        is_one = len(set(versions)) <= 1
+        if is_one and not messages.of:
+            return [(self._reader(messages.topic, version), range(messages.rows))]
+        if is_one:
+            known = self._several_of(messages).readers.setdefault(version, {})
+            known.update((at, self._reader(messages.topics[at][0], version)) for at in {*messages.of} - known.keys())
+            if len(set(known.values())) == 1:
+                return [(known[messages.of[0]], range(messages.rows))]
+        kinds = list(zip(messages.of or [-1] * messages.rows, versions, strict=True))
+        readers = {kind: self._reader(messages.name_of(kind[0]), kind[1]) for kind in set(kinds)}
+        groups: dict[_Reader, list[int]] = {}
+        for at, kind in enumerate(kinds):
+            groups.setdefault(readers[kind], []).append(at)
+        return groups.items()
+
+    def _several_of(self, messages: Messages) -> "_Several":
+        if self._several.topics is not messages.topics:
+            self._several = _Several(messages.topics)
+        return self._several
+
     def _reader(self, topic: str, version: bytes | None) -> "_Reader":
         found = self._readers.get((topic, version))
         if found is None:
             newest = None if self._form in ("bytes", "string") else self._registry.newest(topic)
             is_same = version is None or newest is None or newest.type == Schema.Json
             writer = newest if is_same else self._registry.at(topic, version or b"")
-            fields = [self._arrow.field(name) for name in self._values]
-            try:
-                found = _Reader(writer, newest, fields, self._form)
-            except Unreadable as error:
-                raise Unreadable(f"{topic}: {error}") from None
+            alike = _alike(writer), _alike(newest)
+            found = self._alike.get(alike)
+            if found is None:
+                fields = [self._arrow.field(name) for name in self._values]
+                try:
+                    found = self._alike[alike] = _Reader(writer, newest, fields, self._form)
+                except Unreadable as error:
+                    raise Unreadable(f"{topic}: {error}") from None
             self._readers[topic, version] = found
         return found
+
+
+class _Several:
+    """What is known of topics whose messages come together."""
+
+    def __init__(self, topics: Sequence[tuple[str, int]]) -> None:
+        self.topics = topics
+        self.readers: dict[bytes | None, dict[int, _Reader]] = {}
+        """By version, then by topic."""
+        self._arrays: dict[tuple[int, pa.DataType], pa.Array] = {}
+
+    def spread(self, what: int, of: list[int], target: pa.DataType) -> pa.Array:
+        """For each row the name (0) or the partition (1) of its topic."""
+        every = self._arrays.get((what, target))
+        if every is None:
+            values = [None if each[what] == -1 else each[what] for each in self.topics]
+            every = self._arrays[what, target] = pa.array(values, target)
+        return every.take(pa.array(of, pa.int32()))
+
+
+def _alike(schema: Schema | None) -> tuple[Any, ...]:
+    """The same for schemas whose values are read alike."""
+    if schema is None:
+        return ()
+    properties = sorted((each.key, each.value) for each in schema.properties)
+    return schema.type, schema.schema_data, tuple(properties)
 
 
 class _Reader:
@@ -229,8 +295,13 @@ class _Reader:
             if wanted:
                 self._add(take, decoder(part if part.type else None, last, wanted[0].type), [name])
 
-    def columns(self, messages: Messages, places: list[int]) -> tuple[list[pa.Array], list[Bad]]:
+    def columns(self, messages: Messages, places: Sequence[int]) -> tuple[list[pa.Array], list[Bad]]:
         """The columns of some messages, in the order of the fields; and which could not be read."""
+        if messages.cuts is not None and len(places) == messages.rows and len(self._parts) == 1:
+            take, made, names = self._parts[0]
+            array = made.of_bytes(_cut(messages.cuts)) if take is _payload and made.is_plain else None
+            if array is not None:
+                return [array], []
         found: dict[str, pa.Array] = {}
         bad: dict[int, str] = {}
         for take, made, names in self._parts:
@@ -245,10 +316,10 @@ class _Reader:
 
 
 def _taken(
-    take: Callable[[Messages, int], bytes | None], messages: Messages, places: list[int], bad: dict[int, str]
+    take: Callable[[Messages, int], bytes | None], messages: Messages, places: Sequence[int], bad: dict[int, str]
 ) -> list[bytes | None]:
     if take is _payload and len(places) == messages.rows:  # in their order, as they are all of one schema
-        return messages.payload
+        return messages.payloads()
     taken: list[bytes | None] = []
     for at, place in enumerate(places):
         try:
@@ -271,7 +342,7 @@ def _with_nulls(made: Decoder, values: list[bytes | None]) -> tuple[pa.Array, li
 
 
 def _payload(messages: Messages, at: int) -> bytes | None:
-    return messages.payload[at]
+    return messages.payloads()[at]
 
 
 def _own_key(messages: Messages, at: int) -> bytes | None:
@@ -279,13 +350,33 @@ def _own_key(messages: Messages, at: int) -> bytes | None:
 
 
 def _first(messages: Messages, at: int) -> bytes | None:
-    payload = messages.payload[at]
+    payload = messages.payloads()[at]
     return None if payload is None else pair(payload)[0]
 
 
 def _second(messages: Messages, at: int) -> bytes | None:
-    payload = messages.payload[at]
+    payload = messages.payloads()[at]
     return None if payload is None else pair(payload)[1]
+
+
+def _cut(cuts: Cuts) -> pa.Array:
+    """Every second one of these and what is between them: Arrow copies that, and Python makes no object of each."""
+    count = len(cuts.places) // 2
+    if not count:
+        return pa.array([], pa.binary())
+    offsets = pa.py_buffer(array_of("i", cuts.places))
+    every = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, offsets, pa.py_buffer(cuts.data)])
+    return every.take(_even(count))
+
+
+@lru_cache(maxsize=8)
+def _evens(count: int) -> pa.Array:
+    return pa.array(range(0, 2 * count, 2), pa.int32())
+
+
+def _even(count: int) -> pa.Array:
+    """So many even numbers from 0 on."""
+    return _evens(1 << (count - 1).bit_length()).slice(0, count)
 
 
 def _as(array: pa.Array, target: pa.DataType) -> pa.Array:

@@ -4,9 +4,10 @@ Of a batch, each message stands behind the one before: a look at its metadata, b
 Protobuf says of all metadata afterwards has to be the same, else nothing is taken.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
+from operator import add, sub
 from struct import Struct
 from struct import error as error_of_struct
 from typing import Any, Final, NamedTuple
@@ -15,8 +16,9 @@ from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decomp
 from pulsarbox.protocol.commands import MAGIC
 from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
 from pulsarbox.spark.access import Entry
+from pulsarbox.spark.access.blocks import FRAME_HEAD, Block
 from pulsarbox.spark.columns import Columns, Lists, Many, many
-from pulsarbox.spark.lists import Messages, text, unpacked_key, varint
+from pulsarbox.spark.lists import Cuts, Messages, text, unpacked_key, varint
 
 UNPACKED_MAX: Final = 4 << 20
 """Bytes of what is decompressed together."""
@@ -34,26 +36,43 @@ _SPECIAL: Final = ("num_chunks_from_msg", "encryption_keys")
 _ENTRY_SELDOM: Final = ("null_value", "compression", "uncompressed_size", "num_messages_in_batch", *_SPECIAL)
 
 
+class _Entries(NamedTuple):
+    """Entries in parallel lists."""
+
+    bodies: Cuts
+    metadata: list[bytes]
+    ledgers: list[int]
+    entries: list[int]
+
+
 class _Opened(NamedTuple):
     """Messages in the order of their rows."""
 
-    payloads: list[bytes]
+    counts: list[int] | None
+    """How many each entry has; None where each is one that was sent alone."""
+    payloads: Cuts
     own: Columns
     """What each says itself."""
     properties: Lists
     entry: Columns
     """What its entry says, for each row."""
     indexes: list[int | None]
-    ids: list[bytes]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.indexes)
+
+    def each(self, values: Iterable[Any]) -> list[Any]:
+        """What is of an entry, for each of its rows."""
+        return list(values) if self.counts is None else _each(values, self.counts)
 
 
 class Together:
-    """Opens entries of one topic with some columns."""
+    """Opens entries with some columns."""
 
-    def __init__(self, partition: int, wanted: frozenset[str]) -> None:
+    def __init__(self, wanted: frozenset[str]) -> None:
         self._wanted = wanted
-        self._with_ids = "message_id" in wanted
-        self._tail = b"\x18" + varint(partition) if partition >= 0 else b""
         entry_each = ("publish_time", *(name for name in ("producer_name", "sequence_id") if name in wanted))
         entry_seldom = (*_ENTRY_SELDOM, *(("schema_version",) if "schema_version" in wanted else ()))
         own = _named(_OWN, wanted)
@@ -63,155 +82,215 @@ class Together:
         of_batch = ("null_value", *(("sequence_id",) if "sequence_id" in wanted else ()), *seldom)
         self._in_batch: Many = many(SingleMessageMetadata, ("payload_size", *own), of_batch, lists)
         self._pair: Many = many(KeyValue, ("key", "value"))
+        self._numbers: Mapping[int, int] = {}
+        self._tails: dict[int, bytes] = {}
+        """Of the block before, by ledger: what the ids of entries end with."""
 
     def add(self, entries: Sequence[Entry], made: Messages) -> int | None:
-        """Add what these say to ``made``; how many bytes of payloads that were. None, and nothing is added, where one
-        of them is special or not what it should be."""
-        stored = [entry[2] for entry in entries]
-        try:
-            frames = [_frame(each) for each in stored]
-        except error_of_struct:
+        """Add what entries of one topic say to ``made``; how many bytes of payloads that were. None, and nothing is
+        added, where one of them is special or not what it should be."""
+        found = _parted(entries)
+        opened = None if found is None else self._open(found)
+        if found is None or opened is None:
             return None
-        metadata = [each[10 : 10 + size] for each, (_, size) in zip(stored, frames, strict=True)]
-        if any(magic != MAGIC or len(each) != size for each, (magic, size) in zip(metadata, frames, strict=True)):
+        tail = _tail(made.partition)
+        if not self._fill(opened, found, [tail] * len(entries) if tail else [], made):
             return None
-        found = self._alone.columns(metadata)
+        if "payload" in self._wanted:
+            made.payload += _with_nulls(opened)
+        return sum(_sizes(opened.payloads))
+
+    def block(self, block: Block, topics: Sequence[tuple[str, int]]) -> Messages | None:
+        """What a block says; ``topics`` are the names and partitions of those who want its entries, by number. None as
+        for ``add``."""
+        found = _Entries(Cuts(block.data, block.bodies), block.metadata, block.ledgers, block.entries)
+        opened = self._open(found)
+        if opened is None:
+            return None
+        made = Messages("", -1, topics=topics)
+        if block.numbers is not self._numbers:
+            self._numbers = block.numbers
+            self._tails = {ledger: _tail(topics[number][1]) for ledger, number in block.numbers.items()}
+        tails = list(map(self._tails.__getitem__, block.ledgers)) if any(self._tails.values()) else []
+        if not self._fill(opened, found, tails, made):
+            return None
+        made.of = opened.each(map(block.numbers.__getitem__, block.ledgers))
+        if "payload" in self._wanted and "null_value" in opened.own:
+            made.payload = _with_nulls(opened)
+        elif "payload" in self._wanted:
+            made.cuts = opened.payloads
+        return made
+
+    def _open(self, entries: _Entries) -> _Opened | None:
+        found = self._alone.columns(entries.metadata)
         if found is None or any(name in found[0] for name in _SPECIAL):
             return None
         columns, properties = found
-        bodies = _unpacked([each[10 + size :] for each, (_, size) in zip(stored, frames, strict=True)], columns)
+        bodies = _unpacked(entries.bodies, columns)
         counts = columns.get("num_messages_in_batch")
         if bodies is None:
             return None
-        ids = self._prefixes(entries) if self._with_ids else []
         if counts is None:
-            opened = _Opened(bodies, columns, properties, columns, [None] * len(entries), ids)
-            return self._add(opened, [1] * len(entries), entries, made)
-        return self._add_batches(bodies, counts, columns, ids, entries, made)
+            return _Opened(None, bodies, columns, properties, columns, [None] * len(entries.entries))
+        return self._open_batches(bodies, counts, columns)
 
-    def _add_batches(
-        self,
-        bodies: list[bytes],
-        counts: list[Any],
-        columns: Columns,
-        prefixes: list[bytes],
-        entries: Sequence[Entry],
-        made: Messages,
-    ) -> int | None:
+    def _open_batches(self, bodies: Cuts, counts: list[Any], columns: Columns) -> _Opened | None:
         singles: list[bytes] = []
-        payloads: list[bytes] = []
+        payloads = Cuts(bodies.data, [])
+        ends = iter(bodies.places)
         try:
-            for body, count in zip(bodies, counts, strict=True):
-                _take_apart(body, count, singles, payloads)
+            for begin, end, count in zip(ends, ends, counts, strict=True):
+                _take_apart(bodies.data, begin, end, count, singles, payloads.places)
         except (IndexError, TypeError, ValueError, error_of_struct):  # not what a batch is; None where one is alone
             return None
         found = self._in_batch.columns(singles)
-        if found is None or found[0]["payload_size"] != list(map(len, payloads)):
+        if found is None or found[0]["payload_size"] != _sizes(payloads):
             return None
         own, properties = found
-        ids: list[bytes] = []
-        if self._with_ids:
-            for prefix, count in zip(prefixes, counts, strict=True):
-                ids += [prefix + tail for tail in _tails(count)]
         indexes: list[int | None] = [index for count in counts for index in range(count)]
         of_entry = {name: _each(column, counts) for name, column in columns.items() if name in _PER_ENTRY}
-        return self._add(_Opened(payloads, own, properties, of_entry, indexes, ids), counts, entries, made)
+        return _Opened(counts, payloads, own, properties, of_entry, indexes)
 
-    def _add(self, opened: _Opened, counts: list[int], entries: Sequence[Entry], made: Messages) -> int | None:
-        if "properties" in self._wanted and not self._add_properties(opened.properties, made):
-            return None
-        made.rows += len(opened.payloads)
-        if self._with_ids:
-            made.message_id += opened.ids
+    def _fill(self, opened: _Opened, found: _Entries, tails: list[bytes], made: Messages) -> bool:
+        """Add all columns but payloads; ``tails`` are what the ids of the entries end with. Nothing, and False, where
+        something is not what it should be."""
+        if "properties" in self._wanted:
+            pairs = self._pair.columns(opened.properties.values)
+            if pairs is None:
+                return False
+            made.properties.add_many(opened.properties.counts, pairs[0]["key"], pairs[0]["value"])
+        made.rows += opened.rows
+        if "message_id" in self._wanted:
+            made.message_id += _ids(opened, found, tails)
         if "ledger" in self._wanted:
-            made.ledger += _each([entry[0] for entry in entries], counts)
+            made.ledger += opened.each(found.ledgers)
         if "entry" in self._wanted:
-            made.entry += _each([entry[1] for entry in entries], counts)
+            made.entry += opened.each(found.entries)
         for name, make in _MAKERS.items():
             if name in self._wanted:
                 column: list[Any] = getattr(made, name)
                 column += make(opened)
-        return sum(map(len, opened.payloads))
-
-    def _add_properties(self, properties: Lists, made: Messages) -> bool:
-        found = self._pair.columns(properties.values)
-        if found is None:
-            return False
-        columns, _ = found
-        made.properties.add_many(properties.counts, columns["key"], columns["value"])
         return True
 
-    def _prefixes(self, entries: Sequence[Entry]) -> list[bytes]:
-        """The ids of entries, as clients write them."""
-        found: list[bytes] = []
-        begin = 0
-        while begin < len(entries):  # those of one ledger whose numbers differ in the lowest seven bits only
-            ledger, entry, _ = entries[begin]
-            head = b"\x08" + varint(ledger) + b"\x10"
-            high = entry >> 7
-            rest = (varint(high) if high else b"") + self._tail
-            low = _LOW_MORE if high else _LOW
-            end = begin
-            while end < len(entries) and entries[end][1] >> 7 == high and entries[end][0] == ledger:
-                end += 1
-            found += [head + low[each[1] & 0x7F] + rest for each in entries[begin:end]]
-            begin = end
+
+class _Heads(dict[int, bytes]):
+    """What the id of an entry begins with, by its ledger."""
+
+    def __missing__(self, ledger: int) -> bytes:
+        found = self[ledger] = b"\x08" + varint(ledger) + b"\x10"
         return found
 
 
-_LOW: Final = tuple(b"%c" % number for number in range(0x80))
-_LOW_MORE: Final = tuple(b"%c" % (number | 0x80) for number in range(0x80))
-"""The lowest seven bits of a varint, where nothing follows and where there are more."""
+class _Numbers(dict[int, bytes]):
+    """Varints: where one is needed, its neighbours are too."""
+
+    def __missing__(self, number: int) -> bytes:
+        if len(self) > _NUMBERS_MAX:
+            self.clear()
+        first = number & ~0x7F
+        if first:
+            rest = varint(number >> 7)
+            self.update((first + low, b"%c" % (low | 0x80) + rest) for low in range(0x80))
+        else:
+            self.update((low, b"%c" % low) for low in range(0x80))
+        return self[number]
+
+
+_NUMBERS_MAX: Final = 1 << 16
+_heads: Final = _Heads()
+_numbers: Final = _Numbers()
+
+
+def _ids(opened: _Opened, found: _Entries, tails: list[bytes]) -> list[bytes]:
+    """The ids of messages, as clients write them."""
+    ids = list(map(add, map(_heads.__getitem__, found.ledgers), map(_numbers.__getitem__, found.entries)))
+    if tails:
+        ids = list(map(add, ids, tails))
+    if opened.counts is None:
+        return ids
+    return [prefix + tail for prefix, count in zip(ids, opened.counts, strict=True) for tail in _tails(count)]
+
+
+def _tail(partition: int) -> bytes:
+    """What the id of an entry ends with."""
+    return b"\x18" + varint(partition) if partition >= 0 else b""
+
+
+def _parted(entries: Sequence[Entry]) -> _Entries | None:
+    """The same apart; None where one of them is not what it should be."""
+    stored = [entry[2] for entry in entries]
+    try:
+        frames = [_frame(each) for each in stored]
+    except error_of_struct:
+        return None
+    metadata = [each[FRAME_HEAD : FRAME_HEAD + size] for each, (_, size) in zip(stored, frames, strict=True)]
+    if any(magic != MAGIC or len(each) != size for each, (magic, size) in zip(metadata, frames, strict=True)):
+        return None
+    ends = list(accumulate(map(len, stored)))
+    places = [0] * (2 * len(ends))
+    places[::2] = [
+        end - len(each) + FRAME_HEAD + size for end, each, (_, size) in zip(ends, stored, frames, strict=True)
+    ]
+    places[1::2] = ends
+    bodies = Cuts(b"".join(stored), places)
+    return _Entries(bodies, metadata, [entry[0] for entry in entries], [entry[1] for entry in entries])
+
+
+def _sizes(cuts: Cuts) -> list[int]:
+    return list(map(sub, cuts.places[1::2], cuts.places[::2]))
 
 
 def _named(fields: dict[str, tuple[str, ...]], wanted: frozenset[str]) -> tuple[str, ...]:
     return tuple(chain.from_iterable(names for column, names in fields.items() if column in wanted))
 
 
-def _unpacked(bodies: list[bytes], columns: Columns) -> list[bytes] | None:
+def _unpacked(bodies: Cuts, columns: Columns) -> Cuts | None:
     """The same decompressed; None where one cannot be, or all are too much at once."""
     codecs = columns.get("compression")
     if codecs is None:
         return bodies
-    sizes = columns.get("uncompressed_size") or [0] * len(bodies)
+    packed = bodies.all()
+    sizes = columns.get("uncompressed_size") or [0] * len(packed)
     if sum(size or 0 for size in sizes) > UNPACKED_MAX:
         return None
     try:
-        return [
+        found = [
             decompress(codec, body, size or 0) if codec else body
-            for codec, body, size in zip(codecs, bodies, sizes, strict=True)
+            for codec, body, size in zip(codecs, packed, sizes, strict=True)
         ]
     except (CodecMissing, NotUnpacked):
         return None
+    ends = list(accumulate(map(len, found)))
+    return Cuts(b"".join(found), [place for each in zip([0, *ends], ends, strict=False) for place in each])
 
 
-def _take_apart(body: bytes, count: int, singles: list[bytes], payloads: list[bytes]) -> None:
-    """Add the metadata and the payloads of a batch, where these seem to end. Raises IndexError, ValueError,
+def _take_apart(data: bytes, at: int, stop: int, count: int, singles: list[bytes], places: list[int]) -> None:
+    """Add the metadata of a batch's messages, and where payloads seem to begin and end. Raises IndexError, ValueError,
     TypeError, struct.error."""
-    at = likely = 0
+    likely = 0
     for _ in range(count):
         start = at + 4
-        end = start + _u32(body, at)[0]
+        end = start + _u32(data, at)[0]
         scan = start + likely  # where it was in the one before
-        if scan >= end or body[scan] != _PAYLOAD_SIZE:
+        if scan >= end or data[scan] != _PAYLOAD_SIZE:
             scan = start
-            while (tag := body[scan]) != _PAYLOAD_SIZE:
+            while (tag := data[scan]) != _PAYLOAD_SIZE:
                 # a short field of bytes, as all are that clients write before it
-                if tag & 0x87 != 2 or (length := body[scan + 1]) > 0x7F:
+                if tag & 0x87 != 2 or (length := data[scan + 1]) > 0x7F:
                     raise ValueError("unusual")
                 scan += 2 + length
             likely = scan - start
-        size = body[scan + 1]
+        size = data[scan + 1]
         if size > 0x7F:
-            more = body[scan + 2]
+            more = data[scan + 2]
             size = size & 0x7F | (more & 0x7F) << 7
             if more > 0x7F:
-                size |= _rest(body, scan + 3) << 14
+                size |= _rest(data, scan + 3) << 14
         at = end + size
-        if at > len(body):
+        if at > stop:
             raise ValueError("it ends before its batch does")
-        singles.append(body[start:end])
-        payloads.append(body[end:at])
+        singles.append(data[start:end])
+        places += (end, at)
 
 
 def _rest(body: bytes, at: int) -> int:
@@ -241,11 +320,11 @@ def _each(values: Iterable[Any], counts: list[int]) -> list[Any]:
 # Columns --------------------------------------------------------------------------------------------------------------
 
 
-def _payloads(opened: _Opened) -> list[bytes | None]:
-    nulls = opened.own.get("null_value")
+def _with_nulls(opened: _Opened) -> list[bytes | None]:
+    nulls, payloads = opened.own.get("null_value"), opened.payloads.all()
     if nulls is None:
-        return list(opened.payloads)
-    return [None if null else payload for null, payload in zip(nulls, opened.payloads, strict=True)]
+        return list(payloads)
+    return [None if null else payload for null, payload in zip(nulls, payloads, strict=True)]
 
 
 def _keys(opened: _Opened) -> list[bytes | None]:
@@ -258,7 +337,7 @@ def _keys(opened: _Opened) -> list[bytes | None]:
 
 def _event_times(opened: _Opened) -> list[int | None]:
     times = opened.own.get("event_time")
-    return [None] * len(opened.payloads) if times is None else [time or None for time in times]
+    return [None] * opened.rows if times is None else [time or None for time in times]
 
 
 def _producers(opened: _Opened) -> list[str]:
@@ -279,11 +358,10 @@ def _sequence_ids(opened: _Opened) -> list[int]:
 
 
 def _or_none(opened: _Opened, columns: Columns, name: str) -> list[Any]:
-    return columns.get(name) or [None] * len(opened.payloads)
+    return columns.get(name) or [None] * opened.rows
 
 
 _MAKERS: Final[dict[str, Callable[[_Opened], list[Any]]]] = {
-    "payload": _payloads,
     "key": _keys,
     "ordering_key": lambda opened: _or_none(opened, opened.own, "ordering_key"),
     "batch": lambda opened: opened.indexes,
@@ -292,6 +370,6 @@ _MAKERS: Final[dict[str, Callable[[_Opened], list[Any]]]] = {
     "producer_name": _producers,
     "sequence_id": _sequence_ids,
     "schema_version": lambda opened: _or_none(opened, opened.entry, "schema_version"),
-    "encryption": lambda opened: [None] * len(opened.payloads),
+    "encryption": lambda opened: [None] * opened.rows,
 }
 _PER_ENTRY: Final = ("publish_time", "producer_name", "sequence_id", "schema_version")

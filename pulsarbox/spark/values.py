@@ -40,12 +40,30 @@ class Bad(NamedTuple):
 class Decoder:
     """Reads values of one schema as one type of Arrow."""
 
-    def __init__(self, target: pa.DataType, read: Read, many: Callable[[list[bytes]], pa.Array] | None = None) -> None:
-        """``many`` reads all at once, or raises whatever it raises: then they are read one by one."""
+    def __init__(
+        self,
+        target: pa.DataType,
+        read: Read,
+        many: Callable[[list[bytes]], pa.Array] | None = None,
+        *,
+        is_plain: bool = False,
+    ) -> None:
+        """``many`` reads all at once, or raises whatever it raises: then they are read one by one. ``is_plain``: they
+        are bytes, or text in UTF-8, as they come."""
         self._type = target
+        self.is_plain = is_plain
         self._read = read
         self._many = many
         self._shape = shaper(target)
+
+    def of_bytes(self, values: pa.Array) -> pa.Array | None:
+        """The same of bytes that Arrow has already; None where these are no plain values, or one cannot be read."""
+        if not self.is_plain:
+            return None
+        try:
+            return values if values.type == self._type else values.cast(self._type)
+        except pa.ArrowInvalid:
+            return None
 
     def array(self, values: list[bytes]) -> tuple[pa.Array, list[Bad]]:
         """All values, null where one cannot be read; and which these are."""
@@ -116,9 +134,9 @@ def pair(value: bytes) -> tuple[bytes | None, bytes | None]:
 
 def _plain(target: pa.DataType) -> Decoder:
     if pa.types.is_binary(target):
-        return Decoder(target, bytes, lambda values: pa.array(values, target))
+        return Decoder(target, bytes, lambda values: pa.array(values, target), is_plain=True)
     if pa.types.is_string(target):
-        return Decoder(target, bytes.decode, lambda values: pa.array(values, pa.binary()).cast(target))
+        return Decoder(target, bytes.decode, lambda values: pa.array(values, pa.binary()).cast(target), is_plain=True)
     raise Unreadable(f"its values are bytes, read as binary or string, not as {target}; for JSON give valueFormat=json")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.names import TopicName, origin_of, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, origin_of, parse_topic
 from pulsarbox.storage.catalog import CLOCK, partitions_key, topic_key
 from pulsarbox.storage.engine import Recovery
 from pulsarbox.storage.format import FORMAT_COMPRESSED, FORMAT_VERSION, PACKED
@@ -130,7 +130,7 @@ def _totals(found: DeadBox, document: Row) -> Row:
         "topics": found.topics,
         "subscriptions": len(subscriptions),
         "connections": 0,
-        "deadLetters": sum(row["messages"] for row in found.views["deadletters"]),
+        "deadLetters": sum(row["left"] for row in found.views["deadletters"]),
         "diskUsed": document["disk"]["used"],
         "diskFree": document["disk"]["free"],
         "uptime": None,
@@ -232,7 +232,7 @@ def _add(store: Store, name: str, gathered: dict[str, list[Row]], now: int) -> N
         }
     )
     if parse_topic(name).base.local.endswith(_FOR_DEAD_LETTERS) or row.get(_MARK):
-        gathered["deadletters"].append(_letters(store, stored, name, len(subscriptions)))
+        gathered["deadletters"].append(_letters(store, stored, name))
     store.forget(stored)
 
 
@@ -263,8 +263,9 @@ def _subscription(stored: StoredTopic, name: str, cursor_id: int, now: int) -> R
     }
 
 
-def _letters(store: Store, stored: StoredTopic, name: str, subscriptions: int) -> Row:
+def _letters(store: Store, stored: StoredTopic, name: str) -> Row:
     ledger, topic, messages = stored.ledger, parse_topic(name), stored.visible_messages()
+    cursors = [cursor for cursor in stored.cursors.values() if cursor.name != COMPACTION_SUBSCRIPTION]
     first = next(iter(ledger.ledgers.values()), None)
     is_retry = topic.base.local.endswith(_RETRY)
 
@@ -277,11 +278,13 @@ def _letters(store: Store, stored: StoredTopic, name: str, subscriptions: int) -
         "kind": "retry" if is_retry else "dead-letter",
         "origin": None if origin is None else str(origin[0]),
         "originSubscription": None if origin is None else origin[1],
+        "left": max((cursor.backlog_messages for cursor in cursors), default=messages),
         "messages": messages,
         "size": ledger.size,
         "backlog": sum(cursor.backlog_messages for cursor in stored.cursors.values()),
-        "subscriptions": subscriptions,
-        "lost": not subscriptions,
+        "subscriptions": len(stored.cursors),
+        "keptBy": cursors[0].name if len(cursors) == 1 else None,
+        "lost": not cursors,
         "first": first.created or None if messages and first is not None else None,
         "last": ledger.last_publish_time or None,
         "rate": 0.0,

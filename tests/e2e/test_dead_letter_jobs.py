@@ -1,6 +1,7 @@
 """Dead letters put back by a job: those that official clients write and those that the box moves; over a kill; edited,
 dropped, exported, grouped; and stopped where they come straight back."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -94,6 +95,27 @@ def test_what_the_box_moved_is_put_back(client: Any, topic: str, run: Run, box: 
     again = receive(consumer)
     assert json.loads(again.data()) == {"number": 7}
     consumer.acknowledge(again)
+    assert jobs(run, "dlq", "groups", dlq) == [], "what was put back is stored, but no dead letter any more"
+    assert [each["count"] for each in jobs(run, "dlq", "groups", dlq, "--stored")] == [1]
+    assert "leave -s out" in run("dlq", "groups", dlq, "--stored", "-s", "dead-letters").stderr
+    assert run("sub", "create", dlq, "other").returncode == 0
+    assert "name one with -s" in run("dlq", "groups", dlq).stderr
+
+
+def test_of_a_batch_only_what_is_not_put_back_is_shown(client: Any, topic: str, run: Run, box: Running) -> None:
+    client.subscribe(topic, "s", SHARED, initial_position=EARLIEST).close()
+    dlq = f"{topic}-s-DLQ"
+    client.subscribe(dlq, "kept", SHARED, initial_position=EARLIEST).close()
+    producer = client.create_producer(dlq, batching_enabled=True, batching_max_publish_delay_ms=60_000)
+    for body in (b"one", b"two", b"three"):
+        producer.send_async(body, lambda *_: None, properties={"REAL_TOPIC": topic})
+    producer.flush()
+    producer.close()
+    assert jobs(run, "dlq", "replay", dlq, "--filter", 'payload == "two"', "--wait")["done"] == 1
+    shown = run("dlq", "show", dlq, "--url", box.url, "-o", "lines")
+    assert shown.stdout.splitlines() == ["one", "three"], shown.stderr
+    stored = run("dlq", "show", dlq, "--url", box.url, "-o", "lines", "--stored")
+    assert stored.stdout.splitlines() == ["one", "two", "three"]
 
 
 def test_a_changed_payload_has_to_fit_the_schema(client: Any, topic: str, run: Run) -> None:
@@ -158,6 +180,28 @@ def test_what_comes_straight_back_stops_it(client: Any, topic: str, run: Run) ->
     told = jobs(run, "job", "show", str(number))
     assert told["returned"] >= 3
     assert "dead letters again" in told["error"]
+    assert told["done"] < count
+
+
+def test_what_another_subscription_gives_up_stops_it_too(client: Any, topic: str, run: Run) -> None:
+    """By the official client, which makes the topic for it while the job runs."""
+    count = 1000
+    dlq = dead_letters(client, topic, numbered(count))
+    policy = pulsar.ConsumerDeadLetterPolicy(max_redeliver_count=1)
+    consumer = client.subscribe(
+        topic, "audit", SHARED, negative_ack_redelivery_delay_ms=10, dead_letter_policy=policy, receiver_queue_size=1
+    )
+    number = str(jobs(run, "dlq", "replay", dlq, "--rate", "10", "--max-returned", "3")["id"])
+
+    def tripped() -> bool:
+        with contextlib.suppress(pulsar.Timeout):
+            for _ in range(20):
+                consumer.negative_acknowledge(consumer.receive(timeout_millis=100))
+        return bool(jobs(run, "job", "show", number)["state"] == "tripped")
+
+    until(tripped)
+    told = jobs(run, "job", "show", number)
+    assert (told["state"], told["returnedIn"]) == ("tripped", {f"{short(topic)}-audit-DLQ": told["returned"]})
     assert told["done"] < count
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE
+from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREACHABLE, EXIT_USAGE
 from pulsarbox.spark.pipelines.state import Held
 from tests.e2e.conftest import Running
 
@@ -66,8 +66,8 @@ def test_a_file_is_checked_with_what_the_broker_knows(
     asked = run("pipeline", "validate", str(file), "--topics")
     assert asked.returncode == EXIT_FAILED
     *said, last = asked.stderr.strip().splitlines()
-    assert "3 things are wrong with shop.py" in last
-    assert f"one (shop.py:2): persistent://public/default/{missing} does not exist" in said[0]
+    assert "2 things are wrong with shop.py" in last
+    assert f"one (shop.py:2): persistent://public/default/{missing} does not exist yet: `run` makes it" in said[0]
     assert "has the schema AVRO, which value=json cannot read" in said[1]
     assert "two (shop.py:5): " in said[2]
     assert "a function writes bytes, text or JSON" in said[2]
@@ -89,7 +89,9 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     url = f"{box.web_url}/pulsarbox/v1/pipelines/{name}"
     urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=60).close()
     held = Held(tmp_path, name, "clean")
-    held.note(state="failed", lastError="shop.py:3: no", inputs=["persistent://acme/shop/raw"], output="parquet:/data")
+    held.note(
+        state="failed", lastError="shop.py:3: no", inputs=["persistent://acme/shop/raw"], output="parquet:s3a://data/x"
+    )
     held.checkpoint.mkdir()
     mine = ("--state", str(tmp_path), "--filter", f'pipeline == "{name}"', "-o", "json")
     clean, totals = rows(run("pipeline", "list", *mine))
@@ -109,5 +111,25 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     assert held.checkpoint.exists()
     done = called("reset", name, "clean", "--state", str(tmp_path), "--yes")
     assert (done.returncode, done.stdout) == (EXIT_OK, f"reset {name}/clean\n")
-    assert "delete /data before it runs again" in done.stderr
+    assert "delete s3a://data/x before it runs again" in done.stderr
     assert not held.place.exists()
+
+
+def test_what_is_not_there_is_said_before_spark_starts(run: Run, box: Running, fresh: Callable[[str], str]) -> None:
+    letters = fresh("letters").rpartition("/")[2]
+    box.admin("PUT", f"persistent/public/default/{letters}")
+    box.admin("PUT", f"persistent/public/default/{letters}/subscription/kept")
+    for words, code, said in (
+        ((letters, "-s", "other"), EXIT_FAILED, "has no subscription other: it has kept; make it with `pulsarbox sub"),
+        ((f"{letters}-2",), EXIT_NOT_FOUND, f"there is no topic {letters}-2: `pulsarbox topic list`"),
+        (("-n", "public/none"), EXIT_NOT_FOUND, "`pulsarbox dlq list`"),
+    ):
+        answer = run("pipeline", "dlq-triage", *words, "--url", box.url)
+        assert (answer.returncode, said in answer.stderr) == (code, True), answer.stderr
+        assert "starting Spark" not in answer.stderr
+    export = run("pipeline", "export", f"{letters}-2", "--to", "/nowhere", "--url", box.url)
+    assert (export.returncode, "starting Spark" in export.stderr) == (EXIT_NOT_FOUND, False), export.stderr
+    nobody = called("dlq-triage", "--url", "pulsar://127.0.0.1:1", "--admin-url", "http://127.0.0.1:2")
+    assert nobody.returncode == EXIT_UNREACHABLE
+    assert "pulsar://127.0.0.1:1 (--url) cannot be reached: " in nobody.stderr
+    assert "(its Admin API: http://127.0.0.1:2); see `pulsarbox status`" in nobody.stderr

@@ -108,6 +108,19 @@ def held(box: PulsarBox) -> list[str]:
     return [name for name in found if name.startswith("pulsarbox-offload-")]
 
 
+def test_the_ledger_that_grows_goes_where_it_is_asked_for(box: PulsarBox, tmp_path: Path) -> None:
+    directory = tmp_path / "history"
+    publish(box, 0, 5)
+    (none,) = json.loads(run(*words(box, directory, "t", "--roll", "1h", "-o", "json")).stdout)
+    (some,) = json.loads(run(*words(box, directory, "t", "--roll", "0s", "-o", "json")).stdout)
+    assert (none["ledgers"], some["ledgers"], some["rows"]) == (0, 1, 5)
+    (again,) = json.loads(run(*words(box, directory, "t", "--roll", "0s", "-o", "json")).stdout)
+    assert again["ledgers"] == 0, "an empty ledger is not closed"
+    publish(box, 5, 7)
+    assert all_rows(box, directory, TOPIC) == truth(box, "t")
+    assert b"--roll needs --hold" in run(*words(box, directory, "t", "--roll", "0s", "--no-hold"), code=2).stderr
+
+
 def test_what_cannot_be_done_is_said(box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
     assert b"there is no topic" in run(*words(box, directory, "nowhere"), code=2).stderr

@@ -22,7 +22,7 @@ def reach_of(box: PulsarBox, access: str, data: Path | str = "", **more: Any) ->
 
 def rows_of(some: Messages) -> list[Row]:
     columns = (
-        [payload or b"" for payload in some.payload], some.key, some.properties.pairs(), some.event_time,
+        [payload or b"" for payload in some.payloads()], some.key, some.properties.pairs(), some.event_time,
         some.producer_name, some.publish_time, some.ledger, some.entry,
     )  # fmt: skip
     assert {len(column) for column in columns} == {some.rows}
@@ -72,6 +72,11 @@ def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
         swept = [row for some in messages(both, COLUMNS, reach_of(box, "mmap", data)) if some.topic == topic
                  for row in rows_of(some)]  # fmt: skip
         assert sorted(swept, key=lambda row: row[-1]) == expected, told
+        several = list(messages(both, COLUMNS, reach_of(box, "mmap", data), mixed=True))
+        assert any(some.of for some in several), "nothing was read as it stands"
+        mixed = [row for some in several for row, of in zip(rows_of(some), some.of or [-1] * some.rows, strict=True)
+                 if some.name_of(of) == topic]  # fmt: skip
+        assert sorted(mixed, key=lambda row: row[-1]) == expected, told
         assert read(segments, reach_of(box, "wire")) == expected, told
         mapped.close_all()
         history.close()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox import PulsarBox
+from pulsarbox.spark import stream
 from pulsarbox.spark.segments import BEGINNING, DataLost, Place, Reach
 from pulsarbox.spark.service import LATEST, Service
 from pulsarbox.spark.source import PulsarboxSource
@@ -119,6 +121,20 @@ def test_many_topics_and_one_of_them_gone(box: PulsarBox) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_was_made_anew_with_as_many_messages_is_noticed(box: PulsarBox, fails: bool) -> None:
+    publish(box, "a", "b")
+    with Steps(box, failOnDataLoss=str(fails).lower()) as steps:
+        assert steps.next() == ["a", "b"]
+        box.admin("DELETE", f"/admin/v2/{admin_path(TOPIC)}?force=true")
+        publish(box, "c", "d")
+        if fails:
+            with pytest.raises(DataLost, match="the topic was made anew"):
+                steps.next()
+        else:
+            assert (steps.next(), steps.next()) == (["c", "d"], [])
+
+
+@pytest.mark.parametrize("fails", [True, False])
 def test_what_was_trimmed_ends_a_stream_or_is_passed_over(box: PulsarBox, fails: bool) -> None:
     publish(box, "a")
     with Steps(box, failOnDataLoss=str(fails).lower()) as steps:
@@ -192,3 +208,35 @@ def test_compacted_reads_have_the_latest_of_each_key_and_what_came_behind(box: P
 
     assert sorted(read("true")) == ["a3", "a4", "b1"]
     assert sorted(read("false")) == ["a1", "a2", "a3", "a4", "b1"]
+
+
+def test_a_micro_batch_that_follows_another_does_not_wait_for_what_has_time(
+    box: PulsarBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subscription is told where nothing is new, else now and then; the ends are asked for once."""
+    monkeypatch.setattr(stream, "ACKNOWLEDGE_SECONDS", 3600.0)
+    calls: list[str] = []
+    for name in ("all_bounds", "acknowledge"):
+        method = getattr(Service, name)
+        counted = partial(_counted, calls, name, method)
+        monkeypatch.setattr(Service, name, lambda self, *args, _counted=counted: _counted(self, *args))
+    publish(box, "a")
+    with Steps(box, subscription="s") as steps:
+        for value in ("b", "c", "d"):
+            assert len(steps.next()) == 1
+            publish(box, value)
+            steps.reader.commit(steps.at)
+        assert calls == ["all_bounds", "acknowledge", "all_bounds", "all_bounds"], "the first was told"
+        end = steps.reader.latestOffset(steps.at, steps.limit)
+        assert (steps.reader.reportLatestOffset(), calls[4:]) == (end, ["all_bounds"])
+        assert steps.reader.reportLatestOffset() == end, "whenever it is asked"
+        steps.at = end
+        assert steps.next() == []
+        assert calls.count("acknowledge") == 2, "now there is the time"
+    stats = box.admin("GET", f"/admin/v2/{admin_path(TOPIC)}/stats")
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+def _counted(calls: list[str], name: str, method: Any, *args: Any) -> Any:
+    calls.append(name)
+    return method(*args)

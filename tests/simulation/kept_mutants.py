@@ -21,11 +21,11 @@ from tests.simulation.mutants import Mutant, Patch
 KEPT_MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(*rules: str) -> Callable[[Patch], Patch]:
-    """Register a bug with the rules of which one has to notice it."""
+def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]:
+    """Register a bug with the rules of which one has to notice it, and seeds that do so soon."""
 
     def register(patch: Patch) -> Patch:
-        KEPT_MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules))
+        KEPT_MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds)
         return patch
 
     return register
@@ -91,7 +91,7 @@ def a_changed_policy_is_told_to_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Walks, "_walk", lambda self, names, now: None)
 
 
-@mutant("reason")
+@mutant("reason", seeds=(7,))
 def a_search_runs_ahead_into_what_is_confirmed_meanwhile(patch: pytest.MonkeyPatch) -> None:
     def run_ahead(topic: Any, after: Any, is_it: Any, found: Any, *arguments: Any, **more: Any) -> None:
         behind = topic.ledger.next(*topic.ledger.last_confirmed)
@@ -104,7 +104,7 @@ def a_search_runs_ahead_into_what_is_confirmed_meanwhile(patch: pytest.MonkeyPat
     patch.setattr(expiry, "find_first", run_ahead)
 
 
-@mutant("held")
+@mutant("held", seeds=(7,))
 def held_producers_are_not_told_that_the_backlog_fell(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backlog, "moved", lambda self, now: None)
 

@@ -13,6 +13,8 @@ from tests.simulation.history import Violation
 from tests.simulation.workload import Run
 
 SEEDS = range(8, 200, 11)
+SOONEST = {"forgotten_with_its_memory": 129}
+"""Seeds that are tried first."""
 STEPS = 1000
 
 
@@ -60,7 +62,7 @@ def test_what_is_wrong_with_an_end_is_noticed(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bug(monkeypatch)
-    for seed in SEEDS:
+    for seed in (SOONEST.get(bug.__name__, SEEDS[0]), *SEEDS):
         try:
             Run(seed).run(STEPS)
         except Violation as violation:

@@ -55,7 +55,7 @@ def broken_rule(seed: int) -> str | None:
 def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     KEPT_MUTANTS[name].patch(monkeypatch)
     found: Counter[str | None] = Counter()
-    for seed in MUTANT_SEEDS:
+    for seed in (*KEPT_MUTANTS[name].seeds, *MUTANT_SEEDS):
         rule = broken_rule(seed)
         if rule in KEPT_MUTANTS[name].rules:
             return

@@ -3,7 +3,7 @@ and says who is active."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.policies.backlog_quota import Quota
@@ -34,17 +34,13 @@ def look(model: Model, topic: TopicView) -> None:
 
 def look_at(model: Model, sub: SubView) -> None:
     """Whether what a subscription has not acknowledged itself is behind its mark-delete."""
-    cursor, mark = sub.cursor, sub.cursor.mark_delete
+    mark = sub.cursor.mark_delete
     if sub.seeks or (mark == sub.marked and not model.spares):
         return
     sub.marked = mark
     ledgers = sub.cursor.ledger.ledgers
-
-    def one_by_one(position: Position) -> bool:
-        """A ledger goes at once with the last of its entries, and then its cursors know nothing of them any more."""
-        return model.spares and (cursor.ranges.covers(*position) or position.ledger_id not in ledgers)
-
-    gone = [each for each in sub.left if (each <= mark or one_by_one(each)) and each not in sub.unsure]
+    one_by_one = _one_by_one(sub) if model.spares else set()
+    gone = [each for each in sub.left if (each <= mark or each in one_by_one) and each not in sub.unsure]
     # Nobody needs that somebody who only reads has seen what goes with its ledger.
     ending = model.pledges.ending(sub)
     seen = [each for each in gone if (sub.durable or each.ledger_id in ledgers) and each not in ending]
@@ -55,6 +51,20 @@ def look_at(model: Model, sub: SubView) -> None:
     for position in gone:
         sub.set(sub.topic.entries[position], 0)
         sub.acked(position)
+
+
+def _one_by_one(sub: SubView) -> set[Position]:
+    """What is left and was acknowledged by itself. A ledger goes at once with the last of its entries, and then its
+    cursors know nothing of them any more."""
+    ledgers = sub.cursor.ledger.ledgers
+    found = {each for each in sub.left if each.ledger_id not in ledgers}
+    positions = sorted(sub.left)
+    for acked in sub.cursor.ranges:
+        at = bisect_left(positions, (acked.ledger_id, acked.first))
+        while at < len(positions) and positions[at] <= (acked.ledger_id, acked.last):
+            found.add(positions[at])
+            at += 1
+    return found
 
 
 def _gone(model: Model, sub: SubView) -> None:

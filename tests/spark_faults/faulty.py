@@ -115,12 +115,11 @@ class FaultyWriter(StreamWriter):
 
 
 class FaultyBatch(BatchWriter):
-    """That of a batch write: a part of a job, by the number that its name ends with."""
+    """That of a batch write: a part of a job, by its number from 0 on."""
 
     def __init__(self, sinking: Sinking) -> None:
         super().__init__(sinking)
-        number = sinking.options.job_id.rpartition(".")[2]
-        self._part = int(number) if number.isdigit() else -1
+        self._part = sinking.options.job_part - 1
 
     def write(self, iterator: "Iterator[Any]") -> Written:
         return _writing(self._part, super().write, iterator)

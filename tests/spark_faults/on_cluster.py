@@ -67,6 +67,7 @@ def main() -> int:
         box.start()
         client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
         try:
+            client.subscribe("sums", "kept").close()  # else the topic goes, where nobody is on it for a minute
             producer = client.create_producer("raw")
             with cluster(folder) as master:
                 for half in (range(ROWS // 2), range(ROWS // 2, ROWS)):

@@ -1,4 +1,6 @@
-"""The drivers of shipped pipelines that the campaign kills: a rollup, and a job that puts dead letters back."""
+"""The drivers of shipped pipelines that the campaign kills: a rollup, a job that puts dead letters back, and commands
+that move rows into topics and out of them.
+"""
 
 import argparse
 import json
@@ -6,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from pulsarbox.cli import main as cli
+from pulsarbox.spark import table
 from pulsarbox.spark.pipelines import runner, session
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.shipped import working
+from pulsarbox.spark.pipelines.shipped import publishing, working
 from pulsarbox.spark.pipelines.shipped.jobs import Job
 from pulsarbox.spark.pipelines.shipped.letters import Asked
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing
@@ -56,11 +60,60 @@ def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
     with (
         Job(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
-        working.spark_of(running, "triage") as spark,
+        working.spark_of(running, "triage", print) as spark,
     ):
         if not job.progress.ended:
             replay(spark, job, looking, how, str(folder / "parquet"))
     return 0
+
+
+def _command(name: str, running: RunOptions, *words: str, spark: bool = True) -> int:
+    """One of the group, with its own words; raises what ends it."""
+    urls = ["--url", running.box["service.url"], "--admin-url", running.box["admin.url"]]
+    of_spark = ["--master", running.master, *(f"--conf={key}={value}" for key, value in running.conf.items())]
+    cli.main(["pipeline", name, *words, *urls, *(of_spark if spark else [])], standalone_mode=False)
+    return 0
+
+
+def backfill(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """Rows of a file into a topic, in small parts."""
+    vars(publishing)["PART_ROWS"] = plan["epoch"]
+    name = plan["topic"].rpartition("/")[2]
+    where = ["--to", plan["topic"], "--job", name, "--state", str(running.directory)]
+    return _command(
+        "backfill", running, str(folder / "rows.csv"), "--format", "csv", "--schema", "value string", *where
+    )
+
+
+def export(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """What a topic has into files; what was killed is repeated as the page says."""
+    place = folder / "out"
+    again = ["--overwrite"] if place.exists() else []
+    return _command("export", running, plan["topic"], "--to", str(place), *again)
+
+
+def offload(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """Closed ledgers into files."""
+    return _command("offload", running, plan["topic"], "--to", str(folder / "history"), spark=False)
+
+
+def read_table(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """Write down what the table has."""
+    options: dict[str, Any] = dict(running.box)
+    with working.spark_of(running, "table", lambda _: None) as spark:
+        rows = table(spark, plan["topic"], folder / "history", **options).select("value").collect()
+    (folder / "table.json").write_text(json.dumps([row["value"].decode() for row in rows]))
+    return 0
+
+
+JOBS: Final = {
+    "rollup": rollup,
+    "triage": triage,
+    "backfill": backfill,
+    "export": export,
+    "offload": offload,
+    "table": read_table,
+}
 
 
 def main() -> int:
@@ -74,7 +127,7 @@ def main() -> int:
     conf = {"spark.sql.shuffle.partitions": str(plan["partitions"]), "spark.driver.memory": "512m"} | plan["conf"]
     urls = {"service.url": plan["url"], "admin.url": plan["web_url"]}
     running = RunOptions(plan["master"], once=True, state=folder / "state", conf=conf, box=urls, report=False)
-    return {"rollup": rollup, "triage": triage}[plan["what"]](plan, running, folder)
+    return JOBS[plan["what"]](plan, running, folder)
 
 
 if __name__ == "__main__":

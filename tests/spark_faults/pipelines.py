@@ -68,9 +68,9 @@ class PipelineCase(Case):
             Files(self, made).start()
         return made
 
-    def run(self) -> None:
-        """Until everything is done, and every point was come by."""
-        self.strikes = len(self.files)
+    def run(self, strikes: int = 0) -> None:
+        """Until everything is done, and every point was come by. ``strikes``: deaths that are planned elsewhere."""
+        self.strikes = strikes + len(self.files)
         self.until_written(cycle([2, 3, 1]))
         left = [each.read_text() for each in (self.folder / "faults").iterdir() if each.suffix != ".struck"]
         if left or self.files:
@@ -112,7 +112,7 @@ def _rollup(case: PipelineCase, files: bool) -> Outcome:
         history = "state/rollup/rollup-parquet/checkpoint"
         case.files = {f"{history}/offsets/0": "jvm", "parquet/*.parquet": "jvm", f"{history}/commits/0": "box"}
     wanted: collections.Counter[int] = collections.Counter()
-    client = _client(case)
+    client = client_of(case)
     producer = client.create_producer(case.topic)
     for number in range(case.rows):
         time = START_MS + STEP_MS * number
@@ -150,7 +150,7 @@ def count_of_rollup(wanted: Mapping[int, int], told: Sequence[Rolled], kept: Seq
 
 
 def _rolled(case: PipelineCase) -> list[Rolled]:
-    rows = [json.loads(value) for value in _values(case, f"{case.topic}-rolled")]
+    rows = [json.loads(value) for value in values_of(case, f"{case.topic}-rolled")]
     return [(row["windowStart"], row["late"], row["messages"]) for row in rows]
 
 
@@ -170,7 +170,7 @@ def _triage(case: PipelineCase, files: bool) -> Outcome:
     if files:
         case.files = {"state/again/letters": "jvm", "state/again/rows": "jvm", "parquet/*/_temporary": "jvm"}
     dlq = f"{case.topic}-DLQ"
-    client = _client(case)
+    client = client_of(case)
     client.subscribe(dlq, "triage", pulsar.ConsumerType.Shared).close()
     producer = client.create_producer(dlq)
     for number in range(case.rows):
@@ -183,7 +183,7 @@ def _triage(case: PipelineCase, files: bool) -> Outcome:
         row for each in (case.parquet / f"job={case.name}").glob("*.parquet") for row in pq.read_table(each).to_pylist()
     ]
     stats = json.loads(admin(case.keeper.box.web_url, "GET", f"{dlq.replace('://', '/')}/stats"))
-    found = collections.Counter(value.decode() for value in _values(case, case.topic))
+    found = collections.Counter(value.decode() for value in values_of(case, case.topic))
     in_files = collections.Counter(row["value"].decode() for row in kept)
     return case.ended(count_of_letters(case.rows, found, in_files, stats["subscriptions"]["triage"]["msgBacklog"]))
 
@@ -204,12 +204,12 @@ def count_of_letters(
 # What both have
 
 
-def _client(case: PipelineCase) -> pulsar.Client:
+def client_of(case: Case) -> pulsar.Client:
     return pulsar.Client(case.keeper.box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 
 
-def _values(case: PipelineCase, topic: str) -> Iterator[bytes]:
-    client = _client(case)
+def values_of(case: PipelineCase, topic: str) -> Iterator[bytes]:
+    client = client_of(case)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
         while reader.has_message_available():

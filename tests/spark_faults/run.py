@@ -4,8 +4,9 @@
 the driver's JVM and the box before, during and after the commit, tasks that fail; after each death of the driver it
 starts again with another number of partitions. Then a driver that was believed dead goes on, a standalone master runs a
 slow task twice (speculation), workers are given pulsarbox by their driver (archive), the same points are struck while
-shipped pipelines run (rollup, dlq-triage; each also on a standalone master), and at last driver and box are killed at
-random (N times). ``--short``: the points that one restart has room for.
+shipped pipelines run (rollup, dlq-triage; each also on a standalone master, and backfill), commands are killed as their
+files appear (backfill, export, offload), and at last driver and box are killed at random (N times). ``--short``: the
+points that one restart has room for.
 
 Progress on stderr, the summary on stdout; ends with 1 where a row is missing or there twice. The box is started again
 on the same directory.
@@ -19,6 +20,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -351,12 +353,26 @@ def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str
                         start_new_session=True,
                     )
                 )
+        _wait_for_master(processes[0], port)
         yield master
     finally:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _wait_for_master(process: "subprocess.Popen[bytes]", port: int) -> None:
+    deadline = time.monotonic() + DRIVER_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), DRIVER_SECONDS).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise FaultsError("the master does not start") from None
+            time.sleep(0.1)
+        else:
+            return
 
 
 def of_executors(folder: Path) -> dict[str, str]:
@@ -485,7 +501,7 @@ def campaign(root: Path, only: str, short: bool, kills: int, seed: int) -> list[
 
 def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dict[str, Callable[[], Outcome]]:
     """What there is, by name."""
-    from tests.spark_faults import pipelines
+    from tests.spark_faults import moving, pipelines
 
     if short:
         return {"points": partial(points, root, keeper, SHORT)}
@@ -496,6 +512,9 @@ def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dic
         "archive": partial(archive, root, keeper),
         "rollup": partial(pipelines.rollup, root, keeper),
         "dlq-triage": partial(pipelines.triage, root, keeper),
+        "backfill": partial(moving.backfill, root, keeper),
+        "export": partial(moving.export, root, keeper),
+        "offload": partial(moving.offload, root, keeper),
         "rollup-cluster": partial(pipelines.rollup_cluster, root, keeper),
         "dlq-triage-cluster": partial(pipelines.triage_cluster, root, keeper),
         "soak": partial(soak, root, keeper, kills, random.Random(seed)),
@@ -504,7 +523,7 @@ def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dic
 
 NAMES: Final = (
     *("points", "zombie", "speculation", "archive"),
-    *("rollup", "dlq-triage", "rollup-cluster", "dlq-triage-cluster", "soak"),
+    *("rollup", "dlq-triage", "backfill", "export", "offload", "rollup-cluster", "dlq-triage-cluster", "soak"),
 )
 
 

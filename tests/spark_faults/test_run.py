@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.spark_faults import pipelines
+from tests.spark_faults import moving, pipelines
 from tests.spark_faults.run import SHORT, Keeper, counted, points
 from tests.tools.java import need_java
 from tests.tools.turns import in_turn
@@ -23,9 +23,6 @@ def java() -> None:
 def keeper(tmp_path: Path) -> Iterator[Keeper]:
     with Keeper(tmp_path) as keeper:
         yield keeper
-
-
-CASES = [pytest.param(each, marks=in_turn(each)) for each in ("points", "rollup", "dlq-triage")]
 
 
 @pytest.mark.timeout(900)
@@ -43,6 +40,29 @@ def test_rows_are_there_once_whoever_is_killed(java: None, name: str, tmp_path: 
     assert [point.rpartition(" (")[0] for point in outcome.points] == list(struck)
     assert outcome.drivers > 1
     assert keeper.kills == sum(point.startswith("box ") for point in struck)
+
+
+@pytest.mark.timeout(900)
+@in_turn("backfill")
+def test_every_row_is_published_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
+    struck = ("box commit-during", "jvm commit-after")
+    outcome = moving.backfill(tmp_path, keeper, struck, moving.PUT_ASIDE[1:])
+    assert outcome.is_good, outcome.count
+    assert {point.rpartition(" (")[0] for point in outcome.points} >= set(struck) and keeper.kills == 1
+
+
+@pytest.mark.timeout(900)
+@in_turn("export and offload")
+def test_every_message_is_in_the_files_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
+    exported = moving.export(tmp_path, keeper, moving.EXPORT[:1])
+    assert exported.is_good and exported.drivers == 2, exported.count
+    offloaded = moving.offload(tmp_path, keeper)
+    assert offloaded.is_good and keeper.kills == 1, offloaded.count
+
+
+def test_numbers_that_are_doubled_and_missing_are_counted() -> None:
+    count = moving.count_of(4, ["0", "2", "2", "x"])
+    assert (count.missing, count.doubled, count.strange) == ([1, 3], [2], ["x"])
 
 
 def test_who_counts_sees_what_is_doubled_missing_and_strange(keeper: Keeper) -> None:

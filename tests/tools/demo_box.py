@@ -2,8 +2,8 @@
 
 ``python -m tests.tools.demo_box URL WEB_URL SECONDS`` makes the load until it is stopped, with the official client:
 topics that are published to at different rates, a consumer that is too slow, one that acknowledges nothing, a
-subscription without a consumer, one that a rate holds back, keys that are stuck, delayed messages, and dead letters of
-several kinds.
+subscription without a consumer, one that a rate holds back, keys that are stuck, delayed messages, dead letters of
+several kinds, and jobs that put them back.
 """
 
 import json
@@ -45,6 +45,7 @@ class Load:
         for topic, rate in RATES.items():
             self._run(self._publish, topic, rate)
         self._run(self._tell_of_pipelines)
+        self._run(self._put_back)
 
     def stop(self) -> None:
         """End them all."""
@@ -116,10 +117,34 @@ class Load:
                 self.ending.wait(pause)
             consumer.acknowledge(message)
 
+    def _web(self) -> Web:
+        host, _, port = self.web_url.rpartition("/")[2].rpartition(":")
+        return Web([(host, int(port))])
+
+    def _put_back(self) -> None:
+        """As an operator does: looks first, puts back what comes straight back again, then puts the rest elsewhere."""
+        web, letters, elsewhere = self._web(), _full("emails-spam-check-DLQ"), _full("emails-again")
+        self._client.subscribe(elsewhere, "triage").close()
+        path = "/pulsarbox/v1/top/deadletters?limit=9&filter=messages%3E40"
+        self._wait_for(lambda: any(row["topic"] == letters for row in _asked(web, "GET", path)["rows"]))
+        for more in (
+            {"dryRun": True},
+            {"rate": 10, "filter": 'contains(reason, "Timeout")'},
+            {"rate": 0.25, "filter": "replays == 0", "target": elsewhere},
+        ):
+            if self.ending.is_set():
+                return
+            job = {"kind": "dlq-replay", "topic": letters, "subscription": "dead-letters", **more}
+            begun = f"/pulsarbox/v1/jobs/{_asked(web, 'POST', '/pulsarbox/v1/jobs', job)['id']}"
+            self._wait_for(lambda begun=begun: _asked(web, "GET", begun)["state"] != "running")  # type: ignore[misc]
+
+    def _wait_for(self, holds: Callable[[], bool]) -> None:
+        while not self.ending.is_set() and not holds():
+            self.ending.wait(0.5)
+
     def _tell_of_pipelines(self) -> None:
         """As runners on Spark do: of two that run, and one that has failed."""
-        host, _, port = self.web_url.rpartition("/")[2].rpartition(":")
-        web = Web([(host, int(port))])
+        web = self._web()
         began = int(time.time() * 1000) - 5_400_000
         runner = {"master": "local[2]", "host": "worker-1", "pid": 4711, "startedAt": began}
         lag = 0
@@ -158,6 +183,10 @@ class Load:
                 consumer.negative_acknowledge(message)
             else:
                 consumer.acknowledge(message)
+
+
+def _asked(web: Web, method: str, path: str, body: object = None) -> Any:
+    return json.loads(web.exchange(method, path, None if body is None else json.dumps(body).encode()).body)
 
 
 def _query(name: str, topic: str, output: str, state: str = "running", **more: Any) -> dict[str, Any]:

@@ -22,16 +22,24 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.cli.main import COMMANDS, main
+from pulsarbox.storage.inspection import child
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 NAME: Final = "python -m pulsarbox"
-LOADED: Final = ("asyncio", "http.client", "pulsarbox.client.client", "pulsarbox.cli.pulsar_admin.commands")
+LOADED: Final = (
+    *("asyncio", "http.client", "pulsarbox.client.client", "pulsarbox.cli.pulsar_admin.commands"),
+    *{task.partition(":")[0] for task in child.TASKS.values()},
+)
 """Beside the modules of the commands."""
 _CHUNK: Final = 1 << 16
 
@@ -42,12 +50,20 @@ def run(
     seconds: float = 250.0,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    reads: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """A command that has ended. Raises subprocess.TimeoutExpired, and has killed it then."""
+    """A command that has ended, or one of the children that read (``pulsarbox.storage.inspection.child``). Raises
+    subprocess.TimeoutExpired, and has killed it then."""
     if not hasattr(os, "pidfd_open"):  # not Linux
-        command = [sys.executable, *NAME.split()[1:], *words]
+        given = ["-c", child._START, json.dumps(sys.path)] if reads else NAME.split()[1:]
+        command = [sys.executable, *given, *words]
         return subprocess.run(command, input=stdin, capture_output=True, timeout=seconds, check=False, env=env, cwd=cwd)
-    asked = {"words": words, "env": dict(os.environ if env is None else env), "cwd": str(cwd or Path.cwd())}
+    asked = {
+        "words": words,
+        "env": dict(os.environ if env is None else env),
+        "cwd": str(cwd or Path.cwd()),
+        "reads": reads,
+    }
     (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
     with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(3) as pool:
         connection.settimeout(seconds)
@@ -73,6 +89,29 @@ def run(
 def text(done: "subprocess.CompletedProcess[bytes]") -> "subprocess.CompletedProcess[str]":
     """The same, decoded."""
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+class Child:
+    """In place of the ``Popen`` of a child that reads: a fork that has ended."""
+
+    def __init__(self, command: Sequence[str], **_: object) -> None:
+        done = run(*command[4:], reads=True)
+        self.stdout = tempfile.TemporaryFile()  # noqa: SIM115  # as that of a Popen, it is closed by who reads it
+        self.stdout.write(done.stdout)
+        self.stdout.seek(0)
+        self._code = done.returncode
+
+    def wait(self) -> int:
+        """See subprocess.Popen."""
+        return self._code
+
+    def kill(self) -> None:
+        """See subprocess.Popen."""
+
+
+def children(patch: "pytest.MonkeyPatch") -> None:
+    """Let those that read be forks: a tenth of a second of a processor is what each of the others takes before."""
+    patch.setattr(child, "subprocess", SimpleNamespace(Popen=Child, DEVNULL=None, PIPE=None))
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -119,8 +158,8 @@ def _started() -> _Server:
     return _Server()
 
 
-def serve(listener: socket.socket) -> list[str]:
-    """Fork for each connection until stdin ends; returns in the forks, with the words of their command."""
+def serve(listener: socket.socket) -> dict[str, Any]:
+    """Fork for each connection until stdin ends; returns in the forks, with what is asked of them."""
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
         if sys.stdin in ready:
@@ -136,7 +175,7 @@ def serve(listener: socket.socket) -> list[str]:
                 pass
 
 
-def _guard(connection: socket.socket) -> list[str]:
+def _guard(connection: socket.socket) -> dict[str, Any]:
     """Fork the command, tell how it ended, and kill it where nobody is left to be told."""
     text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 3)
     while not text.endswith(b"\n"):
@@ -158,7 +197,7 @@ def _guard(connection: socket.socket) -> list[str]:
     os._exit(0)
 
 
-def _become(asked: dict[str, Any], descriptors: list[int]) -> list[str]:
+def _become(asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -166,14 +205,15 @@ def _become(asked: dict[str, Any], descriptors: list[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(asked["env"])
     time.tzset()
-    words: list[str] = asked["words"]
-    sys.argv = ["pulsarbox", *words]
-    return words
+    sys.argv = ["pulsarbox", *asked["words"]]
+    return asked
 
 
-def _command(words: list[str]) -> int:
+def _command(words: list[str], reads: bool) -> int:
     """Do what a process does that is started with the words; its exit code."""
     try:
+        if reads:
+            child.main(*words)
         main(args=words, prog_name=NAME)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else bool(ended.code)
@@ -187,7 +227,8 @@ if __name__ == "__main__":
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
     gc.freeze()  # forks share it, as long as nothing is written there
-    code = _command(serve(socket.socket(fileno=int(sys.argv[1]))))
+    wanted = serve(socket.socket(fileno=int(sys.argv[1])))
+    code = _command(wanted["words"], wanted["reads"])
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

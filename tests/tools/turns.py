@@ -10,7 +10,13 @@ from typing import Final
 
 import pytest
 
-TURNS: Final = (("points", "scaffolded"), ("rollup", "demo"), ("dlq-triage", "killed"))
+TURNS: Final = (
+    ("points", "scaffolded"),
+    ("rollup", "demo"),
+    ("dlq-triage", "killed"),
+    ("backfill", "export and offload"),
+    ("ended",),
+)
 """A day's each."""
 
 

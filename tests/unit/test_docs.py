@@ -46,5 +46,25 @@ def test_a_command_that_is_shown_exists_with_its_options(call: str) -> None:
         parse(main, words(call))
 
 
+CLI = (ROOT / "docs" / "cli.md").read_text("utf-8")
+
+
+def test_every_command_has_its_place_in_the_page_of_commands() -> None:
+    table = CLI.partition("\n## Every command\n")[2]
+    named = re.findall("`([a-z]+)`", "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("|")))
+    assert sorted(named) == sorted(main.list_commands(click.Context(main)))
+    for linked in re.findall(r"\]\(([a-z-]+\.md)", table):
+        assert (ROOT / "docs" / linked).exists()
+
+
+@pytest.mark.parametrize("name", ["pipeline", "epochs"])
+def test_a_group_that_is_described_there_is_whole(name: str) -> None:
+    section = CLI.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    group = main.get_command(click.Context(main), name)
+    assert isinstance(group, click.Group)
+    shown = re.findall(rf"^\| `pulsarbox {name} ([a-z-]+)", section, re.MULTILINE)
+    assert sorted(shown) == sorted(group.list_commands(click.Context(group)))
+
+
 def test_the_commands_of_the_process_are_shown() -> None:
     assert {words(call)[0] for call in calls() if words(call)} >= set(main.list_commands(click.Context(main)))

@@ -58,6 +58,7 @@ def test_what_holds(text: str, holds: bool) -> None:
         ('matches(topic, "(")', "'(' is no regular expression"),
         ("", "cannot be read"),
         ("backlog = 1", "cannot be read"),
+        ("topic contains 'a'", "functions, as contains(x, 'a'): startswith, "),
     ],
 )
 def test_what_is_refused_says_why(text: str, words: str) -> None:

@@ -1,13 +1,15 @@
 """What a command imports before it works: import-linter sees the code, this sees the running interpreter."""
 
 import fcntl
+import functools
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -19,11 +21,34 @@ from pulsarbox.storage.format import LOCK
 
 def loaded_by(statement: str) -> set[str]:
     """Modules that a fresh interpreter has loaded after the statement, and the packages they are in."""
-    code = f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
-    )
-    names = json.loads(done.stdout.splitlines()[-1])
+    return _with_packages(_told(f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"))
+
+
+@functools.cache
+def loaded_in_turn(*statements: str) -> dict[str, set[str]]:
+    """The same for many statements, one after the other in one interpreter: what each has loaded more than those before
+    it. So what none of them may load is loaded by none of them alone either."""
+    code = f"""if True:
+        import json, sys
+        told, before = [], set()
+        for statement in {statements!r}:
+            exec(statement, {{}})
+            told.append(sorted(set(sys.modules) - before))
+            before.update(sys.modules)
+        print(json.dumps(told))
+    """
+    return dict(zip(statements, map(_with_packages, _told(code)), strict=True))
+
+
+def _told(code: str) -> list[Any]:
+    """The list that a fresh interpreter prints as the last line."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    told: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def _with_packages(names: Sequence[str]) -> set[str]:
     return {*names, *(name.partition(".")[0] for name in names)}
 
 
@@ -67,12 +92,12 @@ HEAVY = {
 }
 """What takes more than some milliseconds to import: looked for by name, as a clock would differ with the machine."""
 
-MODULES = sorted({command.target.partition(":")[0] for command in COMMANDS.values()})
+MODULES = ("pulsarbox.cli.main", *sorted({command.target.partition(":")[0] for command in COMMANDS.values()}))
 
 
-@pytest.mark.parametrize("module", ["pulsarbox.cli.main", *MODULES])
+@pytest.mark.parametrize("module", MODULES)
 def test_no_command_loads_anything_heavy_before_it_works(module: str) -> None:
-    assert loaded_by(f"import {module}").isdisjoint(HEAVY)
+    assert loaded_in_turn(*(f"import {each}" for each in MODULES))[f"import {module}"].isdisjoint(HEAVY)
 
 
 LIGHT = [
@@ -107,10 +132,13 @@ LIGHT = [
 ]
 
 
+def to_run(words: list[str]) -> str:
+    return f"from pulsarbox.cli.main import main\ntry: main({words!r})\nexcept SystemExit: pass"
+
+
 @pytest.mark.parametrize("words", LIGHT, ids=" ".join)
 def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
-    run = f"from pulsarbox.cli.main import main\ntry: main({words!r})\nexcept SystemExit: pass"
-    assert loaded_by(run).isdisjoint(HEAVY)
+    assert loaded_in_turn(*map(to_run, LIGHT))[to_run(words)].isdisjoint(HEAVY)
 
 
 def test_looking_for_the_box_of_a_directory_takes_next_to_nothing() -> None:

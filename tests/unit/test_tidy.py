@@ -17,14 +17,9 @@ FILE_LINES_MAX = 600
 PLACE_OF_PACKAGES = re.compile(r"https?:/{2}|--(extra-)?index\Wurl|--find\Wlinks|--trusted\Whost|--hash| @ ")
 
 
-def python_files() -> list[Path]:
+def python_files(folder: str) -> list[Path]:
     # rglob does not follow links, so nothing is seen twice.
-    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    return sorted(path for path in found if not path.stem.endswith("_pb2"))
-
-
-def parametrized(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", paths, ids=[path.relative_to(ROOT).as_posix() for path in paths])
+    return sorted(path for path in (ROOT / folder).rglob("*.py") if not path.stem.endswith("_pb2"))
 
 
 def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -35,18 +30,40 @@ def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    """Those of a module, and those within them; expressions, which hold none, are not looked into."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from functions(node)
 
 
-@parametrized(python_files())
-def test_a_module_is_small_says_what_it_is_and_has_no_tabs(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+def untidy(text: str) -> list[str]:
+    """What is wrong with a module."""
     tree = ast.parse(text)
-    assert ast.get_docstring(tree) or not text.strip(), "no docstring"
-    assert text.count("\n") <= FILE_LINES_MAX
-    assert "\t" not in text
-    long = {function.name: lines_of(function) for function in functions(tree)}
-    assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES_MAX} == {}
+    lengths = [(function.name, lines_of(function)) for function in functions(tree)]
+    return [
+        *(["no docstring"] if text.strip() and not ast.get_docstring(tree) else []),
+        *([f"more than {FILE_LINES_MAX} lines"] if text.count("\n") > FILE_LINES_MAX else []),
+        *(["a tab"] if "\t" in text else []),
+        *(f"{name}: {lines} lines" for name, lines in lengths if lines > FUNCTION_LINES_MAX),
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_modules_are_small_say_what_they_are_and_have_no_tabs(folder: str) -> None:
+    found = {path: untidy(path.read_text(encoding="utf-8")) for path in python_files(folder)}
+    assert found
+    assert {path.relative_to(ROOT).as_posix(): what for path, what in found.items() if what} == {}
+
+
+def test_what_is_untidy_is_seen() -> None:
+    body = "    pass\n"
+    assert untidy("") == untidy(f'"""It is."""\n\n\ndef small() -> None:\n{body * 69}') == []
+    inner = "        def long() -> None:\n" + "            pass\n" * 70
+    tried = f"    try:\n        pass\n    except OSError:\n{inner}"
+    assert untidy(f"class A:\n{tried}#\t\n") == ["no docstring", "a tab", "long: 71 lines"]
+    assert untidy('"""It is."""\n' + "\n" * FILE_LINES_MAX) == ["more than 600 lines"]
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])

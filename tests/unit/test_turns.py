@@ -14,7 +14,7 @@ def test_in_as_many_days_as_there_are_turns_everything_runs() -> None:
 
 
 def test_what_is_asked_for_runs_whatever_the_day() -> None:
-    for day in range(3):
+    for day in range(len(TURNS)):
         assert turn(day, {"SPARK_TURN": "all"}) == ALL
         assert "demo" in turn(day, {"SPARK_TURN": "demo"})
     with pytest.raises(ValueError, match="SPARK_TURN=nothing: it is all, or one of points, "):

@@ -21,7 +21,7 @@ from pulsarbox.tui.bars import Part
 from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.deed import Wrong, short, topic_of
 from pulsarbox.tui.dialogs import Question, Reading
-from pulsarbox.tui.feed import Row, Trouble
+from pulsarbox.tui.feed import Row, Trouble, aside
 from pulsarbox.tui.places import instant
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
@@ -112,9 +112,7 @@ class Browser(ViewScreen):
             asked["filter"] = self.filter
         if self.subscription:
             asked["subscription"] = self.subscription
-        _, _, tenant, namespace, local = path_of(topic_of({"topic": self.topic})).split("/")
-        target = f"/pulsarbox/v1/browse/{tenant}/{namespace}/{local}?{urlencode(asked)}"
-        feed = self.top.feed
+        target, feed = self._page(asked), self.top.feed
 
         def ask() -> tuple[Wish, Mapping[str, Any]]:
             told = feed.ask("GET", target)
@@ -123,6 +121,11 @@ class Browser(ViewScreen):
             return wish, told
 
         return ask
+
+    def _page(self, asked: Mapping[str, str]) -> str:
+        """Where a page of messages is asked for."""
+        _, _, tenant, namespace, local = path_of(topic_of({"topic": self.topic})).split("/")
+        return f"/pulsarbox/v1/browse/{tenant}/{namespace}/{local}?{urlencode(asked)}"
 
     def show(self, answer: Any) -> None:
         """Put the messages where they belong."""
@@ -157,6 +160,7 @@ class Browser(ViewScreen):
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
         table.empty = f"No message passes the filter: {self.filter}" if self.filter else self.view.empty
+        self._tell_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
         if wish.is_new:
             table.pointed = None
         table.show(self.messages, 0, len(self.messages))
@@ -226,7 +230,11 @@ class Browser(ViewScreen):
 
     def rows_chosen(self) -> Sequence[TableRow]:
         """Each as what a job is to be about."""
-        return [_as_target(row) for row in super().rows_chosen()]
+        return [self._as_target(row) for row in super().rows_chosen()]
+
+    def _as_target(self, row: TableRow) -> dict[str, Any]:
+        only = f"id == {quoted(str(row.get('id')))}"
+        return {**row, "filter": only, "only": only, "keptBy": self.subscription}
 
     def do_edit(self) -> None:
         """``E``"""
@@ -242,9 +250,27 @@ class Browser(ViewScreen):
         from pulsarbox.tui.deeds import BY_NAME
         from pulsarbox.tui.screens.editing import Editing
 
-        edit = await self.app.push_screen_wait(Editing(row))
+        try:
+            whole = await self._whole(row)
+        except Trouble as trouble:
+            self.top.notify(str(trouble), title="Not here as a whole", severity="error", markup=False)
+            return
+        edit = await self.app.push_screen_wait(Editing(whole))
         if edit:
-            await self._deed(BY_NAME["dlq replay"], [_as_target(row) | {"edit": edit, "dry": "no"}])
+            await self._deed(BY_NAME["dlq replay"], [self._as_target(row) | {"edit": edit, "dry": "no"}])
+
+    async def _whole(self, row: TableRow) -> TableRow:
+        """A message with all of its payload, where that is not too much to be edited. Raises Trouble."""
+        large = (row.get("size") or 0) > payloads.SHOWN_MAX
+        if not row.get("truncated") or row.get("encrypted") or large:
+            return row
+        asked = {"from": str(row["id"]), "direction": "forward", "limit": "1", "maxPayload": str(payloads.SHOWN_MAX)}
+        target, feed = self._page(asked), self.top.feed
+        told = await aside(lambda: feed.ask("GET", target))
+        found = told.get("messages") if isinstance(told, dict) else None
+        if not found or found[0].get("id") != row["id"]:
+            raise Trouble(f"message {row['id']} is not there any more", 404)
+        return {**row, "payload": found[0].get("payload"), "truncated": found[0].get("truncated")}
 
     # Going
 
@@ -365,8 +391,3 @@ def _row(told: Mapping[str, Any], topic: str) -> Row:
     row["payload"], row["decoded"] = told.get("payload"), payloads.as_text(told.get("decoded"))  # cleaned when shown
     row["shown"], row["told"], row["topic"] = payloads.brief(row), payloads.properties(row), topic
     return row
-
-
-def _as_target(row: TableRow) -> dict[str, Any]:
-    only = f"id == {quoted(str(row.get('id')))}"
-    return {**row, "filter": only, "only": only}

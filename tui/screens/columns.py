@@ -21,6 +21,7 @@ class Columns(ModalScreen[list[Column] | None]):
     Columns > #box { width: 80; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; background: $surface;
       border: round $primary; border-title-color: $accent; border-title-style: bold; }
     Columns OptionList { height: auto; max-height: 18; background: $surface; border: none; padding: 0; }
+    Columns OptionList:focus { border: none; }
     Columns Static { height: auto; color: $text-muted; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from pulsarbox.client.admin import path_of
 from pulsarbox.tui import views
@@ -35,7 +36,7 @@ class DeadLetters(ViewScreen):
         """``b``"""
         row = self.table.pointed
         if row is not None:
-            self.top.open("browser:Browser", real(row, "topic"))
+            self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"))
 
     def told(self) -> list[Part]:
         """Where nobody keeps what comes, that is said first."""
@@ -48,11 +49,11 @@ class DeadLetters(ViewScreen):
     def command_line(self) -> str:
         """The topic's groups."""
         row = self.table.pointed
-        return self.line("dlq", "groups", short(row)) if row is not None else self.line("dlq", "list")
+        return self.line(*groups_of(row)) if row is not None else self.line("dlq", "list")
 
 
 class Groups(ListScreen):
-    """The dead letters of one topic, those that failed alike together; enter shows them one by one."""
+    """The dead letters of one topic that are left, those that failed alike together; enter shows them one by one."""
 
     view: ClassVar[views.View] = views.GROUPS
     place: ClassVar[str] = "deadletters"
@@ -67,7 +68,9 @@ class Groups(ListScreen):
     def path(self) -> str:
         """By fingerprint."""
         _, _, tenant, namespace, local = path_of(topic_of(self.topic)).split("/")
-        return f"/pulsarbox/v1/dlq/{tenant}/{namespace}/{local}/groups"
+        kept_by = real(self.topic, "keptBy")
+        only = f"?{urlencode({'subscription': kept_by})}" if kept_by else ""
+        return f"/pulsarbox/v1/dlq/{tenant}/{namespace}/{local}/groups{only}"
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """With what a job or a browser is to be about."""
@@ -79,6 +82,7 @@ class Groups(ListScreen):
             {
                 **row,
                 "topic": topic,
+                "keptBy": real(self.topic, "keptBy"),
                 "filter": (only := f"fingerprint == {quoted(str(row.get('fingerprint')))}"),
                 "only": only,
             }
@@ -93,14 +97,14 @@ class Groups(ListScreen):
         """The whole reason, and how many were looked at."""
         row = self.table.pointed
         looked, total = self.looked
-        more = f"  (of the first {looked:,} of {total:,})" if looked < total else ""
+        more = f"  (of the newest {looked:,} of {total:,})" if looked < total else ""
         if row is None:
             return super().told()
         return [(f" {row.get('reason') or 'no reason given'}{more}", "plain", "")]
 
     def opened(self, row: Row) -> None:
         """Its messages."""
-        self.top.open("browser:Browser", real(row, "topic"), "", str(row["only"]))
+        self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
 
     def do_messages(self) -> None:
         """``b``"""
@@ -109,4 +113,10 @@ class Groups(ListScreen):
 
     def command_line(self) -> str:
         """The same."""
-        return self.line("dlq", "groups", short(self.topic))
+        return self.line(*groups_of(self.topic))
+
+
+def groups_of(row: Row) -> list[str]:
+    """The command that shows the groups of a topic, of what its only subscription has not acknowledged, or of all."""
+    kept_by = real(row, "keptBy")
+    return ["dlq", "groups", short(row), *(["-s", kept_by] if kept_by else ["--stored"])]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,7 +13,11 @@ from textual.widgets import Button, Input, Label, Static, TextArea
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.deed import Row, Wrong
-from pulsarbox.tui.payloads import payload_of
+from pulsarbox.tui.dialogs import after_keys
+from pulsarbox.tui.payloads import SHOWN_MAX, payload_of
+
+LINE_MAX: Final = 4096
+"""Characters of a key that can be edited."""
 
 
 class Editing(ModalScreen[str | None]):
@@ -44,18 +48,11 @@ class Editing(ModalScreen[str | None]):
     def __init__(self, row: Row) -> None:
         super().__init__()
         self._row = row
-        payload = payload_of(row)
-        self._text: str | None = None
-        if payload is not None and not row.get("truncated") and not row.get("encrypted"):
-            try:
-                text = payload.decode()
-            except UnicodeDecodeError:
-                pass
-            else:
-                # What cannot be seen cannot be edited, and what is shown must not speak to the terminal.
-                self._text = text if all(clean(line) == line for line in text.split("\n")) else None
+        self._text, self._why = text_of(row)
         properties = row.get("properties")
         self._properties: dict[str, Any] = dict(properties) if isinstance(properties, Mapping) else {}
+        self._key = str(row.get("key") or "")
+        self._written = json.dumps(self._properties, indent=2, ensure_ascii=True)
 
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
@@ -63,14 +60,15 @@ class Editing(ModalScreen[str | None]):
             box.border_title = f"Change {self._row.get('id')} before it is put back"
             yield Label("Payload")
             if self._text is None:
-                yield Static("It is no plain text, or not here as a whole: it stays what it is.", classes="dim")
+                yield Static(f"{self._why}: it stays what it is.", classes="dim", markup=False)
             else:
                 yield TextArea(self._text, id="payload")
             with Horizontal(classes="field"):
                 yield Label("Key")
-                yield Input(str(self._row.get("key") or ""), id="key", compact=True)
+                yield Input(self._key, id="key", compact=True) if len(self._key) <= LINE_MAX else stays(self._key)
             yield Label("Properties, as JSON")
-            yield TextArea(json.dumps(self._properties, indent=2, ensure_ascii=True), id="properties")
+            few = len(self._written) <= SHOWN_MAX
+            yield TextArea(self._written, id="properties") if few else stays(self._written)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
                 yield Static("ctrl+s go on, unsent   esc back", classes="dim", markup=False)
@@ -80,27 +78,32 @@ class Editing(ModalScreen[str | None]):
     def change(self) -> dict[str, Any]:
         """What is another one now. Raises Wrong."""
         found: dict[str, Any] = {}
-        if self._text is not None:
-            text = self.query_one("#payload", TextArea).text
-            if text != self._text:
-                if self._text[:1] in ("{", "["):
-                    _checked(text, "payload")
-                found["payload"] = text
-        key = self.query_one("#key", Input).value
-        if key != str(self._row.get("key") or ""):
-            found["key"] = key
-        told = _checked(self.query_one("#properties", TextArea).text or "{}", "properties")
+        for field in self.query("#payload").results(TextArea):
+            if field.text != self._text:
+                if (self._text or "")[:1] in ("{", "["):
+                    _checked(field.text, "payload")
+                found["payload"] = field.text
+        for line in self.query("#key").results(Input):
+            if line.value != self._key:
+                found["key"] = line.value
+        for field in self.query("#properties").results(TextArea):
+            found |= self._other_properties(field.text)
+        return found
+
+    def _other_properties(self, text: str) -> dict[str, Any]:
+        told = _checked(text or "{}", "properties")
         if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
             raise Wrong('properties: an object of texts, such as {"fixed": "yes"}')
         changed = {name: value for name, value in told.items() if self._properties.get(name) != value}
         removed = [name for name in self._properties if name not in told]
-        return (
-            found | ({"setProperties": changed} if changed else {}) | ({"removeProperties": removed} if removed else {})
-        )
+        return ({"setProperties": changed} if changed else {}) | ({"removeProperties": removed} if removed else {})
 
     @on(Button.Pressed, "#take")
     def action_take(self) -> None:
         """Go on with it."""
+        after_keys(self, self._take)
+
+    def _take(self) -> None:
         try:
             change = self.change()
             if not change:
@@ -114,6 +117,30 @@ class Editing(ModalScreen[str | None]):
     def action_leave(self) -> None:
         """As it was."""
         self.dismiss(None)
+
+
+def stays(text: str) -> Static:
+    """In the place of what is too long to be typed in."""
+    return Static(f"{len(text):,} characters: it stays what it is.", classes="dim", markup=False)
+
+
+def text_of(row: Row) -> tuple[str | None, str]:
+    """The payload of a message as text; None where it cannot be edited, and why."""
+    payload = payload_of(row)
+    if row.get("encrypted"):
+        return None, "It is encrypted"
+    if payload is None:
+        return None, "There is none" if row.get("tombstone") else "It could not be opened"
+    if row.get("truncated"):
+        return None, f"It has more than {SHOWN_MAX:,} bytes (dlq replay --payload-file takes those)"
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return None, "It is no text"
+    # What cannot be seen cannot be edited, and what is shown must not speak to the terminal.
+    if any(clean(line) != line for line in text.split("\n")):
+        return None, "It has characters that cannot be seen"
+    return text, ""
 
 
 def _checked(text: str, what: str) -> Any:

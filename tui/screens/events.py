@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from rich.text import Text
 
 from pulsarbox.tui import figures, views
+from pulsarbox.tui.bars import Part
 from pulsarbox.tui.dialogs import Reading
 from pulsarbox.tui.feed import EVENTS, Snapshot
 from pulsarbox.tui.lists import chosen
@@ -15,6 +16,7 @@ from pulsarbox.tui.table import Row
 
 _AT_ONCE: Final = 500
 _KEPT: Final = 5000
+_LOOKS: Final = {"warning": "warn", "error": "bad"}
 
 
 class Events(ListScreen):
@@ -66,6 +68,13 @@ class Events(ListScreen):
         if (row.get("count") or 1) > 1:
             text.append(f"\n{'times':<16} {row['count']}")
         self.app.push_screen(Reading(f"Event {row.get('sequence')}", text, self.command_line()))
+
+    def told(self) -> list[Part]:
+        """All of the event, of which the table may have the beginning alone."""
+        row = self.table.pointed
+        if row is None or not row.get("text"):
+            return super().told()
+        return [(f" {row['text']}", _LOOKS.get(str(row.get("severity")), "plain"), "")]
 
     def command_line(self) -> str:
         """The same, as lines."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from rich.text import Text
 
 from pulsarbox.tui import figures, views
+from pulsarbox.tui.bars import Part
 from pulsarbox.tui.dialogs import Reading
 from pulsarbox.tui.feed import VIEWS
 from pulsarbox.tui.replays import JOBS
@@ -37,12 +38,19 @@ class Jobs(ListScreen):
             if value not in (None, "", {}, []):
                 shown = figures.instant(value) if name in ("started", "ended") else written(value)
                 text.append(f"{title:<16} {shown}\n")
-        for name, title in (("targets", "went to"), ("reasons", "could not")):
+        for name, title in (("targets", "went to"), ("returnedIn", "came back in"), ("reasons", "could not")):
             for what, count in (row.get(name) or {}).items():
                 text.append(f"{title:<16} {count:,}  {what}\n")
         if row.get("error"):
             text.append(f"\n{row['error']}\n", style="bold")
         self.app.push_screen(Reading(f"Job {row.get('id')}", text, self.command_line()))
+
+    def told(self) -> list[Part]:
+        """Why it does not go on."""
+        row = self.table.pointed
+        if row is None or not row.get("error"):
+            return super().told()
+        return [(f" {row['error']}", "warn", "")]
 
     def command_line(self) -> str:
         """The job."""

@@ -20,7 +20,7 @@ from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
 from pulsarbox.tui.graph import Graph
 from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.topics import quoted
-from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.screens.view import ViewScreen, how_many
 from pulsarbox.tui.table import Row
 
 _SEARCHED_MAX: Final = 1000
@@ -113,7 +113,7 @@ class SubscriptionDetails(ViewScreen):
         if self.filter and self.row.get("consumers"):
             table.empty = f"No consumer passes the filter: {clean(self.filter)}  (esc: without it)"
         table.show(consumers.rows, consumers.offset, consumers.matching)
-        self._tell_filter(replace(consumers, total=self.row.get("consumers") or consumers.matching))
+        self._tell_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
 
     def _called(self) -> str:
         return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures
 from pulsarbox.tui.bars import Line, Part
-from pulsarbox.tui.columns import Column
+from pulsarbox.tui.columns import Column, short_topic
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
 from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.questions import chosen_columns, chosen_order, of_view
@@ -91,7 +91,7 @@ class ViewScreen(TopScreen):
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
-        self._tell_filter(answer)
+        self._tell_filter(how_many(answer.matching, answer.total))
 
     def told(self) -> list[Part]:
         """What a ``?`` in a column means, where there is one."""
@@ -108,14 +108,14 @@ class ViewScreen(TopScreen):
             self.table.empty = "there is nothing to show yet"
             self.table.refresh()
 
-    def _tell_filter(self, answer: Snapshot) -> None:
+    def _tell_filter(self, told: str) -> None:
+        """What is filtered by, and what is known of what passes."""
         shown = self.query_one("#filtered", Line)
         shown.set_class(bool(self.filter), "-shown")
         if self.filter:
-            told = f"  {figures.count(answer.matching)} of {figures.count(answer.total)}"
             back = "esc: back " if self.filter == self._given else "esc: without it "
             shown.put(
-                [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (told, "dim", "")],
+                [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (f"  {told}", "dim", "")],
                 [(back, "dim", "back")],
             )
 
@@ -159,7 +159,7 @@ class ViewScreen(TopScreen):
             self.open_prompt("/", text)
             return
         self.filter = text
-        self.query_one("#filtered", Line).set_class(bool(text), "-shown")
+        self._tell_filter("asking")
         self.table.point(0)
         self.ask_again()
 
@@ -235,7 +235,12 @@ class ViewScreen(TopScreen):
 
     def title_of(self, row: TableRow) -> str:
         """What a row is about, in a title."""
-        return "  ".join(str(row.get(key) or "") for key in self.view.identity)
+        return "  ".join(short_topic(str(row.get(key) or "")) for key in self.view.identity)
+
+    def meanings(self) -> str:
+        """What the columns mean, for the help."""
+        width = max(len(column.title) for column in self.view.columns)
+        return "\n".join(f"  {column.title:<{width}}  {column.meaning}" for column in self.view.columns)
 
     def row_meant(self) -> TableRow | None:
         """What this is about: the row that is pointed at."""
@@ -302,6 +307,11 @@ class ViewScreen(TopScreen):
             else:
                 out.writelines(json.dumps(row) + "\n" for row in rows)
         return len(rows)
+
+
+def how_many(matching: int, total: int) -> str:
+    """Of rows, how many pass."""
+    return f"{figures.count(matching)} of {figures.count(total)}"
 
 
 def _real_row(row: Row | Mapping[str, Any]) -> dict[str, Any]:

@@ -208,11 +208,13 @@ class Counts:
     failed: int = 0
     """That were to be put back, cannot be, and are kept."""
     returned: int = 0
-    """That were put back and have come back as dead letters."""
+    """Dead letters that messages which were put back have become: of each subscription that gives one up."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Of those that failed, why."""
     targets: dict[str, int] = field(default_factory=dict)
     """Of those that are done, where they went."""
+    returned_in: dict[str, int] = field(default_factory=dict)
+    """Where those that came back are."""
 
     def tally(self, into: dict[str, int], name: str, count: int) -> None:
         """Count one by one what is not too much of it."""
@@ -221,9 +223,8 @@ class Counts:
 
     def copy(self) -> "Counts":
         """As they are now."""
-        return Counts(
-            self.seen, self.done, self.skipped, self.failed, self.returned, dict(self.reasons), dict(self.targets)
-        )
+        numbers = self.seen, self.done, self.skipped, self.failed, self.returned
+        return Counts(*numbers, dict(self.reasons), dict(self.targets), dict(self.returned_in))
 
 
 @dataclass
@@ -254,8 +255,8 @@ class Job:
         self.error = ""
         """Why it is not running, or what it waits for."""
         self.progress = Progress()
-        self.watched: dict[int, Position] = {}
-        """Up to where each part was looked through for what comes back, where that is behind its end."""
+        self.watched: dict[str, Position] = {}
+        """Up to where topics were looked through for what comes back; of parts, where that is behind their end."""
         self.forgiven = (0, 0)
         """What had come back, and was put back, when somebody resumed it nevertheless."""
         self.started = spec.created
@@ -291,7 +292,7 @@ class Job:
             "part": progress.part,
             "at": list(progress.at),
             "chunks": sorted(progress.chunks),
-            "watched": {str(part): list(at) for part, at in self.watched.items()},
+            "watched": {name: list(at) for name, at in self.watched.items()},
             "forgiven": list(self.forgiven),
             "seen": counts.seen,
             "done": counts.done,
@@ -300,6 +301,7 @@ class Job:
             "returned": counts.returned,
             "reasons": counts.reasons,
             "targets": counts.targets,
+            "returnedIn": counts.returned_in,
             "ended": self.ended,
         }
 
@@ -330,6 +332,7 @@ class Job:
             "returned": counts.returned,
             "reasons": counts.reasons,
             "targets": counts.targets,
+            "returnedIn": counts.returned_in,
             "started": self.started,
             "ended": self.ended or None,
             "by": spec.by or None,
@@ -342,9 +345,11 @@ def job_of(number: int, asked: Row, row: Row) -> Job:
     parts = [Part(topic, Position(ledger, entry)) for topic, ledger, entry in asked["parts"]]
     job = Job(number, spec_of(asked["spec"]), parts, asked["total"])
     job.state, job.error, job.ended = row["state"], row["error"], row["ended"]
-    job.watched = {int(part): Position(*at) for part, at in row["watched"].items()}
+    watched = {parts[int(name)].topic if name.isdecimal() else name: at for name, at in row["watched"].items()}
+    job.watched = {name: Position(*at) for name, at in watched.items()}  # once parts stood there by their numbers
     job.forgiven = row["forgiven"][0], row["forgiven"][1]
     names = ("seen", "done", "skipped", "failed", "returned", "reasons", "targets")
     counts = Counts(*[row[name] for name in names])
+    counts.returned_in = row.get("returnedIn", {})
     job.progress = Progress(row["part"], Position(*row["at"]), counts, frozenset(row["chunks"]))
     return job

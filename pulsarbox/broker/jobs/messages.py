@@ -187,6 +187,8 @@ class Opened(NamedTuple):
     messages: list[Looked]
     whole: str
     """Why there is only one of them, which stands for all of the entry; empty where the entry could be opened."""
+    body: bytes = b""
+    """What stands behind the metadata, as it is stored."""
 
 
 def open_entry(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened:
@@ -200,15 +202,15 @@ def open_entry(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened
         try:
             plain = decompress(metadata.compression, body, metadata.uncompressed_size, most)
             if not batch:
-                return Opened([Looked(entry, metadata, metadata, -1, plain, source, schemas)], "")
+                return Opened([Looked(entry, metadata, metadata, -1, plain, source, schemas)], "", body)
             inside = iterate_batch(plain, entry.num_messages)
             found = [
                 Looked(entry, metadata, own, i, payload, source, schemas) for i, (own, payload) in enumerate(inside)
             ]
-            return Opened(found, "")
+            return Opened(found, "", body)
         except (CodecMissing, NotUnpacked, MalformedMetadata) as error:
             why = f"it cannot be opened: {error}"
-    return Opened([Looked(entry, metadata, metadata, -1, None, source, schemas)], why)
+    return Opened([Looked(entry, metadata, metadata, -1, None, source, schemas)], why, body)
 
 
 def _closed(entry: Entry) -> str:

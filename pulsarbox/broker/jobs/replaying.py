@@ -6,6 +6,7 @@ compression, encryption, chunks, the time of delivery. Pure; done where entries 
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pulsarbox.broker.dead_letter import (
@@ -26,13 +27,13 @@ from pulsarbox.errors import InvalidTopicName
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.plugins.compression.wire import compress
 from pulsarbox.protocol.batch import encode_batch
-from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
 _TRIED: Final = (RECONSUMETIMES, "DELAY_TIME", "RETRY_TOPIC", DEAD_LETTER_REASON, DEAD_LETTER_REDELIVERIES)
-GIVEN_UP: Final = frozenset({*_TRIED, REPLAY_JOB, REPLAY_COUNT})
+_IN_PIPELINES: Final = ("FAILURE_REASON", "PIPELINE_ATTEMPTS", "PIPELINE_QUERY")
+GIVEN_UP: Final = frozenset({*_TRIED, *_IN_PIPELINES, REPLAY_JOB, REPLAY_COUNT})
 """Properties that speak of what was tried, which begins anew."""
 ORIGIN: Final = frozenset(
     {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID_OLD, ORIGIN_PUBLISH_TIME}
@@ -170,8 +171,7 @@ def _of_whole(task: Task, entry: Entry, unacked: int | None, opened: Opened, beg
     metadata.CopyFrom(message.metadata)
     metadata.ClearField("txnid_least_bits")
     metadata.ClearField("txnid_most_bits")
-    parsed = parse_entry(entry.body, verify=False)
-    body = entry.body[parsed.body_offset :]
+    body = opened.body
     _unmark(metadata, message, task, target)
     if task.edit is not None:
         task.edit.apply(metadata)
@@ -252,7 +252,11 @@ def _target_of(task: Task, message: Looked) -> tuple[str, str]:
 
 def target_of(message: Looked, source: str, wanted: str | None) -> tuple[str, str]:
     """Where a message of topic ``source`` goes, and why it cannot, if it cannot. ``wanted``: elsewhere than home."""
-    target = wanted or message.origin
+    return _way(source, wanted or message.origin or "")
+
+
+@lru_cache(maxsize=1024)
+def _way(source: str, target: str) -> tuple[str, str]:
     if not target:
         return "", NO_ORIGIN
     try:
@@ -276,6 +280,7 @@ def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task:
     own.properties.add(key=REPLAY_COUNT, value=str(message.replays + 1))
 
 
+@lru_cache(maxsize=1024)
 def gone_at(origin: str | None, target: str) -> frozenset[str]:
     """The properties that a message does not take along to ``target``; elsewhere than at home it keeps its origin."""
     at_home = origin is None or _same_topic(origin, target)

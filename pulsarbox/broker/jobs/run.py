@@ -29,7 +29,7 @@ from pulsarbox.errors import (
     ServiceNotReady,
     TopicNotFound,
 )
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.storage.format import MOVED
 from pulsarbox.storage.record import BatchAcked, Entry, Position, pack_batch_acked, pack_moved
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 READ_ENTRIES: Final = 200
 READ_BYTES: Final = 1 << 20
 """What is read and worked on in one go; an entry is read whole, however large it is."""
-TURN_ENTRIES: Final = 100
+TURN_ENTRIES: Final = 50
 TURN_BYTES: Final = 1 << 20
 """What one turn publishes at most: it is everybody's."""
 STEP_SECONDS: Final = 0.1
@@ -104,9 +104,11 @@ class Run:
         self._kept = 0
         """Entries that it had seen when that was written down last."""
         self._passed = 0
+        self._known: dict[TopicName, PersistentTopic] = {}
+        """Where messages went in this turn."""
         self._fitting = Fitting(jobs.schemas, job.spec.edit)
         watched = job.moves and job.spec.kind == REPLAY
-        self._returns = Returns(self._core, job, self._seen) if watched else None
+        self._returns = Returns(self._core, jobs.topics, job, self._seen) if watched else None
 
     # Its life
 
@@ -176,12 +178,11 @@ class Run:
     def _returned(self, found: int, now: Now) -> None:
         """It was looked what has come back."""
         self._reading = False
+        if found:
+            self._jobs.keep(self.job)
         if self._over:
             return
         assert self._returns is not None
-        if found:
-            self.job.progress.counts.returned += found
-            self._jobs.keep(self.job)
         tripped = self._returns.tripped()
         if tripped:
             self._jobs.tripped(self, tripped, now)
@@ -298,6 +299,7 @@ class Run:
         size, looked = 0, 0
         stopped: Stopped | NotNow | None = None
         done_before = before.counts.done
+        self._known.clear()
         while self._queue and looked < self.turn_entries and size < TURN_BYTES:
             if job.progress.counts.done - done_before >= most:
                 break
@@ -367,7 +369,9 @@ class Run:
         try:
             for target, _ in letters:
                 self._core.authorization.require_on_topic(spec.principal, target, (PRODUCE,))
-            self._core.office.put_back(letters, topic.name, self._fitting.check, now, dry=spec.dry_run)
+            self._core.office.put_back(
+                letters, topic.name, self._fitting.check, now, dry=spec.dry_run, known=self._known
+            )
         except PulsarBoxError as error:
             later = isinstance(error, ServiceNotReady | PersistenceError) and not isinstance(error, QuotaReached)
             if later and self.job.moves:
@@ -385,6 +389,8 @@ class Run:
         for step in steps:
             step.subscription.job_moves += 1
             self._core.commits.move(step.subscription.cursor, self, step)
+        if self._returns is not None:
+            self._returns.notice(before.counts.targets, now)
         self._keep()
 
     def _keep(self) -> None:

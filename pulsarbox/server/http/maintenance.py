@@ -6,11 +6,11 @@ from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotAllowed, PreconditionFailed
-from pulsarbox.names import TopicName
+from pulsarbox.names import PERSISTENT, TopicName
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, plain
 from pulsarbox.server.http.message_ids import place_of
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.targets import find_topic, parts_of, persistent, require_namespace
+from pulsarbox.server.http.targets import find_topic, parts_of, persistent, require_namespace, stored_topic
 from pulsarbox.server.http.topic_stats import timestamp
 from pulsarbox.server.http.turns import in_turns, when_all
 from pulsarbox.storage.catalog import cursor_key, topic_key
@@ -36,6 +36,20 @@ def trim(call: Call) -> Later:
     """Drop the ledgers that nobody needs any more, as happens by itself. On each partition."""
     topics = _stored(call, "Trim")
     return in_turns(call, topics, lambda topic, now: topic.trim(now), lambda now, later: later.give(plain("")), AT_ONCE)
+
+
+def close_ledger(call: Call) -> Answer:
+    """``{"closed": 12}``: the ledger that took what was published is closed, and the next one opened, so that it can be
+    offloaded, or trimmed; null where it has no entries, or was opened less than ``olderThanMs`` ago, which the body may
+    say, or the topic is terminated.
+    """
+    topic = stored_topic(call, "Closing a ledger", PERSISTENT)
+    older = (call.json_object() or {}).get("olderThanMs", 0)
+    if not isinstance(older, int) or isinstance(older, bool) or older < 0:
+        raise BadRequest(f"olderThanMs: {str(older)[:60]!r} is no number of milliseconds")
+    closed = None if topic.termination.ended else topic.ledgers.close(older, call.now)
+    topic.trim(call.now)
+    return answer({"closed": closed})
 
 
 def create_missing(call: Call) -> Answer:
@@ -176,6 +190,7 @@ _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 ROUTES = (
     Route("DELETE", f"{_TOPIC}/truncate", Permission.TENANT_ADMIN, truncate),
     Route("POST", f"{_TOPIC}/trim", Permission.TENANT_ADMIN, trim),
+    Route("POST", "/pulsarbox/v1/ledgers/{tenant}/{namespace}/{topic}/close", Permission.TENANT_ADMIN, close_ledger),
     Route("POST", f"{_TOPIC}/createMissedPartitions", Permission.TENANT_ADMIN, create_missing),
     Route("PUT", f"{_TOPIC}/backlogSize", Permission.TOPIC_CONSUMER, backlog_size),
     Route("GET", f"{_TOPIC}/getMessageIdByIndex", Permission.TOPIC_CONSUMER, message_id_by_index),

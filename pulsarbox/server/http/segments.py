@@ -4,6 +4,7 @@ Below ``/pulsarbox/v1``. Places are next to be read, ranges half-open: what is a
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from pulsarbox.broker.finder import find_first_since
@@ -24,6 +25,8 @@ from pulsarbox.times import moment
 
 AT_ONCE: Final = 2000
 """Ledgers and hidden runs that one turn looks at."""
+BATCHES_MAX: Final = 10_000
+"""Batches that are acknowledged in part, of one subscription, in one answer."""
 TOPICS_MAX: Final = 1000
 """Topics that are asked about at once."""
 _NAME_TOPICS: Final = 'The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}'
@@ -156,8 +159,11 @@ def places(call: Call) -> Later:
     """Places of a topic: ``{"topic", "earliest", "end"}``, the first entry there is and the place behind the last.
 
     ``time``: and that of the first entry which was published then or later, as ``at``. ``subscription``: and where that
-    one goes on, as ``subscription``: ``ledger:entry``, behind it ``:index`` within a batch. The whole numbers
-    ``before`` and ``total`` are the topic's messages before the first and up to the end.
+    one goes on, as ``subscription``: ``ledger:entry``, behind it ``:index`` within a batch; and as ``batches`` those of
+    which it has acknowledged some messages and not others: ``ledger``, ``entry``, ``messages``, and ``left``, in which
+    bit n (in hexadecimal) is that of message n where it is not acknowledged. There are ``batchesTotal`` of these, the
+    first 10,000 are told. The whole numbers ``before`` and ``total`` are the topic's messages before the first and up
+    to the end.
     """
     topic = stored_topic(call, "Places", PERSISTENT)
     begin, end = begin_of(topic)[0], end_of(topic)[0]
@@ -165,7 +171,8 @@ def places(call: Call) -> Later:
     name = call.query.get("subscription", "")
     if name:
         call.broker.core.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
-        told["subscription"] = _goes_on(subscription_of(topic, name))
+        subscription = subscription_of(topic, name)
+        told |= {"subscription": _goes_on(subscription), **_in_part(subscription)}
     later = Later()
     text = call.query.get("time", "")
     if not text:
@@ -239,6 +246,16 @@ def _goes_on(subscription: Subscription) -> str:
         while index < count and not unacked >> index & 1:
             index += 1
     return _shown(position) + (f":{index}" if index else "")
+
+
+def _in_part(subscription: Subscription) -> dict[str, Any]:
+    """The batches that are acknowledged in part."""
+    every = subscription.cursor.batch_acks
+    some = [(at, every[at]) for at in islice(every, BATCHES_MAX)]
+    batches = [
+        {"ledger": at[0], "entry": at[1], "messages": messages, "left": f"{left:x}"} for at, (messages, left) in some
+    ]
+    return {"batches": batches, "batchesTotal": len(every) if len(batches) == BATCHES_MAX else len(batches)}
 
 
 def _place(call: Call, name: str, default: Position) -> Position:

@@ -12,7 +12,7 @@ from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.topic_samples import Letters, TopicSample
 from pulsarbox.clock import Now
-from pulsarbox.names import origin_of, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, origin_of, parse_topic
 from pulsarbox.server.live.view import Column, Scope, View, kept
 
 Origin = tuple[str, str]
@@ -82,15 +82,27 @@ def _lost(topic: LetterTopic, now: Now) -> bool:
     return retention.time_ms == 0 or retention.size == 0
 
 
+def _kept_by(topic: LetterTopic) -> str | None:
+    """The subscription that keeps what comes; None where there is none, or more than one."""
+    names = [
+        each.name
+        for each in topic.sample.subscriptions.values()
+        if each.name != COMPACTION_SUBSCRIPTION and getattr(each.subscription, "durable", True)
+    ]
+    return names[0] if len(names) == 1 else None
+
+
 COLUMNS: Final = {
     "topic": kept(attrgetter("sample.name")),
     "kind": kept(lambda topic: "retry" if topic.is_retry else "dead-letter"),
     "origin": Column(_origin),
     "originSubscription": Column(_origin_subscription),
+    "left": kept(attrgetter("letters.left")),
     "messages": kept(attrgetter("letters.messages")),
     "size": kept(attrgetter("sample.size")),
     "backlog": kept(attrgetter("sample.backlog")),
     "subscriptions": kept(lambda topic: len(topic.sample.subscriptions)),
+    "keptBy": kept(_kept_by),
     "lost": Column(_lost),
     "first": kept(lambda topic: topic.letters.first or None),
     "last": kept(lambda topic: topic.letters.last or None),

@@ -9,11 +9,14 @@ from contextlib import suppress
 
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.spark.access import mapped, taking, wire
+from pulsarbox.spark.access.blocks import Block
 from pulsarbox.spark.segments import Lost, Place, Reach, Segment
 
 log = logging.getLogger(__name__)
 
 Entry = wire.Entry
+Piece = Block | tuple[int, list[Entry]]
+"""Entries of some segments, or the number of one and some of its entries."""
 Again = Callable[[Segment], list[Segment]]
 """Asks the box which of a segment's entries are still there."""
 
@@ -40,14 +43,12 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
         yield from wire.entries(left, reach, lost)
 
 
-def entries_of(
-    segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again
-) -> Iterator[tuple[int, list[Entry]]]:
-    """What several segments have: the number of one, and some of its entries. Those of each are in order; where they
-    are read in place, topics that take turns on the disk do so here. Otherwise as ``entries``.
+def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[Piece]:
+    """What several segments have. The entries of each are in order; where they are read in place, topics that take
+    turns on the disk do so here. Otherwise as ``entries``.
     """
     left = list(segments)
-    if reach.access != "wire" and reach.data_dir and len(segments) > 1:
+    if reach.access != "wire" and reach.data_dir:
         with suppress(taking.NotInPlace):  # which is said where it is read one by one
             yield from _swept(segments, left, reach)
     for number, segment in enumerate(left):
@@ -56,20 +57,27 @@ def entries_of(
                 yield number, found
 
 
-def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[tuple[int, list[Entry]]]:
-    """What can be had in one go; ``left`` is what remains of each segment."""
+def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[Piece]:
+    """What can be had in one go; afterwards ``left`` is what remains of each segment."""
     wanted = [number for number, each in enumerate(segments) if each.end is None and len(each.visible) == 1]
     wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
     if not wanted:
         return
     store = mapped.store_of(reach.data_dir, segments[wanted[0]].instance, reach.plugins_dir)
-    wants = [mapped.Want(segments[number].ledger, *segments[number].visible[0]) for number in wanted]
-    for at, found, end in store.sweep(wants):
-        number = wanted[at]
+    for piece in store.sweep({number: _want(segments[number]) for number in wanted}):
+        if isinstance(piece, Block):
+            yield piece
+            continue
+        number, found, end = piece
         # Before it is yielded: where who reads it has had enough, nobody asks what is left.
         left[number] = _behind(segments[number], end)
         if found:
             yield number, found
+
+
+def _want(segment: Segment) -> mapped.Want:
+    is_whole = not (segment.from_batch or segment.to_batch or segment.compacted)
+    return mapped.Want(segment.ledger, *segment.visible[0], is_whole)
 
 
 def rest_of(segment: Segment, last: Entry, at: int) -> Segment:

@@ -9,7 +9,7 @@ slot: the box clears it with its next checkpoint.
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from struct import error as error_of_struct
@@ -20,7 +20,8 @@ import lmdb
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
-from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, runs_of_row, take_batch
+from pulsarbox.spark.access.blocks import Block, Walk, Wanted
+from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, position_in_row, runs_of_row, take_batch
 from pulsarbox.storage.directory import DATA_FILE, INSTANCE, EnvironmentDamaged
 from pulsarbox.storage.format import (
     FORMAT_COMPRESSED,
@@ -29,6 +30,7 @@ from pulsarbox.storage.format import (
     LOG_KEY,
     PACKED,
 )
+from pulsarbox.storage.index import Segment as IndexSegment
 from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.record import (
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
 SWEEP_ROWS: Final = 8192
 SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
+SPARSE_ROWS: Final = 2048
+"""So many records that nobody wants are stepped over before it is asked whether it is worth it."""
+BLOCK_BYTES: Final = 512 << 10
+"""Of batches that are taken apart together, if not one of them has more."""
 OPEN_MAX: Final = 8
 """Volumes that are open at once."""
 _WORTH: Final = 4
@@ -60,6 +66,13 @@ class Want(NamedTuple):
     ledger: int
     first: int
     last: int
+    whole: bool = True
+    """Whether all messages of these entries are wanted."""
+
+
+Piece = Block | tuple[int, list[Entry], int]
+"""What was found in one go: entries of several wants; or the number of a want, some of its entries, and where it goes
+on. The latter comes for what was in blocks too, behind the last of them, without entries."""
 
 
 class Gone(PersistenceError):
@@ -127,13 +140,13 @@ class Store:
             raise damage
         raise Gone(f"entry {ledger}:{first} is in no volume")
 
-    def sweep(self, wants: Sequence[Want]) -> Iterator[tuple[int, list[Entry], int]]:
-        """Entries of several ledgers in the order in which they stand on the disk: the number of a want, some of its
-        entries, and where it goes on. Each batch is looked up once, however many take turns in it.
+    def sweep(self, wants: Mapping[int, Want]) -> Iterator[Piece]:
+        """Entries of several ledgers in the order in which they stand on the disk. Each batch is looked up once,
+        however many take turns in it.
 
         It leaves out a want from where anything is the matter: that is for ``read`` to say. Raises NotInPlace.
         """
-        left = dict(enumerate(wants))
+        left = dict(wants)
         while left:
             volumes: dict[int, list[int]] = {}
             for number, want in list(left.items()):
@@ -146,10 +159,12 @@ class Store:
                 return
             first = min(volumes)
             here = {number: left[number] for number in volumes[first]}
+            ends: dict[int, int] = {}
             try:
-                for number, found, end in self._open(first).sweep(here, self._unpacker):
-                    yield number, found, end
-                    left[number] = here[number]._replace(first=end)
+                for piece in self._open(first).sweep(here, self._unpacker):
+                    yield piece
+                    if not isinstance(piece, Block):
+                        ends[piece[0]] = piece[2]
             except NotInPlace:
                 raise
             except (PersistenceError, lmdb.Error, OSError, ValueError, IndexError, error_of_struct):
@@ -157,7 +172,10 @@ class Store:
                     del left[number]
                 continue
             for number, before in here.items():
-                if not before.first < left[number].first <= before.last:
+                end = ends.get(number, before.first)
+                if before.first < end <= before.last:
+                    left[number] = before._replace(first=end)
+                else:
                     del left[number]
 
     def _volume_of(self, want: Want) -> int | None:
@@ -268,12 +286,14 @@ class _Volume:
     def has(self, ledger: int, entry: int) -> bool:
         """Whether an entry is here."""
         with self._begin() as txn:
-            return bool(self._find(txn, ledger, entry))
+            return self._position(txn, ledger, entry) >= 0
 
-    def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[tuple[int, list[Entry], int]]:
+    def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
         """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
         left = dict(wants)
-        for walk in (self._walk, self._by_index):
+        is_worth = yield from self._blocks(left)
+        for walk in (self._walk, self._by_index) if is_worth else (self._by_index,):
+            left = {number: want for number, want in left.items() if want.first <= want.last}
             for number, taking in walk(left):
                 end = taking.next
                 found = taking.entries(unpacker)
@@ -281,18 +301,61 @@ class _Volume:
                 yield number, found, taking.next
                 if taking.next != end:
                     raise EnvironmentDamaged(f"{self.path}: entry {taking.next} is damaged")
-            left = {number: want for number, want in left.items() if want.first <= want.last}
 
-    def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
-        """Batch after batch as they stand here, while much of what is there is wanted. What it gives is certain, that
-        there is nothing more is not. Of a ledger that is wanted twice it takes the first."""
+    def _firsts(self, wants: Mapping[int, Want]) -> tuple[dict[int, int], int]:
+        """By ledger the number of the want, of a ledger that is wanted twice the first; and where the first entry of
+        all of these stands, -1 where none does."""
         numbers: dict[int, int] = {}
         for number in sorted(wants, key=lambda number: wants[number].first):
             numbers.setdefault(wants[number].ledger, number)
-        firsts = {ledger: wants[number].first for ledger, number in numbers.items()}
         with self._begin() as txn:
-            found = [self._find(txn, ledger, first) for ledger, first in firsts.items()]
-        position = min((runs[0][0] for runs in found if runs), default=-1)
+            found = [self._position(txn, ledger, wants[number].first) for ledger, number in numbers.items()]
+        return numbers, min((position for position in found if position >= 0), default=-1)
+
+    def _blocks(self, wants: dict[int, Want]) -> Generator[Piece, None, bool]:
+        """Batch after batch as they stand here, while much of what is there is wanted; whether it was so to the end.
+        What it gives is certain, and ``wants`` are then what is left; that there is nothing more is not."""
+        numbers, position = self._firsts({number: want for number, want in wants.items() if want.whole})
+        walk = Walk({wants[number].ledger: Wanted(number, *wants[number][1:3]) for number in numbers.values()})
+        taken = 0
+        is_worth = True
+        try:
+            while position >= 0 and is_worth and not walk.is_over:
+                data, ends, position = self._joined(position)
+                block = walk.take(data, ends)
+                if block.entries:
+                    yield block
+                taken += len(block.entries)
+                is_worth = walk.others <= SPARSE_ROWS or taken * (_WORTH - 1) >= walk.others
+        except (PersistenceError, lmdb.Error, OSError, error_of_struct):
+            pass  # who goes on from there comes upon it too
+        for number, end in walk.ends.items():
+            wants[number] = wants[number]._replace(first=end)
+            yield number, [], end
+        return is_worth
+
+    def _joined(self, position: int) -> tuple[bytes, list[int], int]:
+        """Batches from ``position`` on, one behind the other, and where each of them ends; then where to go on, -1
+        where there is nothing."""
+        parts: list[memoryview] = []
+        ends: list[int] = []
+        size = 0
+        with self._begin() as txn, txn.cursor(db=self._log) as cursor:
+            found = iter(cursor) if cursor.set_range(LOG_KEY.pack(position)) else iter(())
+            position = -1
+            for key, value in found:
+                if size >= BLOCK_BYTES:
+                    position = int(LOG_KEY.unpack(key)[0])
+                    break
+                parts.append(value)
+                size += len(value)
+                ends.append(size)
+            return b"".join(parts), ends, position
+
+    def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
+        """The same for entries of which some are unusual."""
+        numbers, position = self._firsts(wants)
+        firsts = {ledger: wants[number].first for ledger, number in numbers.items()}
         while firsts and position >= 0:
             takings = {ledger: Taking(ledger, first, wants[numbers[ledger]].last) for ledger, first in firsts.items()}
             open_ones = dict(takings)
@@ -346,7 +409,7 @@ class _Volume:
         """Of all ``wants``: the batch, the number of the want, the first entry, and where entries start."""
         found: list[tuple[int, int, int, Sequence[int]]] = []
         with self._begin() as txn:
-            for number, (ledger, begin, last) in wants.items():
+            for number, (ledger, begin, last, _) in wants.items():
                 entry = begin
                 while entry <= last and (runs := self._find(txn, ledger, entry)):
                     found += [
@@ -370,20 +433,34 @@ class _Volume:
         return self._env.begin(buffers=True)
 
     def _find(self, txn: "Txn", ledger: int, entry: int) -> list[Run]:
+        found = self._by_row(txn, ledger, entry, runs_of_row)
+        if found:
+            return found
+        return [(each.position, each.first_entry, each.offsets) for each in self._unindexed(txn, ledger, entry)]
+
+    def _position(self, txn: "Txn", ledger: int, entry: int) -> int:
+        """Of the batch that has an entry; -1 where none has."""
+        found = self._by_row(txn, ledger, entry, position_in_row)
+        if found is not None and found >= 0:
+            return found
+        return next((each.position for each in self._unindexed(txn, ledger, entry)), -1)
+
+    def _by_row(self, txn: "Txn", ledger: int, entry: int, ask: Callable[[int, memoryview, int], _T]) -> _T | None:
         with txn.cursor(db=self._index) as cursor:
             if seek_at_or_before(cursor, INDEX_KEY.pack(ledger, entry)):
                 found, first = INDEX_KEY.unpack(cursor.key())
                 if found == ledger:
                     try:
-                        runs = runs_of_row(first, cursor.value(), entry)
+                        return ask(first, cursor.value(), entry)
                     except (IndexError, ValueError, error_of_struct) as error:
                         raise EnvironmentDamaged(f"{self.path}: the index row of {ledger}:{first}: {error}") from error
-                    if runs:
-                        return runs
+        return None
+
+    def _unindexed(self, txn: "Txn", ledger: int, entry: int) -> list[IndexSegment]:
         known = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
         if not known and self._look_behind_the_mark(txn):
             known = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
-        return [(each.position, each.first_entry, each.offsets) for each in known]
+        return known
 
     def _look_behind_the_mark(self, txn: "Txn") -> bool:
         """Take over the batches that no row of the index covers yet; whether there were any."""

@@ -10,6 +10,7 @@ from pulsarbox.storage.format import (
     BATCH_HEADER,
     COMPACTED_PREFIX,
     ENTRY_HEADER,
+    INDEX_SEGMENT,
     RECORD_PREFIX,
     EntryFlag,
     RecordKind,
@@ -34,6 +35,8 @@ _record: Final = Struct(">BBHIQQ64xIIHI").unpack_from
 _RECORD_BYTES: Final = calcsize(">BBHIQQ64xIIHI")
 assert ENTRY_HEADER.size + CHECKSUM_PREFIX.size == _RECORD_BYTES
 _HEADER_BYTES: Final = ENTRY_HEADER.size
+_segment: Final = INDEX_SEGMENT.unpack_from
+_SEGMENT_BYTES: Final = INDEX_SEGMENT.size
 
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
@@ -65,6 +68,20 @@ def runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
         at = end
         first += count
     return found
+
+
+def position_in_row(first: int, row: memoryview, entry: int) -> int:
+    """The batch that has ``entry``, by a row of the index; -1 where it ends before. Raises as ``runs_of_row``."""
+    at = 0
+    while at < len(row):
+        position, count = _segment(row, at)
+        at += _SEGMENT_BYTES + 4 * count
+        if not count or at > len(row):
+            raise ValueError(f"{count} offsets in {len(row)} bytes")
+        first += count
+        if first > entry:
+            return int(position)
+    return -1
 
 
 class _Pending(NamedTuple):

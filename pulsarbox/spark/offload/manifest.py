@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.spark.durable import make_folder, sync
 from pulsarbox.spark.offload.layout import LOCK, MANIFEST
 from pulsarbox.spark.offsets import Mark, parse, text
 from pulsarbox.spark.segments import Place
@@ -171,7 +172,7 @@ class Writing:
 
     def __init__(self, folder: Path) -> None:
         """Raises OffloadError where somebody else does, or the manifest is damaged; OSError."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._take_lock(folder)
@@ -179,7 +180,7 @@ class Writing:
             self._file = os.open(self.manifest.path, os.O_WRONLY | os.O_CREAT, 0o644)
             os.ftruncate(self._file, self.manifest.size)  # half a line that somebody has left
             os.lseek(self._file, 0, os.SEEK_END)
-            sync_folder(folder)
+            sync(folder)
         except BaseException:
             os.close(self._lock)
             raise
@@ -232,12 +233,3 @@ class Writing:
         os.fsync(self._file)
         self.manifest.size += len(raw)
         self.manifest.take(line)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder be durable."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

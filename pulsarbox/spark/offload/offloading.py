@@ -7,8 +7,10 @@ the box has to keep. Retention leaves it alone; time to live and quotas of the b
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,10 +22,11 @@ from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark import selection
 from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.durable import make_folder, sync
 from pulsarbox.spark.offload import columns, ledgers
 from pulsarbox.spark.offload.layout import ABOUT, TEMPORARY, folder_of, topics_in
-from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing, sync_folder
-from pulsarbox.spark.offload.writing import Job, Step, Stopped, write
+from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing
+from pulsarbox.spark.offload.writing import Job, Step, Stopped, finish, read
 from pulsarbox.spark.offsets import Mark
 from pulsarbox.spark.options import READ, Options, parse
 from pulsarbox.spark.reaching import in_place, reach
@@ -53,6 +56,8 @@ class Asked:
     """Of topics, as the option topicsPattern has it; either this or ``topics``."""
     before: str = ""
     """Only ledgers that were closed earlier: a time, or an age as ``-1h``."""
+    roll_ms: int | None = None
+    """Have the box close a ledger that grows once it is so old; None: never."""
     hold: bool = True
     accept_loss: bool = False
     """Note what is gone or damaged, and go on behind it."""
@@ -186,25 +191,50 @@ class _Partition:
     def offload(self, schema: StructType, name: str, registry: Registry) -> None:
         """What can be offloaded now. Raises OffloadError for a gap that nobody has accepted, and as ``write``."""
         history = self._history()
+        self._whole.hold(history)
+        if self._asked.roll_ms is not None:
+            self._service.close_ledger(self._topic, self._asked.roll_ms)
+            self._whole.step("rolled")
         while True:
             self._whole.hold(history)
             found = self._due(history)
-            for each in found.stretches:
-                if self._whole.stopped():
-                    raise Stopped
-                job = Job(
-                    each,
-                    self._writing.manifest.folder,
-                    json.dumps(schema.jsonValue()),
-                    name,
-                    registry,
-                    self._whole.reach,
-                    self._asked.accept_loss,
-                )
-                self._add(write(job, self._whole.step, self._whole.stopped), history)
+            written = json.dumps(schema.jsonValue())
+            make = partial(self._job, columns=written, schema=name, registry=registry)
+            for ledger in self._made(make(each) for each in found.stretches):
+                self._add(ledger, history)
             if found.gap is None:
                 return
             self._gap(found.gap)
+
+    def _job(self, stretch: ledgers.Stretch, **more: Any) -> Job:
+        folder, reach = self._writing.manifest.folder, self._whole.reach
+        return Job(stretch, folder, reach=reach, accept_loss=self._asked.accept_loss, **more)
+
+    def _made(self, jobs: Iterable[Job]) -> Iterator[Ledger]:
+        """Ledgers in their order; the file of each is finished while the next one is read, which keeps another core
+        busy: what compresses and compares needs no Python."""
+        whole = self._whole
+        with ThreadPoolExecutor(1, "offload") as beside:
+            before: Future[Ledger] | None = None
+            for job in jobs:
+                try:
+                    if whole.stopped():
+                        raise Stopped
+                    at_hand = read(job, whole.step, whole.stopped)
+                except Exception:
+                    if before is not None:
+                        yield before.result()  # all that was read to its end
+                    raise
+                if before is not None:
+                    try:
+                        made = before.result()
+                    except BaseException:
+                        at_hand.output.give_up()
+                        raise
+                    yield made
+                before = beside.submit(finish, at_hand, whole.step)
+            if before is not None:
+                yield before.result()
 
     def _history(self) -> History:
         """What is offloaded of it; begun where nothing is yet."""
@@ -272,7 +302,7 @@ def schema_id(schema: StructType) -> str:
 def identity(directory: Path) -> str:
     """The directory's own id, by which subscriptions are told apart; it is made where there is none. Raises OSError,
     OffloadError."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     path = directory / ABOUT
     if not path.exists():
         made = directory / f".{ABOUT}.{os.getpid()}{TEMPORARY}"
@@ -285,7 +315,7 @@ def identity(directory: Path) -> str:
             pass
         finally:
             made.unlink()
-        sync_folder(directory)
+        sync(directory)
     try:
         return str(json.loads(path.read_text())["id"])
     except (ValueError, KeyError, TypeError):

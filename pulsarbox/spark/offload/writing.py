@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
+from pulsarbox.spark.durable import make_folder, sync
 from pulsarbox.spark.lists import Messages
 from pulsarbox.spark.messages import messages
 from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
 from pulsarbox.spark.offload.content import Content
 from pulsarbox.spark.offload.layout import TEMPORARY, file_of
 from pulsarbox.spark.offload.ledgers import Stretch
-from pulsarbox.spark.offload.manifest import Ledger, OffloadError, sync_folder
+from pulsarbox.spark.offload.manifest import Ledger, OffloadError
 from pulsarbox.spark.offsets import text
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import CORRUPT, VALUE
@@ -161,33 +162,66 @@ def temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}{TEMPORARY}")
 
 
-class Made(NamedTuple):
-    """A file, and what is known of reading for it; without rows there is none."""
+class Read(NamedTuple):
+    """A ledger whose rows are at hand, as far as they are not in its file yet."""
 
+    job: Job
     output: Output
-    file_bytes: int
-    file_checksum: str
     lost: list[Lost]
     unfinished: list[Place]
 
 
-def write(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Ledger:
-    """Offload one ledger: when this returns, its file is durable, under its name, and was read back.
+def read(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Read:
+    """The rows of one ledger; ``finish`` makes its file of them, also beside the reading of another one.
 
-    Raises DataLost where something of it is gone or damaged and that is not accepted, Stopped, OffloadError where the
-    file is not what was written, OSError, and what the broker tells.
+    Raises DataLost where something of it is gone or damaged and that is not accepted, Stopped, OSError, and what the
+    broker tells: then nothing is left.
     """
+    segment = job.stretch.segment
+    path = job.folder / file_of(segment.topic, segment.ledger)
+    make_folder(path.parent)
+    tables = tables_for(job.columns, job.registry)
+    output = Output(temporary(path), with_more(tables.arrow, job.columns))
+    lost: list[Lost] = []
+    unfinished: list[Place] = []
+    tell = lost.append if job.accept_loss else None
+    try:
+        for some in messages(segment, wanted(tables), job.reach, lost=tell, unfinished=unfinished):
+            if stopped():
+                raise Stopped
+            output.add(batch_of(some, tables, output.schema))
+        step("read")
+    except Exception:
+        output.give_up()
+        raise
+    finally:
+        tables.close()
+    return Read(job, output, lost, unfinished)
+
+
+def finish(found: Read, step: Step = lambda _: None) -> Ledger:
+    """When this returns, the file of a ledger is durable, under its name, and was read back.
+
+    Raises OSError; OffloadError where the file is not what was written: then nothing is left.
+    """
+    job, output = found.job, found.output
     segment = job.stretch.segment
     name = file_of(segment.topic, segment.ledger)
     path = job.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = _made(job, temporary(path), step, stopped)
-    output = made.output
+    checked = Checked(0, "", 0)
+    try:
+        if output.close():
+            step("written")
+            checked = check(temporary(path), output.content.checksums())
+        step("checked")
+    except Exception:
+        output.give_up()
+        raise
     if output.content.rows:
         temporary(path).rename(path)
         step("renamed")
     for folder in (path.parent, job.folder):
-        sync_folder(folder)
+        sync(folder)
     return Ledger(
         topic=segment.topic,
         ledger=segment.ledger,
@@ -196,8 +230,8 @@ def write(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = l
         messages=segment.messages,
         payload_bytes=output.summary.payload_bytes,
         file=name if output.content.rows else "",
-        file_bytes=made.file_bytes,
-        file_checksum=made.file_checksum,
+        file_bytes=checked.bytes,
+        file_checksum=checked.checksum,
         content=output.content.checksums(),
         schema=job.schema,
         first=output.summary.first,
@@ -207,36 +241,10 @@ def write(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = l
         before=job.stretch.before,
         after=job.stretch.after,
         closed=job.stretch.closed,
-        unfinished=tuple(text(place) for place in sorted(made.unfinished)),
-        lost=tuple(str(each) for each in made.lost),
+        unfinished=tuple(text(place) for place in sorted(found.unfinished)),
+        lost=tuple(str(each) for each in found.lost),
         at=round(time.time() * 1000),
     )
-
-
-def _made(job: Job, path: Path, step: Step, stopped: Callable[[], bool]) -> Made:
-    """The rows of a ledger in a file that is durable and was read back."""
-    tables = tables_for(job.columns, job.registry)
-    output = Output(path, with_more(tables.arrow, job.columns))
-    lost: list[Lost] = []
-    unfinished: list[Place] = []
-    tell = lost.append if job.accept_loss else None
-    try:
-        for some in messages(job.stretch.segment, wanted(tables), job.reach, lost=tell, unfinished=unfinished):
-            if stopped():
-                raise Stopped
-            output.add(batch_of(some, tables, output.schema))
-        step("read")
-        checked = Checked(0, "", 0)
-        if output.close():
-            step("written")
-            checked = check(path, output.content.checksums())
-        step("checked")
-    except Exception:
-        output.give_up()
-        raise
-    finally:
-        tables.close()
-    return Made(output, checked.bytes, checked.checksum, lost, unfinished)
 
 
 def tables_for(columns: str, registry: Registry) -> Tables:

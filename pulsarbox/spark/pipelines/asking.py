@@ -1,10 +1,10 @@
-"""What the broker has to say of a pipeline before it runs: topics that are missing, schemas that do not fit."""
+"""What the broker has to say of a pipeline before it runs: topics that will be made, schemas that do not fit."""
 
 from typing import Final
 
 from pulsarbox.client.admin import Admin, Refused, path_of
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.pipelines.declaring import Function, Step
+from pulsarbox.spark.pipelines.declaring import PATTERN, Function, Step
 from pulsarbox.spark.pipelines.definition import Pipeline
 from pulsarbox.spark.pipelines.watching import inputs_of
 
@@ -17,23 +17,34 @@ _READABLE: Final = {
 _WRITABLE: Final = ("NONE", "BYTES", "STRING", "JSON")
 
 
-def problems(pipeline: Pipeline, admin: Admin) -> list[str]:
-    """What would go wrong, each with the step and its line. Raises what the broker tells."""
+def missing(pipeline: Pipeline, admin: Admin) -> list[str]:
+    """Topics that are read, are not there, and are written by no step: they are made when it runs, even where a name is
+    wrong. Each with the step and its line. Raises what the broker tells."""
     written = {str(each.writes()) for each in pipeline.steps}
     written |= {each.dead_letters for each in pipeline.steps if isinstance(each, Function) and each.dead_letters}
+    return [
+        str(step.wrong(f"{topic} does not exist yet: `run` makes it, if that is its name"))
+        for step in pipeline.steps
+        for topic in _named(step)
+        if topic not in written and not _exists(admin, topic)
+    ]
+
+
+def problems(pipeline: Pipeline, admin: Admin) -> list[str]:
+    """What would go wrong, each with the step and its line. Raises what the broker tells."""
     found: list[str] = []
     for step in pipeline.steps:
-        for topic in inputs_of(step):
-            if "://" not in topic or topic.startswith("regex:"):
-                continue
-            if not _exists(admin, topic):
-                if topic not in written:
-                    found.append(str(step.wrong(f"{topic} does not exist: create it, or send to it, before it runs")))
-            elif isinstance(step, Function):
-                found += _reading(step, topic, schema_of(admin, topic))
-        if isinstance(step, Function) and step.writes().kind == "topic":
+        if not isinstance(step, Function):
+            continue
+        for topic in _named(step):
+            found += _reading(step, topic, schema_of(admin, topic))
+        if step.writes().kind == "topic":
             found += _writing(step, schema_of(admin, step.writes().place))
     return found
+
+
+def _named(step: Step) -> list[str]:
+    return [topic for topic in inputs_of(step) if not topic.startswith(PATTERN)]
 
 
 def _reading(step: Function, topic: str, schema: str) -> list[str]:

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Final
 
 _FRAME: Final = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
-_RAISED: Final = re.compile(r"^(?P<name>[A-Za-z_][\w.]*): (?P<text>.*)$")
+_RAISED: Final = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
 _SPARKS: Final = re.compile(
     r"^\s*(at |\.\.\. \d+ more)|^(Driver|JVM) stacktrace|^(During handling|The above)|^=== Streaming Query ==="
 )
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+$")
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
-_OURS: Final = ("SinkError", "DataLost", "OptionError", "SelectionError", "FunctionError", "EntryError")
+_OURS: Final = (
+    *("SinkError", "DataLost", "OptionError", "SelectionError", "EntryError"),
+    *("FunctionError", "PipelineError"),
+)
 """Errors whose text says it all."""
 _LENGTH: Final = 600
 
@@ -47,17 +50,19 @@ def _raised(text: str) -> str:
         return ""
     lines = last.splitlines()
     for number, line in enumerate(lines):
+        if not line or line[0].isspace():  # its frames are set in
+            continue
         found = _RAISED.match(line)
         if found is None:
-            continue
+            break
         more = []
         for each in lines[number + 1 :]:
             if not each.strip() or _SPARKS.match(each):
                 break
             more.append(each.strip())
         name = found["name"].rpartition(".")[2]
-        said = _STATE.sub("", " ".join([found["text"], *more]).strip())
-        return said if name in _OURS else f"{name}: {said}"
+        said = _STATE.sub("", " ".join([found["text"] or "", *more]).strip())
+        return said if name in _OURS else f"{name}: {said}" if said else name
     return ""
 
 

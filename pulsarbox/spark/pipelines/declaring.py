@@ -28,6 +28,7 @@ Topics = str | Sequence[str]
 Mode = Literal["append", "update", "complete"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class PipelineError(PulsarBoxError):
@@ -41,7 +42,7 @@ class Output:
     kind: str
     """``topic``; one of FILES; ``rows``: each row names its topic in ``__topic``."""
     place: str = ""
-    """The topic's full name, or the directory."""
+    """The topic's full name, or the directory: a path, or a URL of a file system that Spark knows."""
 
     def __str__(self) -> str:
         if self.kind == "rows":
@@ -117,7 +118,7 @@ class Step:
             )
         if not place:
             raise self.wrong(f"output {self.output!r} names no directory: {kind}:DIR")
-        return Output(kind, str(Path(place).expanduser()))
+        return Output(kind, place if is_url(place) else str(Path(place).expanduser()))
 
     def check(self) -> None:
         """Raises PipelineError, InvalidTopicName where it cannot be run whatever the broker has."""
@@ -332,6 +333,11 @@ def step_of(code: Callable[..., Any]) -> Step:
         raise PipelineError(f"{getattr(code, '__name__', code)} is neither a @frame nor a @function")
     step: Step = noted[0]
     return step
+
+
+def is_url(place: str) -> bool:
+    """Whether a directory is one of a file system that Spark finds by its name: ``s3a://bucket/dir``, ``file:/dir``."""
+    return _URL.match(place) is not None
 
 
 def where_of(code: object) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.topics_pattern import TopicsPattern
-from pulsarbox.spark.pipelines.declaring import Function, PipelineError, Step, milliseconds, steps_of
+from pulsarbox.spark.pipelines.declaring import Function, PipelineError, Step, is_url, milliseconds, steps_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -54,7 +54,8 @@ class Pipeline:
         for step in self.steps:
             written = step.writes()
             if written.kind not in ("topic", "rows"):
-                there = directories.setdefault(str(Path(written.place).absolute()), step)
+                place = written.place.rstrip("/") if is_url(written.place) else str(Path(written.place).absolute())
+                there = directories.setdefault(place, step)
                 if there is not step:
                     raise step.wrong(f"writes {written}, as {there.query} does: give it a directory of its own")
 
@@ -104,6 +105,8 @@ def load(path: Path, name: str = "") -> Pipeline:
     Raises PipelineError: it is not there, cannot be imported (with the line), or declares nothing or something wrong.
     """
     path = path.expanduser()
+    if path.is_dir():
+        raise PipelineError(f"{path} is a directory: name the file in it that declares the pipeline")
     if not path.is_file():
         raise PipelineError(f"{path} is not there: `pulsarbox pipeline new {path}` writes one to begin with")
     module = _imported(path)
@@ -127,7 +130,14 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         sys.modules.pop(known_as, None)
-        raise PipelineError(f"{path}:{error.lineno}: {error.msg}") from error
+        file = path if error.filename in (None, str(path.absolute())) else error.filename
+        raise PipelineError(f"{file}{f':{error.lineno}' if error.lineno else ''}: {error.msg}") from error
+    except SystemExit as error:
+        sys.modules.pop(known_as, None)
+        raise PipelineError(
+            f"{_line_of(error, path)}: it ends the process when it is imported: put that under "
+            '`if __name__ == "__main__":`'
+        ) from error
     except Exception as error:
         sys.modules.pop(known_as, None)
         raise PipelineError(f"{_line_of(error, path)}: {type(error).__name__}: {error}") from error

@@ -19,6 +19,7 @@ from pyspark.sql.types import Row
 from pulsarbox.spark.arrow import map_in_arrow, without_pandas
 from pulsarbox.spark.pipelines.declaring import Function
 from pulsarbox.spark.pipelines.processing import Incoming, Outgoing, Processor
+from pulsarbox.spark.settling import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,6 +100,7 @@ def _mapped(function: Function, batches: "Iterable[pa.RecordBatch]") -> "Iterato
         for row in batch.to_pylist():
             yield from packing.add(processor.process(_incoming(row)))
     yield from packing.rest()
+    settle()
 
 
 def _with_keys(function: Function, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -107,6 +109,7 @@ def _with_keys(function: Function, batches: "Iterable[pa.RecordBatch]") -> "Iter
     for batch in batches:
         keys = pa.array([processor.key_of(_incoming(row)) for row in batch.to_pylist()], pa.binary())
         yield pa.RecordBatch.from_arrays([keys, *batch.columns], [_BY, *batch.schema.names])
+    settle()
 
 
 def _incoming(row: Mapping[str, Any]) -> Incoming:

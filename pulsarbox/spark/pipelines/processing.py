@@ -18,8 +18,8 @@ REAL_TOPIC: Final = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 FAILURE: Final = "FAILURE_REASON"
 """Why a function gave up: exception, text, and the user's line. ``pulsarbox dlq groups`` goes by it."""
-ATTEMPTS: Final = "FAILURE_ATTEMPTS"
-QUERY: Final = "FAILURE_QUERY"
+ATTEMPTS: Final = "PIPELINE_ATTEMPTS"
+QUERY: Final = "PIPELINE_QUERY"
 _REASON_MAX: Final = 1000
 
 
@@ -328,8 +328,9 @@ class Processor:
         file = code.co_filename if code is not None else ""
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
         place = f"{Path(file).name}:{lines[-1]}" if lines else self.function.where
-        name = "" if isinstance(error, _UnreadableError | PipelineError) else f"{type(error).__name__}: "
-        return f"{place}: {name}{error}"
+        if isinstance(error, _UnreadableError | PipelineError):
+            return f"{place}: {error}"
+        return f"{place}: {type(error).__name__}" + (f": {error}" if str(error) else "")
 
 
 class _UnreadableError(ValueError):

@@ -1,4 +1,6 @@
-"""A runner tells the box how it goes, every two seconds, beside everything else. Who does not listen is let be."""
+"""A runner tells the box how it goes, every two seconds, beside everything else. Who does not listen is let be.
+
+A box that refuses is told again after a while, and the runner says so, once."""
 
 import contextlib
 import os
@@ -9,15 +11,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsarbox.client.admin import Admin, Refused
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import AuthenticationError, PulsarBoxError
 from pulsarbox.spark.connecting import admin_of
 from pulsarbox.spark.options import WRITE, parse
 from pulsarbox.spark.reaching import reach
 
 EVERY_SECONDS: Final = 2.0
 _ANSWER_SECONDS: Final = 5.0
-_NOT_HERE: Final = (401, 403, 404, 405)
-"""What is answered by Apache Pulsar, by an older box, and to one who may not: it is not asked again."""
+REFUSED_SECONDS: Final = 20.0
+_MAY_NOT: Final = (401, 403)
+"""What is answered to one who may not: asked again later, as tokens are renewed and roles are granted more."""
+_NOT_HERE: Final = (404, 405)
+"""What is answered by Apache Pulsar, and by an older box: it is not asked again."""
 
 
 def admin_for(box: Mapping[str, str], seconds: float = _ANSWER_SECONDS) -> Admin:
@@ -28,8 +33,15 @@ def admin_for(box: Mapping[str, str], seconds: float = _ANSWER_SECONDS) -> Admin
 class Reporter:
     """Tells while it is entered, and once more at the end."""
 
-    def __init__(self, admin: Admin, name: str, master: str, rows: Callable[[], list[dict[str, Any]]]) -> None:
-        """``rows``: the queries as they stand; called on a thread of its own."""
+    def __init__(
+        self,
+        admin: Admin,
+        name: str,
+        master: str,
+        rows: Callable[[], list[dict[str, Any]]],
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """``rows``: the queries as they stand; called on a thread of its own, as ``say`` is."""
         self._admin = admin
         self._name = name
         self._rows = rows
@@ -41,6 +53,9 @@ class Reporter:
         }
         self._over = threading.Event()
         self._listens = True
+        self._say = say
+        self._refused = ""
+        """What it was refused with last; empty when it was told."""
         self._thread = threading.Thread(target=self._tell_on, name="pulsarbox reports", daemon=True)
 
     def __enter__(self) -> "Reporter":
@@ -59,12 +74,23 @@ class Reporter:
             self._tell()
             if is_over or not self._listens:
                 return
-            self._over.wait(EVERY_SECONDS)
+            self._over.wait(REFUSED_SECONDS if self._refused else EVERY_SECONDS)
 
     def _tell(self) -> None:
         try:
             self._admin.tell_pipeline(self._name, {**self._around, "queries": self._rows()})
         except Refused as error:
             self._listens = error.status not in _NOT_HERE
+            if error.status in _MAY_NOT:
+                self._was_refused(str(error))
+        except AuthenticationError as error:  # a file with a token that cannot be read, just now
+            self._was_refused(str(error))
         except PulsarBoxError:
             return  # it may come back
+        else:
+            self._refused = ""
+
+    def _was_refused(self, why: str) -> None:
+        if not self._refused:
+            self._say(f"`pulsarbox pipeline list` does not show how this goes: the box refuses it ({why})")
+        self._refused = why

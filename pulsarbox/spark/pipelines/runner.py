@@ -18,15 +18,18 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.client.admin import Refused, path_of
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
 from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
+from pulsarbox.spark.pipelines.log import LOG
+from pulsarbox.spark.pipelines.needed import check as check_spark
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
-from pulsarbox.spark.pipelines.state import LOG, Held
+from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.telling import Telling
 from pulsarbox.spark.pipelines.watching import (
     FAILED,
@@ -59,11 +62,14 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     """
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
+    check_spark(options.master)
     with contextlib.ExitStack() as stack:
         held: dict[str, Held] = {}
         for name in sorted(step.query for step in pipeline.steps):
             held[name] = Held(options.directory, pipeline.name, name)
             stack.callback(held[name].release)
+        for step in pipeline.steps:
+            _check_inputs(step, held[step.query], pipeline.name)
         return _Runner(pipeline, options, held, say).run()
 
 
@@ -90,8 +96,9 @@ class _Query:
         """What Spark has told of it since the last look."""
         assert self.query is not None
         found: list[Mapping[str, Any]] = []
-        for each in reversed(list(self.query._jsq.recentProgress())):
-            progress = json.loads(each.json())
+        told = self.query._jsq.recentProgress()
+        for at in reversed(range(len(told))):  # each that is taken is asked of the JVM, and a hundred are kept there
+            progress = json.loads(told[at].json())
             mark = (progress["runId"], int(progress["batchId"]), progress["timestamp"])
             if mark == self._seen:
                 break
@@ -131,7 +138,11 @@ class _Runner:
         """Run it to its end."""
         options = self._options
         _let_travel(self._pipeline.module)
-        with _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin, self._signals():
+        with (
+            self._noting_failures(),
+            _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin,
+            self._signals(),
+        ):
             self._telling.say(f"{self._pipeline.name}: starting Spark ({options.master})")
             spark = session(
                 options.master, f"pulsarbox {self._pipeline.name}", options.conf, fast=options.once, log=self._log
@@ -150,7 +161,7 @@ class _Runner:
             self._until_over(spark)
             self._end()
         except Exception as error:
-            if not jvm_has_ended():
+            if not jvm_has_ended(error):
                 raise
             if self._stop.is_set():  # whoever told us to end has told the JVM, too
                 self._end()
@@ -162,10 +173,22 @@ class _Runner:
                     self._note(each)
             raise PipelineError(text) from error
 
+    @contextlib.contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """What it cannot begin with, `pipeline list` has as well."""
+        try:
+            yield
+        except PulsarBoxError as error:
+            for each in self._queries:
+                if each.watched.state == STARTING:
+                    each.watched.state, each.watched.error = FAILED, str(error)
+                    self._note(each)
+            raise
+
     def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
         if not self._options.report:
             return contextlib.nullcontext()
-        return Reporter(admin, self._pipeline.name, self._options.master, self._rows)
+        return Reporter(admin, self._pipeline.name, self._options.master, self._rows, self._telling.say)
 
     def _rows(self) -> list[dict[str, Any]]:
         now = time.monotonic()
@@ -227,7 +250,7 @@ class _Runner:
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
         except Exception as error:
-            if jvm_has_ended():
+            if jvm_has_ended(error):
                 raise
             text, is_users = causes.line_of(error, each.file)
             # What stands wrong in the file does not get better by being started again.
@@ -316,10 +339,27 @@ def _stopped(each: _Query) -> None:
 
 def subscription_of(pipeline: str, step: Step) -> str:
     """The subscription that holds what a query has not read: without one, retention alone would."""
-    return f"pipeline-{pipeline}-{step.query}"
+    return subscription_named(pipeline, step.query)
+
+
+def subscription_named(pipeline: str, query: str) -> str:
+    """The same, by the name of the query."""
+    return f"pipeline-{pipeline}-{query}"
 
 
 # Before it begins
+
+
+def _check_inputs(step: Step, held: Held, pipeline: str) -> None:
+    """Raises PipelineError where a checkpoint is of a query that read something else: it would go on in its place."""
+    before, now = [] if held.is_new else held.about().get("inputs") or [], inputs_of(step)
+    if not before or set(before) & set(now) or any(each.startswith(PATTERN) for each in (*before, *now)):
+        return
+    raise step.wrong(
+        f"its checkpoint in {held.place} is of a query that read {', '.join(before)}, and this one reads "
+        f"{', '.join(now)}: give this pipeline another --name, or another --state; or, where it is to begin anew, "
+        f"`pulsarbox pipeline reset {pipeline} {step.query}`"
+    )
 
 
 @contextlib.contextmanager
@@ -346,13 +386,32 @@ def _made_ready(
             state=STARTING,
             lastError=None,
         )
+    _tell_of_others(pipeline, options.directory, say)
     with admin_for(options.box) as admin:
-        _make_inputs(pipeline, admin, say)
-        for each in queries:
-            if each.held.is_new:
-                _hold_letters(admin, pipeline.name, each.step)
-                _subscribe(admin, pipeline.name, each.step)
+        try:
+            _make_inputs(pipeline, admin, say)
+            for each in queries:
+                if each.held.is_new:
+                    _hold_letters(admin, pipeline.name, each.step, say)
+                    _subscribe(admin, pipeline.name, each.step)
+        except PulsarBoxError as error:
+            for each in queries:
+                each.held.note(state=FAILED, lastError=str(error))
+            raise
         yield admin
+
+
+def _tell_of_others(pipeline: Pipeline, directory: Path, say: Callable[[str], None]) -> None:
+    """Queries that ran before and are not declared any more: one that was renamed begins anew, and what the old one has
+    not read is held for it."""
+    declared = {step.query for step in pipeline.steps}
+    for each in known(directory, pipeline.name):
+        if each.query not in declared:
+            say(
+                f"{pipeline.name}/{each.query} ran before and is not declared any more. Was it renamed? Then name="
+                f"{each.query!r} goes on. Else delete subscription {subscription_named(pipeline.name, each.query)}, "
+                f"which holds what it has not read, and `pulsarbox pipeline reset {pipeline.name} {each.query}`"
+            )
 
 
 def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None]) -> None:
@@ -369,17 +428,22 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 say(f"{topic} did not exist: made")
 
 
-def _hold_letters(admin: "Admin", pipeline: str, step: Step) -> None:
+def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str], None]) -> None:
     """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
     letters = dead_letters_of(step)
     if letters is None:
         return
     name = parse_topic(letters)
-    with _refused_before(401, 403, 404, 409):
+    try:
         if not admin.partitions(name):
-            with _refused_before(409):
+            with _refused_before(401, 403, 409):  # who may not make topics may subscribe all the same
                 admin.ask("PUT", path_of(name))
-        admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+        with _refused_before(409):
+            admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+    except Refused as error:
+        if error.status not in (401, 403, 404):
+            raise
+        say(f"{letters} cannot be given a subscription ({error}): dead letters go, unless retention keeps them")
 
 
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
@@ -414,16 +478,18 @@ def _let_travel(module: ModuleType | None) -> None:
 
 
 def travelling(module: ModuleType) -> list[ModuleType]:
-    """A user's file, and the modules that were imported from the folder in which it is."""
+    """A user's file, and the modules that were imported from the folder in which it is; not what is installed, which a
+    home directory may have below it too."""
     folder = Path(module.__file__ or "").parent
     found = [module]
-    for each in list(sys.modules.values()):
+    for name, each in list(sys.modules.items()):
         file = getattr(each, "__file__", None)
-        if file and each is not module and folder in Path(file).parents and "site-packages" not in Path(file).parts:
+        if not file or each is module or name.partition(".")[0] in _ON_WORKERS:
+            continue
+        if folder in Path(file).parents and not _INSTALLED & set(Path(file).parts):
             found.append(each)
     return found
 
 
-def ended_well(watched: "list[Watched]") -> bool:
-    """Whether no query has failed."""
-    return all(each.state != FAILED for each in watched)
+_ON_WORKERS: Final = sys.stdlib_module_names | {"pulsarbox", "__main__"}
+_INSTALLED: Final = {"site-packages", "dist-packages"}

@@ -1,9 +1,11 @@
 """A session of Spark as pipelines need it: the interpreter, the checkpoints, the shuffles, a JVM that starts fast."""
 
 import contextlib
+import logging
 import os
 import shlex
 import shutil
+import socketserver
 import subprocess
 import sys
 import warnings
@@ -14,20 +16,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.log import begin, keep_bounded
+from pulsarbox.spark.pipelines.needed import check, not_started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INSTALL: Final = "pip install 'pulsarbox[spark]'"
 FAST: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """A JVM that starts in half the time, and is slower once it is warm: for what runs once."""
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _END_SECONDS: Final = 60.0
-
-
-class SparkMissingError(PipelineError):
-    """Spark or Java is not there; says how to install it."""
+_DYING_SECONDS: Final = 5.0
 
 
 def settings(master: str, cores: int) -> dict[str, str]:
@@ -83,34 +83,61 @@ def session(
     """A new session, or the one that this process has. The format ``pulsarbox`` is known to it.
 
     ``conf`` goes before what ``settings`` says. ``fast``: a JVM that starts in half the time and computes slower.
-    ``log``: a file for what Spark, and what users' code in workers, writes to stderr. Raises SparkMissingError.
+    ``log``: a file for what Spark, and what users' code in workers, writes to stderr. Raises SparkMissingError, and
+    PipelineError where Spark does not take the master or a setting.
     """
+    check(master)
     _prepare(master, fast)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # py4j: sockets that it leaves to the collector
-        try:
-            import pyarrow as pa  # noqa: F401  # said now, and not by a worker
-            from pyspark.sql import SparkSession
-        except ImportError as error:
-            raise SparkMissingError(f"Spark is not installed ({error}): {INSTALL}") from None
+        from pyspark.sql import SparkSession
+
         chosen = settings(master, os.cpu_count() or 1) | dict(conf or {})
         _launch(chosen, log)
         builder = SparkSession.builder.master(retried(master)).appName(name)
         for key, value in chosen.items():
             builder = builder.config(key, value)
-        made: SparkSession = builder.getOrCreate()
+        made = _made(builder, master, log)
     made.sparkContext.setLogLevel("ERROR")
+    _quietly(getattr(made.sparkContext, "_accumulatorServer", None))
     from pulsarbox.spark import register
 
     register(made)
     return made
 
 
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return record.msg != "Exception while sending command."  # it is raised as well
+
+
+def _quietly(server: "socketserver.BaseServer | None") -> None:
+    """PySpark logs and prints tracebacks where the JVM ends by itself; whoever runs it says that better."""
+    logging.getLogger().addFilter(_is_not_py4js)
+    if server is None:
+        return
+    told = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError | EOFError):
+            told(request, client_address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
+
+
+def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "SparkSession":
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return builder.getOrCreate()
+    except (Py4JJavaError, PySparkException) as error:
+        said = str(getattr(error, "java_exception", error)).partition("\n")[0]
+        more = f"; {log} may say more" if log is not None else ""
+        raise PipelineError(f"Spark does not start with --master {master}: {said}{more}") from None
+
+
 def _prepare(master: str, fast: bool) -> None:
     """The environment that Spark reads; what somebody has set stays."""
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
-        raise SparkMissingError("Java is not installed: Spark needs Java 17 or newer on PATH, or JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", interpreter(cache()) if is_local(master) else sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
@@ -126,7 +153,7 @@ def cache(environ: Mapping[str, str] = os.environ) -> Path:
 
 _INTERPRETER: Final = """#!/bin/sh
 # Spark has its processes load its Python code out of archives, which are compiled each time: a second of processor time
-# for each process. What is installed is compiled already.
+# for each process. What is installed is compiled already. Those that fork others load what these need, once for all.
 set -f
 IFS=:
 kept=
@@ -138,6 +165,10 @@ for each in $PYTHONPATH; do
 done
 PYTHONPATH=$kept
 export PYTHONPATH
+if [ "$1 $2" = "-m pyspark.daemon" ]; then
+    shift 2
+    set -- -m pulsarbox.spark.forking "$@"
+fi
 exec %s "$@"
 """
 
@@ -177,9 +208,22 @@ def _archived(kept: Path) -> tuple[str, ...]:
         return ()
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
+        for left in kept.parent.glob(f"{kept.stem}.*"):
+            if left.suffix[1:].isdigit() and not _is_alive(int(left.suffix[1:])):  # nobody waits for that JVM
+                left.unlink(missing_ok=True)
     except OSError:
         return ()
     return (f"-XX:ArchiveClassesAtExit={_new(kept)}",)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        pass
+    return True
 
 
 def _new(kept: Path) -> Path:
@@ -188,7 +232,7 @@ def _new(kept: Path) -> Path:
 
 
 def _keep_archive() -> None:
-    """The JVM has ended: what it has made of its classes is whole."""
+    """The JVM has ended by itself: what it has made of its classes is whole."""
     kept = archive()
     with contextlib.suppress(OSError):
         _new(kept).replace(kept)
@@ -207,8 +251,7 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> None:
         if key.startswith(("spark.driver.", "spark.jars", "spark.submit.")):
             of_the_jvm.set(key, value)
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        opened = log.open("wb")
+        opened = begin(log)
     except OSError as error:
         text = f"{log} cannot be written: {error.strerror}; name another place with --state, or XDG_STATE_HOME"
         raise PipelineError(text) from None
@@ -216,7 +259,9 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> None:
         try:
             gateway = launch_gateway(of_the_jvm, _popen(stream))  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            raise SparkMissingError(f"Spark's JVM does not start ({error}): {log} says why") from None
+            raise not_started(log, error) from None
+    process: subprocess.Popen[bytes] = gateway.proc
+    keep_bounded(log, lambda: process.poll() is None)
     SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -246,13 +291,22 @@ def stop(spark: "SparkSession") -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            return
-        _keep_archive()
+        if process.returncode == 0:
+            _keep_archive()
 
 
-def jvm_has_ended() -> bool:
-    """Whether the JVM that this process has started is not there any more."""
+def jvm_has_ended(error: BaseException) -> bool:
+    """Whether the JVM that this process has started is not there any more, after an error that may come of it: its
+    connections end a moment before itself."""
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import SparkContext
 
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    if process is None:
+        return False
+    may_be = isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError)
+    try:
+        process.wait(_DYING_SECONDS if may_be else 0)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

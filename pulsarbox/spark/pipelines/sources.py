@@ -1,16 +1,14 @@
 """A step as a query of Spark: what it reads, what is made of it, and where it goes."""
 
-import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
+from pulsarbox.spark.durable import make_durable
 from pulsarbox.spark.pipelines import functions
-from pulsarbox.spark.pipelines.declaring import Frame, Function, Output, PipelineError, Step, milliseconds
-from pulsarbox.spark.pipelines.reporting import admin_for
+from pulsarbox.spark.pipelines.declaring import Frame, Function, Output, PipelineError, Step, is_url, milliseconds
 from pulsarbox.spark.pipelines.watching import DEAD, OBSERVED
 
 if TYPE_CHECKING:
@@ -19,6 +17,9 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "pulsarbox"
 EXACTLY_ONCE: Final = "exactly-once"
+_WRITTEN: Final = "_spark_metadata"
+"""Where Spark notes, in a directory that a stream writes, which files belong to it."""
+_NO_FILE_SYSTEM: Final = ("ClassNotFoundException", "UnsupportedFileSystemException", "No FileSystem for scheme")
 _STARTS: Final = ("startingoffsets", "startingtime", "startingtimestamp")
 
 
@@ -36,6 +37,8 @@ def started(
 
         is_dead = sql.count(sql.when(sql.col("__topic") == step.dead_letters, 1))
         rows = rows.observe(OBSERVED, is_dead.alias(DEAD))
+    if written.kind not in ("topic", "rows") and is_url(written.place) and not Path(checkpoint, "metadata").exists():
+        _check_directory(spark, step, written)
     writer = rows.writeStream.queryName(step.query).option("checkpointLocation", checkpoint)
     mode = step.mode if isinstance(step, Frame) else "append"
     writer = writer.outputMode(mode)
@@ -44,7 +47,7 @@ def started(
     elif mode == "append":
         writer = writer.format(FORMAT).options(**sink_options(step, written, given))
     else:
-        writer = writer.foreachBatch(_Jobs(step, sink_options(step, written, given), given["box"], checkpoint))
+        writer = writer.foreachBatch(_Jobs(step, sink_options(step, written, given), checkpoint))
     if once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{milliseconds(step.trigger)} milliseconds").start()
@@ -52,29 +55,24 @@ def started(
 
 class _Jobs:
     """Micro-batches of an aggregation that puts out what has changed, or all: Spark takes sinks in Python for appending
-    only, so each is a batch write, published once for its ``jobId``."""
+    only, so each is a batch write, a part of a job that has the query's id."""
 
-    def __init__(self, step: Step, options: Mapping[str, str], box: Mapping[str, str], checkpoint: str) -> None:
+    def __init__(self, step: Step, options: Mapping[str, str], checkpoint: str) -> None:
         if {name.lower() for name in step.sink} & {"sinkid", "sinkepoch"}:
             raise step.wrong("sink: sinkId and sinkEpoch are for mode append")
         self._options = options
-        self._box = box
-        self._metadata = Path(checkpoint, "metadata")
+        self._checkpoint = checkpoint
         self._keeps_jobs = options.get("delivery", EXACTLY_ONCE).lower() == EXACTLY_ONCE
 
     def __call__(self, rows: "DataFrame", epoch: int) -> None:
-        query = json.loads(self._metadata.read_text())["id"]
-        options = dict(self._options)
+        make_durable(self._checkpoint, epoch)
+        part = {}
         if self._keeps_jobs:
-            options["jobId"] = f"{query}-{epoch}"
-        rows.write.format(FORMAT).mode("append").options(**options).save()
-        if self._keeps_jobs and epoch:
-            self._forget(f"{query}-{epoch - 1}")
-
-    def _forget(self, job: str) -> None:
-        """Spark does not run again what is before the last micro-batch, so the box need not know of it."""
-        with contextlib.suppress(PulsarBoxError), admin_for(self._box) as admin:
-            admin.forget_sink(f"{self._options['sinkNamespace']}/job-{job}")
+            part = {
+                "jobId": json.loads(Path(self._checkpoint, "metadata").read_text())["id"],
+                "jobPart": str(epoch + 1),
+            }
+        rows.write.format(FORMAT).mode("append").options(**self._options, **part).save()
 
 
 def sink_options(step: Step, written: Output, given: Mapping[str, Any]) -> dict[str, str]:
@@ -142,8 +140,32 @@ def check_files(step: Step, is_new: bool) -> None:
     """Raises PipelineError where a directory has what another checkpoint has written: Spark would pass over as many
     micro-batches as that had."""
     written = step.writes()
-    if is_new and written.kind not in ("topic", "rows") and Path(written.place, "_spark_metadata").exists():
-        raise PipelineError(
-            f"{step.query} ({step.where}): {written.place} has the output of a checkpoint that is gone; delete that "
-            "directory, or write to another one"
-        )
+    is_path = written.kind not in ("topic", "rows") and not is_url(written.place)
+    if is_new and is_path and Path(written.place, _WRITTEN).exists():
+        raise _written_before(step, written)
+
+
+def _check_directory(spark: "SparkSession", step: Step, written: Output) -> None:
+    """The same of a directory that only Spark can look at. Raises what Spark raises where it cannot."""
+    from py4j.protocol import Py4JJavaError
+
+    assert spark._jvm is not None
+    path = spark._jvm.org.apache.hadoop.fs.Path(f"{written.place}/{_WRITTEN}")
+    try:
+        found = path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path)
+    except Py4JJavaError as error:
+        text = str(error.java_exception)
+        if not any(sign in text for sign in _NO_FILE_SYSTEM):
+            raise
+        raise step.wrong(
+            f"output {written}: this Spark has nothing that reaches it ({text}). Give it what does, for S3 "
+            "`--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION` with the version of Spark's Hadoop"
+        ) from None
+    if found:
+        raise _written_before(step, written)
+
+
+def _written_before(step: Step, written: Output) -> PipelineError:
+    return step.wrong(
+        f"{written.place} has the output of a checkpoint that is gone; delete that directory, or write to another one"
+    )

@@ -12,13 +12,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
+from uuid import uuid4
 
+from pulsarbox.spark.durable import put
 from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.log import LOG, forget
 
 CHECKPOINT: Final = "checkpoint"
-LOG: Final = "spark.log"
 _LOCK: Final = "lock"
 _ABOUT: Final = "about.json"
+_GONE: Final = ".gone"
 _LOOKS: Final = 500
 _LOOK_SECONDS: Final = 0.01
 
@@ -87,9 +90,7 @@ class Held:
 
     def note(self, **more: Any) -> None:
         """Keep what is known of it; the file is replaced as a whole."""
-        new = self.place / f"{_ABOUT}.new"
-        new.write_text(json.dumps(self.about() | more, indent=2) + "\n")
-        new.replace(self.place / _ABOUT)
+        put(self.place / _ABOUT, json.dumps(self.about() | more, indent=2) + "\n")
 
     def release(self) -> None:
         """Let it go."""
@@ -151,12 +152,21 @@ def holder(place: Path) -> int | None:
 
 
 def reset(directory: Path, pipeline: str, query: str) -> None:
-    """Forget how far a query is, and what it has kept. Raises LockedError while it runs."""
+    """Forget how far a query is, and what it has kept. Raises LockedError while it runs.
+
+    All of it goes at once: with a part of its checkpoint a query would begin anew under its old name, and the box would
+    take what it publishes for published.
+    """
     held = Held(directory, pipeline, query)
     try:
-        shutil.rmtree(held.place)
+        held.place.rename(directory / f".{pipeline}.{query}.{uuid4().hex}{_GONE}")
+        for each in directory.glob(f".*{_GONE}"):  # those too that somebody was killed over
+            shutil.rmtree(each, ignore_errors=True)
     finally:
         held.release()
-    with contextlib.suppress(OSError):  # others of the pipeline are still there
-        (directory / pipeline / LOG).unlink(missing_ok=True)
-        (directory / pipeline).rmdir()
+    whole = directory / pipeline
+    if any(each.is_dir() for each in whole.iterdir()):  # others of the pipeline: one may run, and write the log
+        return
+    with contextlib.suppress(OSError):
+        forget(whole / LOG)
+        whole.rmdir()

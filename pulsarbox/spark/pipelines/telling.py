@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -24,14 +25,21 @@ class Telling:
         self._drawn = 0
         self._next = 0.0
         self._told: dict[str, tuple[str, int | None]] = {}
+        self._one = threading.Lock()
+        """Lines come of several threads, and what is drawn is drawn over."""
 
     def say(self, text: str) -> None:
         """A line of its own."""
-        self._clear()
-        self._line(text)
+        with self._one:
+            self._clear()
+            self._line(text)
 
     def show(self) -> None:
         """How it goes, where it is time to."""
+        with self._one:
+            self._show()
+
+    def _show(self) -> None:
         now = time.monotonic()
         if now < self._next:
             return
@@ -52,9 +60,10 @@ class Telling:
 
     def end(self) -> None:
         """How it went, for the last time."""
-        self._clear()
-        for each in self._queries:
-            self._line(each.line(time.monotonic()))
+        with self._one:
+            self._clear()
+            for each in self._queries:
+                self._line(each.line(time.monotonic()))
 
     def _draw(self, now: float) -> None:
         self._clear()

@@ -3,7 +3,6 @@
 tests/conftest.py has them run one after the other in one process, so there is one JVM.
 """
 
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     need_java()
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("PYSPARK_PYTHON", interpreter(folder))
-        environ.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):  # the second one for formats that Spark finds itself
+            environ.setenv(name, interpreter(folder))
         environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))
         environ.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -19,7 +19,8 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsarbox.cli.exits import EXIT_OK, EXIT_PARTIAL
+from pulsarbox.cli.exits import EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
+from pulsarbox.spark.pipelines.state import known
 from tests.e2e.conftest import Running
 from tests.tools.turns import in_turn
 
@@ -208,3 +209,92 @@ def test_what_is_scaffolded_runs(
     assert not reader.has_message_available()
     letters = client.create_reader(f"{name}-DLQ", pulsar.MessageId.earliest)
     assert "a price of -1" in letters.read_next(10_000).properties()["FAILURE_REASON"]
+
+
+ENDED = """
+from pulsarbox.pipelines import frame, function
+
+
+def silent(name, ctx):
+    total = ctx.state.get()
+    ctx.state.delete()
+    return str(total)
+
+
+@function(inputs="{raw}", output="{sums}", value="json", state=True, on_timer=silent, trigger="300ms")
+def sums(value, ctx):
+    ctx.state.put(ctx.state.get(default=0) + value)
+    ctx.state.timer(after="1s")
+
+
+@frame(inputs="{raw}", output="json:{folder}/lines", trigger="300ms")
+def lines(df):
+    return df.selectExpr("CAST(value AS STRING) AS value")
+"""
+
+
+def lines_in(folder: Path) -> "collections.Counter[int]":
+    """What the files have that Spark counts: others were left by who was killed."""
+    names = {
+        json.loads(line)["path"]
+        for log in folder.glob("_spark_metadata/*")
+        if not log.name.startswith(".")
+        for line in log.read_text().splitlines()[1:]
+    }
+    rows = (row for name in names for row in Path(name.removeprefix("file://")).read_text().splitlines())
+    return collections.Counter(int(json.loads(row)["value"]) for row in rows)
+
+
+@in_turn("ended")
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.timeout(900)
+def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(
+    box: Running, topics: Topics, tmp_path: Path
+) -> None:
+    name = f"ended{os.getpid()}"
+    file, lines, state = tmp_path / f"{name}.py", tmp_path / "lines", tmp_path / "state"
+    file.write_text(ENDED.format(**topics.names, folder=tmp_path))
+    producer = topics.client.create_producer(topics.names["raw"])
+
+    def send(numbers: range) -> None:
+        for number in numbers:
+            producer.send(b"%d" % number, partition_key="abc"[number % 3])
+
+    def summed() -> int:
+        return sum(map(int, topics.values("sums")))
+
+    send(range(30))
+    with Runner(box, file) as first:
+        first.until(lambda: summed() >= sum(range(30)) and len(lines_in(lines)) == 30)
+        send(range(30, 40))  # some of it is under way then
+        os.killpg(first.process.pid, signal.SIGINT)  # as a terminal does: to all that runs there
+        assert first.end() == EXIT_OK, first.said()
+    assert "stopping 2 queries" in first.said()
+    assert "Traceback" not in first.said()
+    assert {row["state"] for row in told(box, name).values()} == {"stopped"}
+    assert {each.pid for each in known(state, name)} == {None}
+
+    send(range(40, 50))
+    with Runner(box, file) as second:
+        second.until(lambda: set(range(50)) <= lines_in(lines).keys())
+        send(range(50, 60))
+        (jvm,) = jvms_of(second.process.pid)
+        os.kill(jvm, signal.SIGKILL)
+        assert second.end() == EXIT_FAILED, second.said()
+    assert "Spark's JVM has ended by itself: " in second.said()
+    assert "The next run goes on where this one was" in second.said()
+    assert "Traceback" not in second.said()
+    assert {(each.pid, each.about["state"]) for each in known(state, name)} == {(None, "failed")}
+
+    send(range(60, 65))
+    with Runner(box, file) as third:
+        third.until(lambda: summed() >= sum(range(65)) and len(lines_in(lines)) == 65)
+        assert third.end(signal.SIGTERM) == EXIT_OK, third.said()
+    assert summed() == sum(range(65)), "each message is in one sum"
+    assert lines_in(lines) == collections.Counter(range(65))
+
+
+def jvms_of(runner: int) -> list[int]:
+    """The processes of Java that a runner has started."""
+    children = Path(f"/proc/{runner}/task/{runner}/children").read_text().split()
+    return [int(each) for each in children if Path(f"/proc/{each}/comm").read_text().strip() == "java"]

@@ -103,8 +103,11 @@ def test_a_job_is_written_once(spark: "SparkSession", box: Running, topic: str, 
     written(frame, box, topic=topic, jobId="job-of-" + topic.rpartition("/")[2])
     written(frame, box, topic=topic, jobId="job-of-" + topic.rpartition("/")[2])
     assert len(take(topic)) == 100
+    for part in ("1", "1", "2"):
+        written(frame, box, topic=topic, jobId="parts-of-" + topic.rpartition("/")[2], jobPart=part)
+    assert len(take(topic)) == 300
     written(frame, box, topic=topic)
-    assert len(take(topic)) == 200
+    assert len(take(topic)) == 400
 
 
 def test_a_row_that_cannot_be_written_is_named_and_nothing_is_published(

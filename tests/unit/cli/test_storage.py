@@ -14,9 +14,15 @@ from pulsarbox.cli.main import main
 from pulsarbox.cli.storage import KINDS
 from pulsarbox.cli.text import clean, megabytes
 from pulsarbox.storage.inspection import dump
+from tests.tools import forks
 from tests.unit.storage.directories import TOPIC, Maker, make_sample
 
 EVIL = "persistent://public/default/\x1b[31m\x07red\u202e"
+
+
+@pytest.fixture(autouse=True)
+def _forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks.children(monkeypatch)
 
 
 @pytest.fixture
@@ -29,8 +35,7 @@ def storage(*arguments: object) -> Result:
 
 
 def process(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "pulsarbox", "storage", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return forks.text(forks.run("storage", *map(str, arguments)))
 
 
 def damage_a_body(sample: Path) -> None:

@@ -116,6 +116,14 @@ def test_a_value_that_its_field_does_not_take_names_the_field() -> None:
         encoded(Broker(Schema.Json, ORDER), sinking(id="long"), True)
 
 
+def test_numbers_that_json_has_not_are_text_as_of_java_clients() -> None:
+    reading = {"type": "record", "name": "R", "fields": [{"name": "x", "type": ["null", "double"], "default": None}]}
+    broker, write = Broker(Schema.Json, reading), sinking(x="double")
+    given = (float("nan"), float("inf"), float("-inf"), 1.5, None)
+    found = [encoded(broker, write, each) for each in given]
+    assert found == [b'{"x":"NaN"}', b'{"x":"Infinity"}', b'{"x":"-Infinity"}', b'{"x":1.5}', b'{"x":null}']
+
+
 def test_a_topic_without_a_schema_is_given_one_where_a_format_is_named() -> None:
     broker, when = Broker(), datetime(1970, 1, 2, 0, 0, 0, 5, tzinfo=UTC)
     write = sinking({"valueFormat": "json"}, id="long", at="timestamp", raw="binary", day="date")

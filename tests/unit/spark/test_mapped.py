@@ -14,23 +14,26 @@ import pytest
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.spark import access
 from pulsarbox.spark.access import mapped
+from pulsarbox.spark.access.blocks import Block
 from pulsarbox.spark.access.mapped import Gone, Store, Want
 from pulsarbox.spark.access.taking import Entry, NotInPlace
 from pulsarbox.spark.segments import Lost, Place, Reach, Segment
-from tests.unit.storage.batches import body_of
+from tests.unit.storage.batches import Body, body_of, frame_of
 
 WRITER = """
 import sys
 from pulsarbox.storage.lmdb_engine import LmdbEngine
-from tests.unit.storage.batches import batch_of
+from tests.unit.storage import batches
 path, map_size, volume_size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+body_of = getattr(batches, sys.argv[4])
 engine = LmdbEngine(path, map_size=map_size, volume_size=volume_size, index_flush_entries=40)
 recovery = engine.recover()
 position = recovery.next_position
 print(engine.instance, flush=True)
 for line in sys.stdin:
     first, size = map(int, line.split())
-    engine.commit(batch_of(position, [(3, first, 2), (5, 2 * first, 4), (9, first, 2)], size))
+    runs = [(3, first, 2), (5, 2 * first, 4), (9, first, 2)]
+    engine.commit(batches.batch_of(position, runs, size, body_of))
     position += 1
     print("done", flush=True)
 """
@@ -59,8 +62,10 @@ class Writer:
 
 
 @contextmanager
-def writing(path: Path, map_size: int = 64 << 20, volume_size: int = 48 << 20) -> Iterator[Writer]:
-    command = [sys.executable, "-c", WRITER, str(path), str(map_size), str(volume_size)]
+def writing(
+    path: Path, map_size: int = 64 << 20, volume_size: int = 48 << 20, body_of: Body = body_of
+) -> Iterator[Writer]:
+    command = [sys.executable, "-c", WRITER, str(path), str(map_size), str(volume_size), body_of.__name__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         yield Writer(child)
 
@@ -82,13 +87,27 @@ def read(store: Store, ledger: int, first: int, last: int) -> list[Entry]:
     return found
 
 
-def expected(ledger: int, first: int, last: int, size: int = 40) -> list[Entry]:
+def expected(ledger: int, first: int, last: int, size: int = 40, body_of: Body = body_of) -> list[Entry]:
     return [(ledger, at, body_of(ledger, at, size)) for at in range(first, last + 1)]
 
 
-def test_what_the_index_has_and_what_it_has_not_yet(tmp_path: Path) -> None:
+def swept_of(store: Store, wants: list[Want]) -> dict[int, list[Entry]]:
+    """What a sweep gives of each want: in order, and to where it says it goes on."""
+    found: dict[int, list[Entry]] = {}
+    ends: dict[int, int] = {}
+    for piece in store.sweep(dict(enumerate(wants))):
+        if not isinstance(piece, Block):
+            ends[piece[0]] = piece[2]
+        for number, some in (piece.each() if isinstance(piece, Block) else {piece[0]: piece[1]}).items():
+            found.setdefault(number, []).extend(some)
+    assert all(found[number][-1][1] + 1 == end for number, end in ends.items() if number in found)
+    return found
+
+
+@pytest.mark.parametrize("body", [body_of, frame_of])
+def test_what_the_index_has_and_what_it_has_not_yet(tmp_path: Path, body: Body) -> None:
     chance = random.Random(2)
-    with writing(tmp_path / "data") as writer, opened(tmp_path / "data", writer.instance) as store:
+    with writing(tmp_path / "data", body_of=body) as writer, opened(tmp_path / "data", writer.instance) as store:
         end = 0
         for turn in range(60):
             end = writer.write(end)
@@ -96,25 +115,32 @@ def test_what_the_index_has_and_what_it_has_not_yet(tmp_path: Path) -> None:
                 continue
             for ledger, share in LEDGERS.items():
                 first = chance.randrange(end * share)
-                assert read(store, ledger, first, end * share - 1) == expected(ledger, first, end * share - 1)
+                assert read(store, ledger, first, end * share - 1) == expected(
+                    ledger, first, end * share - 1, body_of=body
+                )
             wants = [Want(ledger, 0, end * share - 1) for ledger, share in LEDGERS.items()]
-            swept: dict[int, list[Entry]] = {}
-            for number, found, _ in store.sweep(wants):
-                swept.setdefault(number, []).extend(found)
-            assert [swept[at] for at in range(3)] == [expected(want.ledger, 0, want.last) for want in wants]
+            swept = swept_of(store, wants)
+            assert [swept[at] for at in range(3)] == [
+                expected(want.ledger, 0, want.last, body_of=body) for want in wants
+            ]
         with pytest.raises(Gone, match="3:120"):
             store.read(3, end, end)
         with pytest.raises(Gone):
             store.read(4, 0, 1)
 
 
+@pytest.mark.parametrize("body", [body_of, frame_of])
 @pytest.mark.parametrize(("worth", "rows"), [(1, 3), (4, 8192), (1000, 7)])
-def test_some_stretches_of_some_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: int, rows: int) -> None:
+def test_some_stretches_of_some_ledgers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: int, rows: int, body: Body
+) -> None:
     """Whether batches are walked through or found by the index, and where the one gives way to the other."""
     monkeypatch.setattr(mapped, "_WORTH", worth)
     monkeypatch.setattr(mapped, "SWEEP_ROWS", rows)
+    monkeypatch.setattr(mapped, "SPARSE_ROWS", rows)
+    monkeypatch.setattr(mapped, "BLOCK_BYTES", 100 * rows)
     chance = random.Random(worth)
-    with writing(tmp_path / "data") as writer, opened(tmp_path / "data", writer.instance) as store:
+    with writing(tmp_path / "data", body_of=body) as writer, opened(tmp_path / "data", writer.instance) as store:
         end = 0
         for _ in range(50):
             end = writer.write(end)
@@ -122,12 +148,9 @@ def test_some_stretches_of_some_ledgers(tmp_path: Path, monkeypatch: pytest.Monk
             wants = []
             for ledger, share in chance.choices(list(LEDGERS.items()), k=4):  # one of them twice
                 first = chance.randrange(end * share)
-                wants.append(Want(ledger, first, chance.randrange(first, end * share)))
-            swept: dict[int, list[Entry]] = {}
-            for number, found, at in store.sweep(wants):
-                swept.setdefault(number, []).extend(found)
-                assert at == found[-1][1] + 1
-            assert [swept[at] for at in range(4)] == [expected(*want) for want in wants]
+                wants.append(Want(ledger, first, chance.randrange(first, end * share), chance.random() < 0.8))
+            swept = swept_of(store, wants)
+            assert [swept[at] for at in range(4)] == [expected(*want[:3], body_of=body) for want in wants]
 
 
 def test_a_map_that_has_grown_since_it_was_opened(tmp_path: Path) -> None:
@@ -167,8 +190,9 @@ def test_slots_that_killed_readers_left_are_taken_over(tmp_path: Path, monkeypat
         assert cleared
 
 
-def test_what_is_damaged_ends_an_answer_and_is_told_with_the_next(tmp_path: Path) -> None:
-    with writing(tmp_path / "data") as writer:
+@pytest.mark.parametrize("body", [body_of, frame_of])
+def test_what_is_damaged_ends_an_answer_and_is_told_with_the_next(tmp_path: Path, body: Body) -> None:
+    with writing(tmp_path / "data", body_of=body) as writer:
         end = 0
         for _ in range(5):
             end = writer.write(end)
@@ -179,18 +203,19 @@ def test_what_is_damaged_ends_an_answer_and_is_told_with_the_next(tmp_path: Path
     file.write_bytes(data.replace(b"5:7 .", b"6:7 ."))  # in pages that nothing leads to any more as well
     with opened(tmp_path / "data", instance) as store:
         found, after = store.read(5, 0, 19)
-        assert (found, after) == (expected(5, 0, 6), 7)
+        assert (found, after) == (expected(5, 0, 6, body_of=body), 7)
         with pytest.raises(EntryDamaged, match="checksum") as told:
             store.read(5, 7, 19)
         assert (told.value.first, told.value.last) == (7, 7)
-        assert read(store, 5, 8, 19) == expected(5, 8, 19)
-        swept = [entry for number, some, _ in store.sweep([Want(3, 0, 9), Want(5, 0, 19)]) if number for entry in some]
-        assert swept == expected(5, 0, len(swept) - 1) and len(swept) <= 7
+        assert read(store, 5, 8, 19) == expected(5, 8, 19, body_of=body)
+        swept = swept_of(store, [Want(3, 0, 9), Want(5, 0, 19)]).get(1, [])
+        assert swept == expected(5, 0, len(swept) - 1, body_of=body) and len(swept) <= 7
 
 
-def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_path: Path) -> None:
+@pytest.mark.parametrize("body", [body_of, frame_of])
+def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_path: Path, body: Body) -> None:
     """Entries of aborted transactions are behind what is damaged: what is left is read one by one."""
-    with writing(tmp_path / "data") as writer:
+    with writing(tmp_path / "data", body_of=body) as writer:
         end = 0
         for _ in range(5):
             end = writer.write(end)
@@ -205,11 +230,15 @@ def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_pa
     swept: dict[int, list[Entry]] = {}
     reach = Reach("pulsar://127.0.0.1:1", data_dir=str(tmp_path / "data"), access="mmap")
     try:
-        for number, found in access.entries_of(segments, reach, lost.append, lambda part: [part]):
-            swept.setdefault(number, []).extend(found)
+        for piece in access.pieces_of(segments, reach, lost.append, lambda part: [part]):
+            for number, found in piece.each().items() if isinstance(piece, Block) else [piece]:
+                swept.setdefault(number, []).extend(found)
     finally:
         mapped.close_all()
-    assert swept == {0: expected(3, 0, 9), 1: expected(5, 2, 6) + expected(5, 8, 14)}
+    assert swept == {
+        0: expected(3, 0, 9, body_of=body),
+        1: expected(5, 2, 6, body_of=body) + expected(5, 8, 14, body_of=body),
+    }
     assert [(each.start, each.end) for each in lost] == [(Place(5, 7), Place(5, 8))]
 
 

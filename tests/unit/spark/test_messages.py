@@ -15,6 +15,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageIdData, Mes
 from pulsarbox.spark import access
 from pulsarbox.spark import messages as opened
 from pulsarbox.spark.access import Entry
+from pulsarbox.spark.access.blocks import Block
 from pulsarbox.spark.lists import COLUMNS, Messages
 from pulsarbox.spark.messages import _Opening, messages
 from pulsarbox.spark.segments import DataLost, Lost, Place, Reach, Segment, hosts_of, part_of
@@ -209,6 +210,27 @@ def test_it_is_full_by_rows_and_by_bytes() -> None:
     assert opening.is_full
     assert opening.take().rows == opened.ROWS_MAX
     assert opening.add([entry(bytes(300_000), at) for at in range(9)]) == 4
+
+
+def test_blocks_are_parted_in_order_and_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opened, "PARTED_BYTES", 300)
+    stored = encode_entry(metadata(), b"x")
+    body = len(stored) - 1
+
+    def block(at: int) -> Block:
+        places = [body, len(stored), len(stored) + body, 2 * len(stored)]
+        return Block(2 * stored, [7, 8], [at, at], [stored[10:body]] * 2, places, {7: 0, 8: 1})
+
+    pieces: list[access.Piece] = [block(at) for at in range(20)]
+    pieces[15] = (1, [(8, 15, stored)])
+    found: dict[int, list[int]] = {0: [], 1: []}
+    most = 0
+    for number, some in opened._parted(iter(pieces)):
+        assert all(each[2] == stored for each in some)
+        found[number] += [each[1] for each in some]
+        most = max(most, len(some))
+    assert found == {0: [at for at in range(20) if at != 15], 1: list(range(20))}
+    assert 1 < most <= 1 + 300 // len(2 * stored)
 
 
 def test_what_is_no_column_is_refused() -> None:

@@ -154,6 +154,7 @@ def test_no_two_options_share_a_name_and_every_use_has_some() -> None:
         ({"delivery": "dedup"}, "say how many with dedupPartitions"),
         ({"sinkEpoch": "reset"}, "give sinkId"),
         ({"sinkId": "s", "jobId": "j"}, "give one of them"),
+        ({"jobPart": "2"}, "name that with jobId"),
         ({"sinkNamespace": "default"}, "must be like public/default"),
         ({"topic": "non-persistent://public/default/t"}, "say delivery=at-least-once"),
         (

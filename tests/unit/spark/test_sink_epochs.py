@@ -93,6 +93,12 @@ def test_a_refusal_says_what_to_do(status: int, told: str, words: str) -> None:
         asked(box).begin(3, 0)
 
 
+def test_a_part_of_a_job_that_is_behind_is_told_as_such() -> None:
+    box = Box(Refused(409, "Epoch 3 of sink job-j.parts is behind: its last one is 7", "POST"))
+    with pytest.raises(SinkError, match="Parts of a job are written in their order"):
+        asked(box, sink=Sink("public/default/job-j.parts", "j.parts", "r")).begin(3, 0)
+
+
 def test_whether_a_broker_knows_of_epochs_is_asked_without_changing_anything() -> None:
     box = Box(None)
     asked(box).check()

@@ -33,6 +33,7 @@ class Told:
 
     def __init__(self) -> None:
         self.checked: list[str] = []
+        self.refused: SinkError | None = None
         self.committed: list[tuple[str, int, list[str]]] = []
         self.forgotten: list[str] = []
         self.aborted: list[str] = []
@@ -49,6 +50,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
         def check(self) -> None:
             found.checked.append(self.sink.name)
+            if found.refused is not None:
+                raise found.refused
 
         def commit(self, epoch: int, transactions: list[str]) -> bool:
             found.committed.append((self.sink.name, epoch, transactions))
@@ -61,6 +64,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
             pass
 
     monkeypatch.setattr(sinking, "Epochs", Epochs)
+    monkeypatch.setattr(sinking, "_knowing", set())
     monkeypatch.setattr(staging, "abort", lambda connected, ids: found.aborted.extend(ids))
     return found
 
@@ -162,12 +166,45 @@ def test_a_batch_is_forgotten_unless_it_has_a_name(told: Told, capsys: pytest.Ca
     assert "job nightly was written before: nothing is published" in capsys.readouterr().err
     adapters.BatchWriter(named).commit([])
     assert told.committed[-1] == ("public/default/job-nightly", 0, [])
+    third = adapters.BatchWriter(write(is_stream=False, jobId="nightly", jobPart="3"))
+    third.commit([])
+    assert told.committed[-1] == ("public/default/job-nightly", 3, [])
+    assert "part 3 of job nightly was written before" in capsys.readouterr().err
 
 
 def test_what_is_aborted_is_what_was_staged(told: Told) -> None:
     adapters.StreamWriter(write()).abort([adapters.Written(part("0:1")), None], 7)
     adapters.BatchWriter(write()).abort([None])
     assert told.aborted == ["0:1"]
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "dedup"])
+def test_what_an_epoch_is_is_durable_before_it_is_published(
+    told: Told, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut Spark would make another one of that number, of which the broker would take nothing."""
+    settled: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        adapters, "make_durable", lambda where, epoch: settled.append((where, epoch, len(told.committed)))
+    )
+    more: dict[str, Any] = {"dedupPartitions": "1", "router": "single"} if delivery == "dedup" else {}
+    writer = adapters.StreamWriter(write(delivery=delivery, **more), "/c")
+    monkeypatch.setattr(writer, "_named", lambda _: (SINK, 7))
+    monkeypatch.setattr(adapters, "_context", Task)
+    monkeypatch.setattr(Sinking, "_sender", lambda *_: Sent())
+    writer.write(iter([BATCH]))
+    before = {"exactly-once": [], "at-least-once": [], "dedup": [("/c", 7, 0)]}[delivery]
+    assert settled == before
+    writer.commit([adapters.Written(part("0:1"))], 7)
+    assert settled == ([("/c", 7, 0)] if delivery == "exactly-once" else before)
+    assert adapters.checkpoint_of({"checkpointLocation": "/c", "topic": "t"}) == "/c"
+
+
+class Task:
+    """One of Spark's."""
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name
+        return 0
 
 
 def test_rows_have_the_same_sequence_ids_whenever_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +240,16 @@ def test_what_can_be_found_wrong_is_found_on_the_driver(told: Told) -> None:
         write(router_options="partition").check()
     write(router="single", router_options="partition=3", delivery="at-least-once").check()
     assert not told.checked
-    write().check()
-    assert len(told.checked) == 1, "whether the broker knows of epochs is asked before any task runs"
+    told.refused = SinkError("needs the epoch commit of a box")
+    for _ in range(2):
+        with pytest.raises(SinkError):
+            write().check()
+    told.refused = None
+    for _ in range(3):
+        write().check()
+    assert len(told.checked) == 3, "whether the broker knows of epochs is asked before any task runs, until it said so"
+    write(sinkNamespace="a/b").check()
+    assert len(told.checked) == 4
 
 
 def test_what_spark_shows_in_a_task_names_the_epoch() -> None:

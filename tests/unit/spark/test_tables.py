@@ -7,6 +7,7 @@ import struct
 from base64 import b64encode
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import fastavro
@@ -35,7 +36,7 @@ from pyspark.sql.types import (
 
 from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, Schema
 from pulsarbox.protocol.schema.key_value import joined
-from pulsarbox.spark.lists import Messages, Properties
+from pulsarbox.spark.lists import Cuts, Messages, Properties
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import ALL
 from pulsarbox.spark.schema import of_row, value_fields, with_corrupt
@@ -207,6 +208,14 @@ def test_a_record_in_json_becomes_columns() -> None:
     assert not any(row["_corrupt_record"] for row in rows)
 
 
+def test_numbers_that_json_has_not_are_read_as_python_and_as_java_clients_write_them() -> None:
+    columns = columns_of(x=DoubleType(), n=LongType())
+    given = (b'{"x": NaN, "n": 1}', b'{"x": "NaN", "n": 1}', b'{"x": -Infinity, "n": 1}', b'{"x": "-Infinity", "n": 1}')
+    found = read(tables(columns, None, form="json"), messages(*given, b'{"x": 1.5, "n": NaN}', b'{"x": "n", "n": 1}'))
+    assert [str(row["x"]) for row in found] == ["nan", "nan", "-inf", "-inf", "None", "None"]
+    assert [row["n"] for row in found] == [1, 1, 1, 1, None, None], "what cannot be read is null as a whole"
+
+
 HOSTILE = [b"", b" ", b"{", b"{}{}", b'{"id":"x"}', b"5", b"null", b'{"id":\n3}', b'{"id":1}\n{"id":2}', b"\xff", b"[]"]
 GOOD = [b'{"id":1}', b'{"id": 2, "name": "b"}', b' {"id":3}', b"{}", b'{"id":4,"name":null,"z":[1,{}]}']
 
@@ -357,6 +366,74 @@ def test_columns_of_values_that_have_none_are_refused_with_what_to_do(name: str,
     made = tables(columns_of(**{name: INT}), None, form=form)
     with pytest.raises(Unreadable, match="valueFormat"):
         made.batch(messages(b"x", version=None))
+
+
+SEVERAL = [
+    ("persistent://public/default/plain", -1),
+    ("persistent://public/default/simple-partition-0", 0),
+    ("persistent://public/default/simple-partition-1", 1),
+    ("persistent://public/default/other", -1),
+]
+
+
+def tables_of_several(columns: StructType, mode: str = "permissive") -> Tables:
+    registry = Registry(Reach("pulsar://127.0.0.1:1"))
+    simple = schema(Schema.Json, SIMPLE)
+    for (topic, _), known in zip(SEVERAL, [None, simple, simple, schema(Schema.Avro, SIMPLE)], strict=True):
+        for version in (b"", b"\1"):
+            registry.know(topic, version, known)
+    return Tables(columns, registry, "auto", mode)
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 2]) | st.integers(0, 3), st.booleans()), max_size=20), st.booleans())
+def test_rows_of_several_topics_are_those_of_each(given: list[tuple[int, bool]], is_cut: bool) -> None:
+    columns = columns_of(value=BINARY, __topic=TEXT, __partition=INT)
+    payloads = [b'{"id": %d}' % at for at in range(len(given))]
+    versions = [b"\1" if versioned else None for _, versioned in given]
+    data = b"".join(b"gap" + each for each in payloads)
+    ends = list(accumulate(3 + len(each) for each in payloads))
+    places = [place for end, each in zip(ends, payloads, strict=True) for place in (end - len(each), end)]
+    some = Messages("", -1, len(given), [number for number, _ in given], SEVERAL, schema_version=versions)
+    if is_cut:
+        some.cuts = Cuts(data, places)
+    else:
+        some.payload = list(payloads)
+    records = columns_of(id=LONG, name=TEXT, __topic=TEXT, __partition=INT)
+    of_json = all(number in (1, 2) for number, _ in given)
+    made = tables_of_several(records if of_json else columns)
+    rows = made.batch(some).to_pylist() if given else []
+    for row, (number, _), payload in zip(rows, given, payloads, strict=True):
+        name, partition = SEVERAL[number]
+        value = {"id": json.loads(payload)["id"], "name": None} if of_json else {"value": payload}
+        assert row == {**value, "__topic": name, "__partition": None if partition < 0 else partition}
+
+
+def test_a_bad_value_among_several_topics_is_told_of_its_own() -> None:
+    columns = columns_of(id=LONG, name=TEXT)
+    payloads = [b"{}", b"{", b"{}"]
+    some = Messages("", -1, 3, [1, 2, 1], SEVERAL, Cuts(b"{}{{}", [0, 2, 2, 3, 3, 5]))
+    some.schema_version, some.ledger, some.entry = [b"\1"] * 3, [5, 6, 5], [0, 9, 1]
+    assert some.cuts is not None and some.cuts.all() == payloads
+    with pytest.raises(MalformedError, match="the message 6:9 of persistent://public/default/simple-partition-1"):
+        tables_of_several(columns, "failfast").batch(some)
+
+
+def test_topics_are_read_together_whose_values_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [name for name, _ in SEVERAL]
+    monkeypatch.setattr("pulsarbox.spark.tables._SCHEMAS_MIXED", 1)
+    assert tables_of_several(columns_of(id=LONG)).mixes(names[1:3])
+    assert not tables_of_several(columns_of(id=LONG)).mixes(names)
+    assert tables_of_several(columns_of(__key=BINARY)).mixes(names)
+    assert tables(columns_of(value=BINARY), None, form="bytes").mixes(["not asked"])
+
+
+def test_text_out_of_one_piece_of_memory_is_checked_too() -> None:
+    made = tables(columns_of(value=TEXT, _corrupt_record=BINARY), None)
+    some = Messages(TOPIC, -1, 2, cuts=Cuts(b"\xc3\xa9-\xff", [0, 2, 3, 4]), schema_version=[None, None])
+    assert read(made, some) == [
+        {"value": "é", "_corrupt_record": None}, {"value": None, "_corrupt_record": b"\xff"},
+    ]  # fmt: skip
+    assert read(made, Messages(TOPIC, -1, 0, cuts=Cuts(b"", []))) == []
 
 
 def test_tables_travel() -> None:

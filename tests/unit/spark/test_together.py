@@ -1,5 +1,6 @@
 """Entries opened many at a time say what they say one by one: whatever the metadata, its order and its oddities."""
 
+from itertools import accumulate
 from random import Random
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from pulsarbox.plugins.compression.wire import CODECS, compress
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
 from pulsarbox.spark.access import Entry
+from pulsarbox.spark.access.blocks import Block
 from pulsarbox.spark.columns import Many
 from pulsarbox.spark.lists import COLUMNS, Messages
 from pulsarbox.spark.messages import _Opening
@@ -82,7 +84,7 @@ def one_by_one(entries: list[Entry], wanted: frozenset[str]) -> tuple[Messages, 
 
 def check(entries: list[Entry], wanted: frozenset[str], *, has_to: bool) -> None:
     made = Messages(T, 3)
-    added = Together(3, wanted).add(entries, made)
+    added = Together(wanted).add(entries, made)
     expected, lost = one_by_one(entries, wanted)
     if added is None:
         assert made == Messages(T, 3), "nothing may be added"
@@ -146,6 +148,84 @@ def test_what_is_no_metadata(fields: Any, wrong: bytes, where: int, wanted: froz
     check(entries, wanted, has_to=False)
 
 
+TOPICS = [(T, 3), ("persistent://public/default/alone", -1), ("persistent://public/default/t-partition-300", 300)]
+
+
+def block_of(frames: list[tuple[int, bytes]], first: int) -> Block:
+    """Entries of ledgers 7 and on, by turns; each of the topic that is as far down the list."""
+    data, bodies, nexts = b"gap", [], [first] * len(TOPICS)
+    ledgers, entries, metadata = [], [], []
+    for number, stored in frames:
+        size = int.from_bytes(stored[6:10])
+        ledgers.append(7 + number)
+        entries.append(nexts[number])
+        nexts[number] += 1
+        metadata.append(stored[10 : 10 + size])
+        bodies += [len(data) + 10 + size, len(data) + len(stored)]
+        data += stored + b"gap"
+    return Block(data, ledgers, entries, metadata, bodies, {7 + number: number for number in range(len(TOPICS))})
+
+
+def of_topic(some: Messages, number: int) -> Messages:
+    """Those of one topic."""
+    topic, partition = TOPICS[number]
+    rows = [row for row, of in enumerate(some.of) if of == number]
+    found = Messages(topic, partition, len(rows))
+    counts = [0, *accumulate(some.properties.counts)]
+    for row in rows if some.properties.counts else []:
+        begin, end = counts[row], counts[row + 1]
+        found.properties.counts.append(end - begin)
+        found.properties.names += some.properties.names[begin:end]
+        found.properties.values += some.properties.values[begin:end]
+    for name in COLUMNS - {"properties"}:
+        column = some.payloads() if name == "payload" else getattr(some, name)
+        setattr(found, name, [column[row] for row in rows] if column else [])
+    return found
+
+
+numbered = st.integers(0, len(TOPICS) - 1)
+
+
+@given(
+    st.lists(st.tuples(numbered, alone, st.integers(0, 99), st.binary(max_size=9)), min_size=1, max_size=8)
+    | st.lists(
+        st.tuples(
+            numbered,
+            st.lists(st.tuples(in_batch, st.just(0), unknown, st.binary(max_size=300)), min_size=1, max_size=4),
+            st.sampled_from(["none", "zlib", "zstd"]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(0, 300) | st.integers(0, 2**40),
+    some_columns,
+)
+def test_a_block_says_what_the_entries_of_each_topic_do(given: list[Any], first: int, wanted: frozenset[str]) -> None:
+    frames = [
+        (each[0], frame(written(MessageMetadata(**each[1]), each[2], b""), each[3], 0)[2])
+        if len(each) == 4
+        else (each[0], a_batch(each[1], each[2], 0)[2])
+        for each in given
+    ]
+    block = block_of(frames, first)
+    found = Together(wanted).block(block, TOPICS)
+    assert found is not None or any(len(each) == 4 and each[2] % 5 == 1 for each in given)
+    for number, entries in block.each().items():
+        topic, partition = TOPICS[number]
+        expected = Messages(topic, partition)
+        if Together(wanted).add(entries, expected) is not None and found is not None:
+            assert of_topic(found, number) == expected
+
+
+def test_what_is_special_in_a_block_is_left_alone() -> None:
+    usual = MessageMetadata(producer_name="p", sequence_id=5, publish_time=6)
+    special = MessageMetadata(producer_name="p", sequence_id=5, publish_time=6, num_chunks_from_msg=2)
+    frames = [(at, frame(each.SerializeToString(), b"x", 0)[2]) for at, each in enumerate((usual, special))]
+    assert Together(COLUMNS).block(block_of(frames, 0), TOPICS) is None
+    found = Together(COLUMNS).block(block_of(frames[:1], 0), TOPICS)
+    assert found is not None and found.payloads() == [b"x"]
+
+
 @given(st.binary(max_size=60), st.integers(0, 4), some_columns)
 def test_what_is_no_batch(body: bytes, count: int, wanted: frozenset[str]) -> None:
     head = MessageMetadata(producer_name="p", sequence_id=5, publish_time=6, num_messages_in_batch=count)
@@ -168,11 +248,11 @@ def test_what_is_special_is_left_alone(special: dict[str, Any]) -> None:
         frame(MessageMetadata(**usual, **more).SerializeToString(), b"xyz", at) for at, more in enumerate([{}, special])
     ]
     made = Messages(T, 3)
-    assert Together(3, COLUMNS).add(entries, made) is None
+    assert Together(COLUMNS).add(entries, made) is None
     assert made == Messages(T, 3)
-    assert Together(3, COLUMNS).add([(7, 0, b"\x0e\x01")], made) is None
-    assert Together(3, COLUMNS).add([(7, 0, b"\x0e\x02" + entries[0][2][2:])], made) is None
-    assert Together(3, COLUMNS).add([(7, 0, entries[0][2][:-5])], made) is None
+    assert Together(COLUMNS).add([(7, 0, b"\x0e\x01")], made) is None
+    assert Together(COLUMNS).add([(7, 0, b"\x0e\x02" + entries[0][2][2:])], made) is None
+    assert Together(COLUMNS).add([(7, 0, entries[0][2][:-5])], made) is None
 
 
 def test_what_cannot_be_read_of_many_is_refused() -> None:

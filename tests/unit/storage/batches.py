@@ -1,6 +1,6 @@
 """Batches for the storage tests: entries whose bytes can be told from their ledger and id."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.format import EntryFlag
@@ -16,7 +16,16 @@ def body_of(ledger_id: int, entry_id: int, size: int = 40) -> bytes:
     return MAGIC + crc32c(text).to_bytes(4, "big") + text
 
 
-def entry_of(ledger_id: int, entry_id: int, size: int = 40) -> Entry:
+def frame_of(ledger_id: int, entry_id: int, size: int = 40) -> bytes:
+    """The same with metadata, which are empty."""
+    covered = bytes(4) + body_of(ledger_id, entry_id, size)[6:]
+    return MAGIC + crc32c(covered).to_bytes(4, "big") + covered
+
+
+Body = Callable[[int, int, int], bytes]
+
+
+def entry_of(ledger_id: int, entry_id: int, size: int = 40, body_of: Body = body_of) -> Entry:
     """The entry as it should be read back."""
     body = body_of(ledger_id, entry_id, size)
     checksum = int.from_bytes(body[2:6], "big")
@@ -24,14 +33,14 @@ def entry_of(ledger_id: int, entry_id: int, size: int = 40) -> Entry:
     return Entry(ledger_id, entry_id, flags, 1, entry_id + 1, (entry_id + 1) * len(body), 7, 1, 2, 0, checksum, body)
 
 
-def batch_of(position: int, runs: Iterable[tuple[int, int, int]], size: int = 40) -> Batch:
+def batch_of(position: int, runs: Iterable[tuple[int, int, int]], size: int = 40, body_of: Body = body_of) -> Batch:
     """A batch with ``count`` entries from ``first`` on for each (ledger, first, count), ledger by ledger in turn."""
     batch = Batch(position)
     batch.wall = position
     ahead = [[ledger_id, first, first + count] for ledger_id, first, count in runs]
     while ahead:
         for run in ahead:
-            entry = entry_of(run[0], run[1], size)
+            entry = entry_of(run[0], run[1], size, body_of)
             batch.add_entry(run[0], run[1], pack_entry(entry), entry.body)
             run[1] += 1
         ahead = [run for run in ahead if run[1] < run[2]]

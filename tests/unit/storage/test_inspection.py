@@ -32,6 +32,7 @@ from pulsarbox.storage.record import (
     pack_redelivered,
     pack_sequence,
 )
+from tests.tools import forks
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.directories import NEWER, TOPIC, Maker, ledger_row, make_sample, rows_of_the_sample, write
 from tests.unit.storage.engine_writer import Writer
@@ -39,6 +40,17 @@ from tests.unit.storage.engine_writer import Writer
 ROOT = Path(__file__).parents[3]
 CURRENT = "volumes/00000003"
 SEALED = "volumes/00000002"
+
+
+@pytest.fixture(autouse=True)
+def _forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks.children(monkeypatch)
+
+
+@pytest.fixture
+def fresh_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that everybody else has."""
+    monkeypatch.setattr(child, "subprocess", subprocess)
 
 
 @pytest.fixture
@@ -89,6 +101,7 @@ def test_the_names_of_volumes() -> None:
     assert name_of(PACKED + 7) == "packed/00000007"
 
 
+@pytest.mark.usefixtures("fresh_children")
 def test_a_whole_directory_is_clean_and_untouched(sample: Path) -> None:
     before = state_of(sample)
     report = check(sample)
@@ -306,6 +319,7 @@ def test_a_damaged_page_is_found_and_ends_nobody(tmp_path: Path, name: str) -> N
     assert found >= 2
 
 
+@pytest.mark.usefixtures("fresh_children")
 def test_a_child_that_is_ended_by_a_signal(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = """if True:
         import json, os, sys
@@ -331,6 +345,7 @@ def test_a_child_that_is_ended_by_a_signal(sample: Path, monkeypatch: pytest.Mon
         statistics(sample, 1)
 
 
+@pytest.mark.usefixtures("fresh_children")
 def test_a_batch_that_cannot_be_read(sample: Path) -> None:
     # The size of batch 7 in the leaf page of the log, 16 bits each: low, high, flags, size of the key, the key.
     file = sample / CURRENT / "data.mdb"

@@ -89,9 +89,11 @@ def dead_letters(number: int, **more: Any) -> dict[str, Any]:
     return {
         "topic": f"persistent://public/default/orders-{number}-billing-DLQ",
         "origin": f"persistent://public/default/orders-{number}",
-        "messages": 17,
+        "left": 17,
+        "messages": 20,
         "size": 4096,
         "subscriptions": 0,
+        "keptBy": None,
         "lost": True,
         "first": NOW - 86_400_000,
         "last": NOW - 60_000,
@@ -180,8 +182,9 @@ def browsed(messages: list[dict[str, Any]]) -> Answer:
             begin = next(at for at, each in enumerate(messages) if each["id"] == start)
         end = min(begin + limit, last) if forward else begin + (start not in ("earliest", "latest"))
         begin = begin if forward else max(end - limit, 0)
+        most = int(query.get("maxPayload", 4096))
         return {
-            "messages": messages[begin:end],
+            "messages": [_cut(each, most) for each in messages[begin:end]],
             "previous": f"12:{begin - 1}" if begin else None,
             "next": f"12:{end}",
             "ended": end == last if forward else not begin,
@@ -189,6 +192,13 @@ def browsed(messages: list[dict[str, Any]]) -> Answer:
         }
 
     return answered
+
+
+def _cut(message: dict[str, Any], most: int) -> dict[str, Any]:
+    payload = base64.b64decode(message["payload"] or "")
+    if len(payload) <= most:
+        return message
+    return {**message, "payload": base64.b64encode(payload[:most]).decode(), "truncated": True}
 
 
 def job(number: int, **more: Any) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What every screen looks like on the box of answers, with its clock stopped: text, one file a screen and size.
+"""What every screen looks like on the box of answers, with its clock stopped: text, one file a screen and size; of some
+in 80 columns the SVG besides, which has the colours.
 
 ``make screens`` (``python -m tests.unit.tui.seen``) writes them anew; ``git diff`` then shows what has changed.
 """
@@ -14,6 +15,7 @@ from typing import Final
 from unittest import mock
 
 from pulsarbox.tui import figures
+from pulsarbox.tui.once import self_contained
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import NOW, FakeBox, subscription
 
@@ -43,6 +45,9 @@ STEPS: Final = (
     ("help", ("escape", "question_mark"), "Reading"),
 )
 """Name of a file, the keys that lead there from the one before, and the class of the screen."""
+
+DRAWN: Final = frozenset({"overview", "subscriptions", "dead-letters", "quotas", "events", "actions"})
+"""Those that are compared as SVG too: together they have all colours, and no cursor that blinks."""
 
 
 class _Stopped(datetime):
@@ -74,6 +79,15 @@ def file_of(name: str, size: tuple[int, int]) -> Path:
     return FOLDER / f"{name}-{size[0]}x{size[1]}.txt"
 
 
+def picture_of(name: str) -> Path:
+    return FOLDER / f"{name}.svg"
+
+
+def drawn(driver: Driver) -> str:
+    """What is on the screen, with its colours."""
+    return self_contained(driver.app.export_screenshot(title="pulsarbox top"))
+
+
 async def walked(size: tuple[int, int]) -> AsyncIterator[tuple[str, Driver]]:
     """Every screen, one after the other, each once it is there; what it shows may still be under way."""
     box = FakeBox()
@@ -90,22 +104,24 @@ async def written(size: tuple[int, int], settled: float = 1.0) -> None:
     async for name, driver in walked(size):
         await driver.pilot.pause(settled)
         file_of(name, size).write_text(driver.text() + "\n", "utf-8")
+        if size == SMALL and name in DRAWN:
+            picture_of(name).write_text(drawn(driver) + "\n", "utf-8")
 
 
 async def compared(size: tuple[int, int], differs: Callable[[str, str, str], None]) -> None:
     """Wait until each screen is as its file says; ``differs`` is told where one does not become so."""
 
-    async def becomes(driver: Driver, wanted: str) -> bool:
+    async def compare(driver: Driver, name: str, text: str, look: Callable[[Driver], str]) -> None:
+        wanted = text.rstrip("\n")
         try:
-            await driver.until(lambda: driver.text().rstrip("\n") == wanted)
+            await driver.until(lambda: look(driver).rstrip("\n") == wanted)
         except AssertionError:
-            return False
-        return True
+            differs(name, wanted, look(driver).rstrip("\n"))
 
     async for name, driver in walked(size):
-        wanted = file_of(name, size).read_text("utf-8").rstrip("\n")
-        if not await becomes(driver, wanted):
-            differs(name, wanted, driver.text().rstrip("\n"))
+        await compare(driver, name, file_of(name, size).read_text("utf-8"), Driver.text)
+        if size == SMALL and name in DRAWN:
+            await compare(driver, f"the picture of {name}", picture_of(name).read_text("utf-8"), drawn)
 
 
 if __name__ == "__main__":

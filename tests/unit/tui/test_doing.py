@@ -1,5 +1,6 @@
 """What changes the box: one registry, a frozen target, a name to be typed, and the command that does the same."""
 
+import json
 import re
 import shlex
 
@@ -18,7 +19,7 @@ from pulsarbox.tui.deed import Wrong, default_of
 from pulsarbox.tui.deeds import DEEDS
 from pulsarbox.tui.places import instant, place, span
 from pulsarbox.tui.screens.browser import start_of
-from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
+from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard, driven
 from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic
 
 ROWS = {
@@ -181,6 +182,37 @@ async def test_what_is_typed_at_once_finds_the_screen_that_it_is_for() -> None:
             driver.app.post_message(events.Key(key, {"slash": "/", "minus": "-", "enter": "\r"}.get(key, key)))
         await driver.at("Subscriptions")
         await driver.until(lambda: driver.screen.filter == "/orders-7" and driver.table.count == 1)
+
+
+def typed_at_once(driver: Driver, *keys: str) -> None:
+    """As a person who is quick, on a machine that is busy: nothing waits for anything."""
+    for key in keys:
+        driver.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+@driven
+async def test_what_is_typed_and_taken_at_once_is_taken_whole() -> None:
+    """Else a job would run at a tenth of its rate, and half of a payload would be put back."""
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0)]
+    async with dashboard(box, place="deadletters") as driver:
+        await driver.press("R")
+        await driver.at("Asked", answered=False)
+        await driver.press("down", "end")
+        typed_at_once(driver, *"00", "backspace", "ctrl+y", "ctrl+s")
+        await driver.until(box.changes)
+        assert box.changes()[0][2]["rate"] == 1000
+        assert "--rate 1000 " in driver.app.clipboard
+        await driver.at("DeadLetters")
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None)
+        await driver.press("E")
+        await driver.at("Editing", answered=False)
+        await driver.press("end", "backspace")
+        typed_at_once(driver, *"75}", "ctrl+s")
+        await driver.at("Asked", answered=False)
+        assert json.loads(driver.screen.values["edit"])["payload"].endswith('"amount": 12.575}')
 
 
 def test_places_and_times_are_those_of_the_command_line() -> None:

@@ -1,13 +1,16 @@
 """What clients send may be huge: it is cut where it is shown, and what is kept of it is bounded."""
 
 import base64
+import json
 from typing import Any
 
-from textual.widgets import Static
+import pytest
+from textual.widgets import Static, TextArea
 
 from pulsarbox.tui.feed import Row
 from pulsarbox.tui.screens.browser import HELD_BYTES, HELD_MAX, surplus
-from tests.unit.tui.driving import SMALL, dashboard, driven
+from pulsarbox.tui.screens.editing import text_of
+from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import FakeBox, dead_letters, message, subscription
 
 HUGE = 1_000_000
@@ -45,6 +48,79 @@ async def test_what_is_huge_is_cut_and_says_how_much_of_it_there_is() -> None:
         assert "\x1b" not in told[302]
         await driver.press("enter")
         await driver.at("Reading", answered=False)
+
+
+@driven
+async def test_a_payload_is_fetched_as_a_whole_to_be_edited() -> None:
+    """The browser has only its beginning."""
+    text = json.dumps({"lines": [f"line {number} of it" for number in range(2000)]})
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0)]
+    box.messages.append(message(250, payload=base64.b64encode(text.encode()).decode(), size=len(text)))
+    async with dashboard(box, SMALL, place="deadletters") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["truncated"])
+        await driver.press("E")
+        await driver.at("Editing", answered=False)
+        field = driver.screen.query_one("#payload", TextArea)
+        assert field.text == text
+        field.text = text.replace("line 1999 of it", "the last")
+        await driver.press("ctrl+s")
+        await driver.at("Asked", answered=False)
+        await driver.until(lambda: "characters: ctrl+y copies it)" in driver.text())
+        assert '--payload \'{"lines"' in " ".join(driver.text().split())
+        await driver.press("ctrl+s")
+        await driver.until(box.changes)
+        assert box.changes()[0][2]["edit"] == {"payload": text.replace("line 1999 of it", "the last")}
+
+
+@driven
+async def test_what_is_too_large_to_be_edited_stays_as_it_is_and_says_so() -> None:
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0)]
+    payload = base64.b64encode(b"x" * 70_000).decode()
+    box.messages.append(message(250, payload=payload, size=70_000, key="k" * HUGE, properties={"p": "x" * HUGE}))
+    async with dashboard(box, WIDE, place="deadletters") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["truncated"])
+        asked = len(box.asked)
+        await driver.press("E")
+        await driver.at("Editing", answered=False)
+        assert len(box.asked) == asked
+        assert "more than 65,536 bytes (dlq replay --payload-file takes those): it stays what it is" in driver.text()
+        assert "1,000,000 characters: it stays what it is" in driver.text()
+        await driver.press("ctrl+s")
+        await driver.until(lambda: "nothing is changed" in driver.text())
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"payload": None, "tombstone": True}, "There is none"),
+        ({"payload": None, "closed": "its codec is missing"}, "It could not be opened"),
+        ({"payload": "aGk=", "encrypted": True}, "It is encrypted"),
+        ({"payload": "/w=="}, "It is no text"),
+        ({"payload": "G1tt"}, "It has characters that cannot be seen"),
+    ],
+)
+def test_why_a_payload_cannot_be_edited(row: dict[str, Any], why: str) -> None:
+    assert text_of(row) == (None, why)
+
+
+@driven
+async def test_a_message_that_has_gone_meanwhile_is_not_edited() -> None:
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0)]
+    box.messages.append(message(250, payload=base64.b64encode(b"x" * 5000).decode(), size=5000))
+    async with dashboard(box, WIDE, place="deadletters") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["truncated"])
+        box.messages[250]["id"] = "13:0"
+        await driver.press("E")
+        await driver.until(lambda: "message 12:250 is not there any more" in driver.said)
 
 
 def test_what_is_kept_of_messages_is_bounded_by_what_they_hold() -> None:

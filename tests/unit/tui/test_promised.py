@@ -31,6 +31,7 @@ def _of(file: str, *names: str) -> tuple[str, ...]:
 
 
 _SCREENS, _LINKS, _DOING, _LOOKS = (f"unit/tui/test_{name}" for name in ("screens", "links", "doing", "looks"))
+_EVERY = "unit/tui/test_every_action"
 _TOP, _JOURNEYS, _JOBS = "e2e/test_top", "e2e/test_journeys", "e2e/test_dead_letter_jobs"
 
 PROMISES: Final = {
@@ -61,7 +62,9 @@ PROMISES: Final = {
     )),
     6: Promise("dead letters put back by a job", ("action dlq replay", "action edit", "screen jobs"), (
         *_of(_TOP, "a_dead_letter_is_found_edited_and_put_back"),
+        *_of(_SCREENS, "what_is_left_is_that_of_the_subscription_which_keeps_the_dead_letters"),
         *_of(_JOBS, "a_job_over_a_kill", "what_comes_straight_back_stops_it"),
+        *_of("unit/broker/jobs/test_returns", "what_another_subscription_gives_up_stops_it"),
         *_of("unit/broker/jobs/test_kill_points", "exactly_once_whatever_happens_when"),
     )),
     7: Promise("dead letters that are lost", ("column DEAD_LETTERS lost", "action sub create"), (
@@ -77,10 +80,14 @@ PROMISES: Final = {
     9: Promise("one filter language", ("action filter", "option --filter"), (
         *_of(_SCREENS, "a_filter_is_a_word_a_pattern_or_an_expression"),
         *_of(_TOP, "one_look_as_text_as_json_and_as_a_picture"),
+        *_of("e2e/test_events", "a_follower_goes_on_over_a_restart"),
+        *_of("e2e/test_cli_messages", "only_what_was_read_is_acknowledged"),
+        *_of("e2e/test_dead_letter_jobs", "what_the_box_moved_is_put_back"),
     )),
     10: Promise("commands and palette", ("action command",), (
         *_of(_DOING, "words_and_palette_do_the_same_as_keys",
              "every_action_has_a_name_of_its_own_and_no_two_the_same_key"),
+        *_of(_EVERY, "every_action_is_looked_at", "an_action_does_what_it_says"),
     )),
     11: Promise("the command that does the same", ("action copy",), (
         *_of(_DOING, "the_command_of_a_deed_is_one_that_there_is", "a_line_can_be_pasted_into_a_shell"),
@@ -90,6 +97,8 @@ PROMISES: Final = {
         ("option --read-only", "option --label", "option --label-color"), (
         *_of(_DOING, "a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one"),
         *_of(_LINKS, "read_only_is_the_word_of_the_box_or_of_the_option"),
+        *_of(_EVERY, "a_deed_is_asked_for_in_its_dialog_and_then_of_the_box",
+             "where_nothing_may_be_changed_no_deed_is_done"),
         *_of(_LOOKS, "a_box_with_a_label_looks_different_on_every_screen_and_in_the_dialogs"),
         *_of("e2e/test_top_strain", "a_label_on_the_command_line_is_over_the_screen_and_in_its_dialogs"),
     )),

@@ -168,7 +168,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         line = f"pulsarbox dlq replay orders-0-billing-DLQ --filter '{only}' --rate 100 --dry-run"
         assert line in " ".join(driver.text().replace("│", " ").split())
         driver.screen.query_one("#field-dry_run", Input).value = "no"
-        await driver.press("enter", "enter", "enter", "enter", "enter")
+        await driver.press("ctrl+s")
         await driver.until(box.changes)
         asked = {
             "kind": "dlq-replay",
@@ -191,7 +191,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         driver.screen.query_one("#properties", TextArea).text = '{"source": "shop", "fixed": "yes"}'
         await driver.press("ctrl+s")
         await driver.at("Asked", answered=False)
-        await driver.press("enter", "enter", "enter", "enter", "enter")
+        await driver.press("ctrl+s")
         await driver.until(lambda: len(box.changes()) == 2)
         body = box.changes()[-1][2]
         assert body["filter"] == 'id == "12:249"' and body["dryRun"] is False
@@ -200,6 +200,32 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
             "setProperties": {"fixed": "yes"},
             "removeProperties": ["EXCEPTION"],
         }
+
+
+@driven
+async def test_what_is_left_is_that_of_the_subscription_which_keeps_the_dead_letters() -> None:
+    """Groups, messages and jobs are about what it has not acknowledged; with several, the dialog asks which one."""
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0, subscriptions=1, keptBy="triage", lost=False)]
+    async with dashboard(box, WIDE, place="deadletters") as driver:
+        await driver.press("enter")
+        await driver.at("Groups")
+        assert any(target.endswith("/groups?subscription=triage") for _, target, _ in box.asked)
+        assert driver.screen.command_line() == "pulsarbox dlq groups orders-0-billing-DLQ -s triage"
+        await driver.press("R")
+        await driver.at("Asked", answered=False)
+        driver.screen.query_one("#field-subscription", Input).value = "other"
+        await driver.until(lambda: "dlq replay orders-0-billing-DLQ -s other" in driver.text())
+        await driver.press("ctrl+s")
+        await driver.until(box.changes)
+        assert box.changes()[0][2]["subscription"] == "other"
+        await driver.at("Groups")
+        await driver.press("enter")
+        await driver.at("Browser")
+        assert any("/browse/" in target and "subscription=triage" in target for _, target, _ in box.asked)
+        driver.screen.act("dlq drop")
+        await driver.at("Asked", answered=False)
+        assert driver.screen.values["subscription"] == "triage"
 
 
 @driven
@@ -320,6 +346,39 @@ async def test_events_are_added_and_jobs_are_paused_from_here() -> None:
         await driver.press("enter")
         await driver.at("Reading", answered=False)
         assert "looked at        100" in driver.text()
+
+
+@driven
+async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
+    box = FakeBox()
+    why = "8 dead letters again of 10 messages that were put back"
+    box.answers["GET", "/pulsarbox/v1/jobs"] = [job(3, state="tripped", error=why)]
+    text = "the backlog of a subscription with a long name has reached what its quota allows"
+    box.events.append(event(31, text=text, severity="warning"))
+    async with dashboard(box, SMALL, place="jobs") as driver:
+        await driver.until(lambda: driver.told("told") == f" {why}")
+        await driver.press("9")
+        await driver.at("Events")
+        await driver.until(lambda: driver.told("told") == f" {text}")
+        await driver.press("question_mark")
+        await driver.at("Reading", answered=False)
+        await driver.press("end")
+        assert "SEVERITY" in str(driver.screen._text)
+
+
+@driven
+async def test_a_filter_is_seen_before_the_box_has_answered() -> None:
+    async with dashboard(place="topics") as driver:
+        driver.box.gone = "it does not answer"
+        await driver.filter("orders-0")
+        await driver.until(lambda: "filter /orders-0  asking" in driver.told("filtered"))
+        driver.box.gone = ""
+        await driver.press("r")
+        await driver.until(lambda: "of 40" in driver.told("filtered"))
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.filter("size > 1")
+        await driver.until(lambda: " read so far" in driver.told("filtered"))
 
 
 @driven

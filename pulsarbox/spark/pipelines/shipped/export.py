@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from pulsarbox.errors import Conflict, PreconditionFailed, PulsarBoxError
+from pulsarbox.spark import selection
 from pulsarbox.spark.options import READ, parse
+from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of, left_of
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.rows import NAMES, chosen
+from pulsarbox.spark.service import Service
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -39,6 +44,14 @@ class Export:
     """``append``, ``overwrite``; empty: only where there is nothing yet."""
     written: Mapping[str, str] = field(default_factory=dict)
     """Options of the files."""
+
+    def acked(self, subscription: str) -> dict[str, Acked]:
+        """What a subscription has acknowledged, by topic or partition. Raises what the broker tells."""
+        options = parse({**self.box, **self.select}, READ)
+        to = reach(options)
+        with Service(to) as service:
+            topics = selection.topics(service, options)
+        return {topic: acked_of(to, topic, subscription) for topic in topics}
 
 
 def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, str]:
@@ -97,8 +110,12 @@ def export(spark: "SparkSession", asked: Export) -> int:
 
     counted = Observation("export")
     named = [] if asked.columns in ("basic", "all") else [name.strip() for name in asked.columns.split(",")]
+    subscription = asked.select.get("subscription", "")
     reader = spark.read.format("pulsarbox").options(**asked.box, **asked.select)
-    rows = reader.option("columns", "all" if named else asked.columns).load()
+    rows = reader.option("columns", "all" if named or subscription else asked.columns).load()
+    if subscription:
+        named = named or _as_asked(rows.columns, asked.columns)
+        rows = left_of(rows, asked.acked(subscription))
     for name in named:
         if name not in rows.columns:
             raise PreconditionFailed(f"--columns: there is no {name}: there are {', '.join(rows.columns)}")
@@ -110,6 +127,12 @@ def export(spark: "SparkSession", asked: Export) -> int:
     mode = asked.mode or ("errorifexists" if there else "append")
     rows.write.format(asked.form).mode(mode).options(**usual, **asked.written).save(asked.place)
     return int(counted.get["rows"])
+
+
+def _as_asked(columns: list[str], asked: str) -> list[str]:
+    """Of all columns those of ``basic`` or ``all``."""
+    beside = {column.name for column in chosen(asked)}
+    return [name for name in columns if name in beside or name not in NAMES]
 
 
 def plain(rows: "DataFrame") -> "DataFrame":

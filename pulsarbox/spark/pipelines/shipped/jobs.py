@@ -1,13 +1,12 @@
 """A job that publishes many rows: where it is written down, so that it goes on where it was killed. Nothing of pyspark.
 
-First its rows are put aside in files, then they are published part by part, each part once (``jobId``): whatever is
+First its rows are put aside in files, then they are published part by part, each part once (``jobPart``): whatever is
 killed when, the job that is begun again publishes the same rows, and none twice. Its name is known to the box, so it
-cannot be begun anew from another directory.
+cannot be begun anew from another directory. Of a job the box keeps two rows: whose it is, and which part was the last.
 """
 
 import fcntl
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,13 +16,16 @@ from typing import Any, Final
 
 from pulsarbox.errors import Conflict, PulsarBoxError
 from pulsarbox.spark.connecting import admin_of
-from pulsarbox.spark.epochs import Epochs, Sink, SinkError
+from pulsarbox.spark.durable import put
+from pulsarbox.spark.epochs import JOB, Epochs, Sink, SinkError
 from pulsarbox.spark.options import WRITE, parse
 from pulsarbox.spark.reaching import reach
 
 NUMBER: Final = "__n"
 """The column of a row's number among those put aside: the partition above, its place in that below 2 to the 33."""
 PARTITION_BITS: Final = 33
+PARTS: Final = ".parts"
+"""What the ``jobId`` ends with under which the box knows the parts of a job."""
 PART_ROWS: Final = 50_000
 """Rows of a part, unless there is a rate: then those of one second."""
 
@@ -148,17 +150,12 @@ class Job:
 
     def save(self) -> None:
         """Write down how far it is, durably."""
-        new = self._path.with_suffix(".new")
-        with new.open("w") as file:
-            json.dump(asdict(self.progress), file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        put(self._path, json.dumps(asdict(self.progress)))
 
     def claim(self, box: Mapping[str, str], namespace: str) -> None:
         """Have the box keep the name for this directory. Raises JobError, PulsarBoxError."""
         to = reach(parse(dict(box), WRITE))
-        sink = Sink(f"{namespace}/job-{self.name}", self.progress.token, str(uuid.uuid4()))
+        sink = Sink(f"{namespace}/{JOB}{self.name}", self.progress.token, str(uuid.uuid4()))
         epochs = Epochs(partial(admin_of, to), sink, to.seconds)
         try:
             epochs.commit(0, [])
@@ -172,9 +169,9 @@ class Job:
         finally:
             epochs.close()
 
-    def part_name(self, number: int) -> str:
-        """The ``jobId`` of a part."""
-        return f"{self.name}.{number}"
+    def part(self, number: int) -> dict[str, str]:
+        """The options by which a part is published once; ``number`` from 0 on."""
+        return {"jobId": f"{self.name}{PARTS}", "jobPart": str(number + 1)}
 
     def parts(self) -> "Iterable[tuple[int, Span]]":
         """Those that are left; each counts as published when the next one is asked for."""
@@ -185,7 +182,8 @@ class Job:
             self.save()
 
     def end(self, clean: Callable[[Path], None]) -> None:
-        """All is done: the rows are not needed any more."""
-        self.progress.ended = True
-        self.save()
+        """All is done: the rows are not needed any more. Once more does no harm."""
+        if not self.progress.ended:
+            self.progress.ended = True
+            self.save()
         clean(self.rows_at)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.durable import sync
 
 RETAINED: Final = 10
 """Files that are left: Spark runs again only the newest micro-batch."""
@@ -80,11 +81,7 @@ class Keeping:
             pass
         finally:
             new.unlink()
-        directory = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(self._directory)
 
     def _prune(self, number: int) -> None:
         for each in self._numbers():

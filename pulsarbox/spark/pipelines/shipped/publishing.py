@@ -60,8 +60,7 @@ def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing
         begin = time.monotonic()
         part = rows.where((rows[NUMBER] >= span.first) & (rows[NUMBER] < span.end))
         ordered = part.coalesce(1).sortWithinPartitions(NUMBER).select(*columns)
-        writer = ordered.write.format("pulsarbox").mode("append").options(**options)
-        writer.option("jobId", job.part_name(number)).save()
+        ordered.write.format("pulsarbox").mode("append").options(**options, **job.part(number)).save()
         how.told(job.progress.rows_published + span.rows, job.progress.rows)
         if how.rate:
             how.wait(max(0.0, span.rows / how.rate - (time.monotonic() - begin)))

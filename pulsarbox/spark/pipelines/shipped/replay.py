@@ -53,17 +53,17 @@ def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, par
     put_aside(job, lambda: _chosen(spark, job, triage), how.size)
     publish(spark, job, [*SENT], how)
     if parquet:
-        _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(str(Path(parquet, f"job={job.name}")))
+        _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(f"{parquet.rstrip('/')}/job={job.name}")
     if triage.subscription and progress.rows:
         rows = spark.read.parquet(str(job.rows_at)).orderBy(NUMBER).select("sampleTopic", "messageId")
         progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))
+    return ended(job)
+
+
+def ended(job: Job) -> Replayed:
+    """All is done, now or before: what that was."""
     job.end(remove)
     remove(_letters_at(job))
-    return outcome(job)
-
-
-def outcome(job: Job) -> Replayed:
-    """What a job that has ended has done."""
     return Replayed(job.progress.note, job.progress.acknowledged)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
+from pulsarbox.spark.durable import put
 from pulsarbox.spark.pipelines.declaring import Frame, PipelineError, Topics
 from pulsarbox.spark.pipelines.definition import Pipeline
 from pulsarbox.spark.pipelines.shipped.keeping import Keeping, Kept
@@ -102,9 +103,7 @@ def begin(how: Rolling, directory: Path) -> None:
     """Note how long windows are. Raises PipelineError where those that are open are of another length."""
     _check_same(how, directory)
     directory.mkdir(parents=True, exist_ok=True)
-    new = directory / f"{BEGUN}.new"
-    new.write_text(json.dumps([how.length, how.slide]))
-    new.replace(directory / BEGUN)
+    put(directory / BEGUN, json.dumps([how.length, how.slide]))
 
 
 def _check_same(how: Rolling, directory: Path) -> None:

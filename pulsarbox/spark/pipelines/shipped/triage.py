@@ -11,11 +11,10 @@ from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.shipped import letters
 from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of
 from pulsarbox.spark.pipelines.shipped.letters import Asked
+from pulsarbox.spark.pipelines.shipped.working import topics_of
 from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.segments import Reach
-from pulsarbox.spark.selection import topics as topics_of
-from pulsarbox.spark.service import Service
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -49,7 +48,10 @@ _KEPT: Final = {
 OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
 """The columns that nobody else needs."""
 IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged one by one: leave -s out, or use `dlq replay`"
-IN_PART: Final = "only some messages of its batch were chosen, which is acknowledged whole: choose all, or leave -s out"
+IN_PART: Final = (
+    "only some messages of its batch were chosen, which is acknowledged whole: choose all, leave -s out, or use `dlq "
+    "replay`, which takes them one by one"
+)
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,15 @@ class Triage:
         return reach(parse({**self.box, **self.select}, READ))
 
     def topics(self) -> list[str]:
-        """The dead letter topics, partitions one by one. Raises what the broker tells."""
-        with Service(self.reach) as service:
-            return topics_of(service, parse({**self.box, **self.select}, READ))
+        """The dead letter topics, partitions one by one. Raises NoTopicError, and what the broker tells."""
+        return topics_of(self.box, self.select)
+
+    def acked(self) -> dict[str, Acked]:
+        """What the subscription does not want of each topic; nothing without one. Raises PulsarBoxError where a topic
+        has no such subscription, OptionError, and what the broker tells."""
+        if not self.subscription:
+            return {}
+        return {topic: acked_of(self.reach, topic, self.subscription) for topic in self.topics()}
 
 
 def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
@@ -84,10 +92,9 @@ def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
 
     triage.asked.wanted()
     columns = {"columns": ",".join((*letters.COLUMNS, "__messageId")), "valueFormat": "bytes"}
-    acked: dict[str, Acked] = {}
     if triage.subscription:
         columns["startingOffsets"], columns["subscription"] = "subscription", triage.subscription
-        acked = {topic: acked_of(triage.reach, topic, triage.subscription) for topic in triage.topics()}
+    acked = triage.acked()
     rows = spark.read.format("pulsarbox").options(**triage.box, **triage.select, **columns).load()
     fields = ", ".join(f"{name} {kind}" for name, kind in (_KNOWN | _KEPT).items())
     work = partial(_looked_at, triage.asked, Registry(triage.reach), acked)
@@ -143,12 +150,12 @@ def _looked_at(
         for row in _rows(batch):
             topic = row["__topic"]
             known = acked.get(topic)
-            if known is not None and known.holds(row["__ledgerId"], row["__entryId"]):
+            if known is not None and known.holds(row["__ledgerId"], row["__entryId"], row["__batchIndex"]):
                 continue
             message = letters.looked(row, schemas.of(topic, row["__schemaVersion"]))
             found = letters.letter(message, asked, wanted)
             if found.wanted:
-                rows.append(_row(row, found, is_acknowledged=bool(acked)))
+                rows.append(_row(row, found, known))
         yield pa.RecordBatch.from_pylist(rows, schema)
     registry.close()
 
@@ -168,9 +175,11 @@ def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
     return rows
 
 
-def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -> dict[str, Any]:
+def _row(row: dict[str, Any], found: letters.Letter, known: Acked | None) -> dict[str, Any]:
+    """``known``: what is acknowledged on the subscription that is meant."""
     where = MessageIdData.FromString(row["__messageId"])
-    chunked = is_acknowledged and where.HasField("first_chunk_message_id")
+    chunked = known is not None and where.HasField("first_chunk_message_id")
+    batch = where.batch_size if where.batch_index >= 0 else 1
     return {
         "fingerprint": found.of.digest,
         "reason": found.of.reason,
@@ -186,7 +195,7 @@ def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -
         "ledger": row["__ledgerId"],
         "entry": row["__entryId"],
         "index": row["__batchIndex"],
-        "batch": where.batch_size if where.batch_index >= 0 else 1,
+        "batch": batch if known is None else known.left(row["__ledgerId"], row["__entryId"], batch),
         "value": row["value"],
         "__key": row["__key"],
         "__orderingKey": row["__orderingKey"],

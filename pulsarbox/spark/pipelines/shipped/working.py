@@ -1,22 +1,28 @@
 """A session of Spark for work that is done once, whose errors are said in a line."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.options import OptionError
+from pulsarbox.spark.options import READ, OptionError, parse
 from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
+from pulsarbox.spark.pipelines.log import LOG
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.selection import topics
+from pulsarbox.spark.service import Service
 
 if TYPE_CHECKING:
+    from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
-LOG: Final = "spark.log"
+TELL_SECONDS: Final = 10.0
 JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
@@ -25,18 +31,50 @@ class SparkFailedError(PulsarBoxError):
 
 
 @contextmanager
-def spark_of(running: RunOptions, name: str, *, fast: bool = False) -> "Iterator[SparkSession]":
-    """A session that ends with its use. Raises SparkFailedError for what Spark raises meanwhile."""
+def spark_of(
+    running: RunOptions, name: str, say: Callable[[str], None], *, fast: bool = False
+) -> "Iterator[SparkSession]":
+    """A session that ends with its use; ``say`` is told now and then how it goes. Raises SparkFailedError for what
+    Spark raises meanwhile."""
+    say(f"starting Spark ({running.master})")
     spark = session(running.master, f"pulsarbox {name}", running.conf, fast, running.directory / name / LOG)
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
-        yield spark
+        with telling(spark.sparkContext.statusTracker(), say):
+            yield spark
     except (PySparkException, Py4JError, OptionError) as error:
         raise SparkFailedError(told(str(error), "")) from error
     finally:
         stop(spark)
+
+
+@contextmanager
+def telling(tracker: "StatusTracker", say: Callable[[str], None], seconds: float = TELL_SECONDS) -> Iterator[None]:
+    """While it lasts, how many tasks of Spark's are done is said every so many ``seconds``."""
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(seconds):
+            with suppress(Exception):  # Spark may be ending
+                if text := tasks_of(tracker):
+                    say(text)
+
+    thread = threading.Thread(target=tell, name="pulsarbox tells", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def tasks_of(tracker: "StatusTracker") -> str:
+    """What Spark is at; empty where it waits."""
+    stages = [found for each in tracker.getActiveStageIds() if (found := tracker.getStageInfo(each)) is not None]
+    done, tasks = sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
+    return f"Spark is at work: {done:,} of {tasks:,} tasks are done" if tasks else ""
 
 
 def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
@@ -48,6 +86,14 @@ def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
     if any(each.startswith(PATTERN) for each in topics):
         raise PipelineError("one pattern, or topics: not both")
     return {"topics": ",".join(str(parse_topic(each)) for each in topics)}
+
+
+def topics_of(box: Mapping[str, str], select: Mapping[str, str]) -> list[str]:
+    """The topics that ``select`` means, partitions one by one. Raises NoTopicError, OptionError, and what the broker
+    tells."""
+    options = parse({**box, **select}, READ)
+    with Service(reach(options)) as service:
+        return topics(service, options)
 
 
 def namespace_of(select: Mapping[str, str]) -> str:

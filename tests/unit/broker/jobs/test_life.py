@@ -1,12 +1,9 @@
-"""The life of jobs: beside consumers and each other, over restarts, and stopped where what they put back comes back."""
-
-from typing import Any
+"""The life of jobs: beside consumers and each other, over restarts."""
 
 import pytest
 
 from pulsarbox.errors import EntryDamaged, PulsarBoxError
 from pulsarbox.names import parse_topic
-from tests.unit.broker.dead_letters_playbook import letters
 from tests.unit.broker.jobs.playbook import (
     DLQ,
     SUB,
@@ -17,13 +14,10 @@ from tests.unit.broker.jobs.playbook import (
     dead_letter_topic,
     job_in,
     left,
-    pairs,
-    properties,
     run,
-    told,
     topic_of,
 )
-from tests.unit.broker.playbook import TOPIC, Box
+from tests.unit.broker.playbook import Box
 
 # Together with others
 
@@ -197,54 +191,3 @@ def test_of_ended_jobs_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
     numbers = [run(box, dryRun=True).number for _ in range(4)]
     box = box.restart()
     assert [job.number for job in box.broker.core.jobs.all()] == [numbers[3], numbers[2]]
-
-
-# What comes back
-
-
-def come_back(box: Box, client: Any, count: int) -> None:
-    """A consumer fails again: its client writes dead letters with the properties that the messages have."""
-    found = letters(box, TOPIC)[-count:]
-    for i, (metadata, body) in enumerate(found):
-        client.send(1000 + i, body, properties=pairs(properties(metadata) | told()))
-
-
-def test_what_comes_straight_back_stops_the_job() -> None:
-    box = Box()
-    client = dead_letter_topic(box, *[b"%d" % i for i in range(50)])
-    job = create(box, rate=10, maxReturned=5)
-    box.advance(1.05)
-    come_back(box, client, 8)
-    box.advance(3)
-    assert (job.state, job.progress.counts.returned) == ("tripped", 8)
-    assert "8 of " in job.error
-    assert "dead letters again" in job.error
-    done = job.progress.counts.done
-    box = box.restart()
-    box.advance(5)
-    job = job_in(box, job.number)
-    assert (job.state, job.progress.counts.done) == ("tripped", done)
-    box.broker.core.jobs.resume(job, box.now)
-    box.advance(10)
-    assert (job.state, job.progress.counts.done, job.progress.counts.returned) == ("done", 50, 8)
-
-
-def test_a_share_of_them_stops_it_too() -> None:
-    box = Box()
-    client = dead_letter_topic(box, *[b"%d" % i for i in range(100)])
-    job = create(box, rate=10, maxReturned=0, maxReturnedShare=0.3)
-    box.advance(2.05)
-    come_back(box, client, 12)
-    box.advance(1.1)
-    assert job.state == "tripped"
-    assert "more than 30%" in job.error
-
-
-def test_others_that_come_do_not_count() -> None:
-    box = Box()
-    client = dead_letter_topic(box, *[b"%d" % i for i in range(20)])
-    job = create(box, rate=10, maxReturned=1)
-    box.advance(0.5)
-    client.send(900, b"new", properties=pairs(told(REPLAY_JOB="999999")))
-    box.advance(10)
-    assert (job.state, job.progress.counts.returned) == ("done", 0)

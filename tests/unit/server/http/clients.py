@@ -99,6 +99,11 @@ class Client:
         ids = [MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in positions]
         self.ask("ack", consumer_id=consumer_id, ack_type=CommandAck.Individual, message_id=ids)
 
+    def ack_in_batch(self, consumer_id: int, position: tuple[int, int], left: int, messages: int = 4) -> None:
+        """Acknowledge the messages of a batch but those whose bits are in ``left``."""
+        some = MessageIdData(ledgerId=position[0], entryId=position[1], ack_set=[left], batch_size=messages)
+        self.ask("ack", consumer_id=consumer_id, ack_type=CommandAck.Individual, message_id=[some])
+
     def _commands(self) -> list[BaseCommand]:
         taken, self.inbox = self.inbox, []
         return [parse_command(data) for data, _ in taken]

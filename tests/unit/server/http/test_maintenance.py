@@ -41,6 +41,41 @@ def test_truncating_acknowledges_and_drops_everything() -> None:
     with_box(scenario, Settings(defaultRetentionTimeInMinutes=-1, defaultRetentionSizeInMB=-1))
 
 
+def test_a_ledger_that_grows_is_closed_when_it_is_asked_for() -> None:
+    async def closed(box: Box, body: Any = None) -> Any:
+        got = await box.ask("POST", "/pulsarbox/v1/ledgers/public/default/t/close", body)
+        return got.value["closed"] if got.status == 200 else got.status
+
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        await box.put(f"{PATH}/subscription/s")
+        assert await closed(box) is None, "it has no entries"
+        (*_, last) = client.publish(T, 3)
+        assert await closed(box, {"olderThanMs": 60_000}) is None
+        assert await closed(box, {"olderThanMs": 0}) == last[0]
+        assert await closed(box) is None
+        after = client.publish(T, 2)
+        assert [entry for _, entry in after] == [0, 1] and after[0][0] > last[0]
+        told = (await box.ask("GET", "/pulsarbox/v1/segments/public/default/t")).value["segments"]
+        assert [(each["entries"], each["closed"] > 0) for each in told] == [(3, True), (2, False)]
+        for wrong in (-1, "1m", True, 1.5):
+            assert await closed(box, {"olderThanMs": wrong}) == 400
+        await box.post(f"{PATH}/terminate")
+        assert await closed(box) is None
+        assert await box.ask("POST", "/pulsarbox/v1/ledgers/public/default/nowhere/close") is not None
+
+    with_box(scenario)
+
+
+def test_a_ledger_that_was_closed_goes_when_nobody_needs_it() -> None:
+    async def scenario(box: Box) -> None:
+        Client(box).publish(T, 3)
+        assert (await box.ask("POST", "/pulsarbox/v1/ledgers/public/default/t/close")).value["closed"] is not None
+        assert (await stats(box))["storageSize"] == 0
+
+    with_box(scenario)
+
+
 def test_partitions_are_truncated_and_trimmed_together() -> None:
     async def scenario(box: Box) -> None:
         await box.put(f"{PATH}/partitions", 2)

@@ -109,6 +109,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/places/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "POST /pulsarbox/v1/places": "NAMED",
     "POST /pulsarbox/v1/segments": "NAMED",
+    "POST /pulsarbox/v1/ledgers/{tenant}/{namespace}/{topic}/close": "TENANT_ADMIN",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "GET /pulsarbox/v1/top/storage": "WATCHER",
     "GET /pulsarbox/v1/history": "WATCHER",

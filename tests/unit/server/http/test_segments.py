@@ -147,6 +147,24 @@ def test_places() -> None:
     with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=4))
 
 
+def test_batches_that_are_acknowledged_in_part() -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        consumer = client.subscribe(T)
+        whole, part, other = client.publish(T, 3, batch=4)
+        client.ack_in_batch(consumer, part, left=0b1010)
+        found = await told(box, f"{PLACES}?subscription=s")
+        assert found["batches"] == [{"ledger": part[0], "entry": part[1], "messages": 4, "left": "a"}]
+        assert (found["batchesTotal"], found["subscription"]) == (1, "{}:{}".format(*whole))
+        client.ack(consumer, whole)
+        assert (await told(box, f"{PLACES}?subscription=s"))["subscription"] == "{}:{}:1".format(*part)
+        client.ack(consumer, part)
+        found = await told(box, f"{PLACES}?subscription=s")
+        assert (found["batches"], found["subscription"]) == ([], "{}:{}".format(*other))
+
+    with_box(scenario)
+
+
 def test_places_of_many_topics() -> None:
     other, missing = "persistent://public/default/other", "persistent://public/default/missing"
     away = "persistent://public/nowhere/t"

@@ -30,6 +30,8 @@ def test_topics_that_are_called_so_by_clients_and_where_they_come_from() -> None
     assert (row["kind"], row["messages"], row["backlog"], row["subscriptions"]) == ("dead-letter", 3, 3, 1)
     assert (row["lost"], row["last"], row["first"]) == (False, box.wall, box.wall)
     assert row["size"] > 0
+    assert (row["left"], row["keptBy"]) == (3, "keep")
+    assert (found["gone-s-DLQ"]["left"], found["gone-s-DLQ"]["keptBy"]) == (1, None)
     retry, gone = found["my-orders-late-bills-RETRY"], found["gone-s-DLQ"]
     assert (retry["kind"], retry["lost"], retry["origin"]) == ("retry", True, f"{NAME}/my-orders")
     assert gone["origin"] is None, "there is no such topic"
@@ -59,4 +61,22 @@ def test_those_that_nobody_uses_are_told_of_too() -> None:
     assert (row["loaded"], row["messages"], row["lost"], row["origin"]) == (False, 3, False, TOPIC)
     assert box.broker.topics.loaded(parse_topic(f"{NAME}/t-s-DLQ")) is None
     assert letters(box, tenant="other") == {}
+    assert (row["left"], row["keptBy"]) == (3, "keep")
     assert box.broker.samples.stored.totals.letters == 3
+
+
+def test_what_was_put_back_or_dropped_is_left_no_more_though_it_is_stored() -> None:
+    """As long as the ledger that it stands in is: until then it would seem that nothing has happened."""
+    box = Box()
+    client = box.client()
+    client.subscribe("triage", 1, f"{NAME}/t-s-DLQ")
+    ids = client.publish(4, f"{NAME}/t-s-DLQ")
+    client.ack(*ids[:3])
+    box.advance(30)
+    row = letters(box)["t-s-DLQ"]
+    assert (row["left"], row["messages"], row["keptBy"]) == (1, 4, "triage")
+    assert box.broker.samples.totals.letters == 1
+    client.subscribe("archive", 2, f"{NAME}/t-s-DLQ")
+    box.advance(30)
+    row = letters(box)["t-s-DLQ"]
+    assert (row["left"], row["keptBy"]) == (4, None), "another has acknowledged nothing"

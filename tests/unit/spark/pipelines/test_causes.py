@@ -23,6 +23,7 @@ Driver stacktrace:
     ("error", "said"),
     [
         ("ZeroDivisionError: division by zero", "shop.py:12: ZeroDivisionError: division by zero"),
+        ("AssertionError", "shop.py:12: AssertionError"),
         ("a.b.OddError: one\n  two SQLSTATE: 38000", "shop.py:12: OddError: one two"),
         (
             "pulsarbox.spark.pipelines.processing.FunctionError: shop.py:12: ValueError: no (message 1:2)",

@@ -63,6 +63,16 @@ def test_outputs_and_patterns() -> None:
     assert Frame(build=passed, inputs="a").writes().kind == "rows"
 
 
+@pytest.mark.parametrize("place", ["s3a://bucket/a//b/", "file:/data/orders", "hdfs://host:8020/orders"])
+def test_files_may_be_where_only_spark_finds_them(place: str) -> None:
+    made = Frame(build=passed, inputs="a", output=f"parquet:{place}").writes()
+    assert (made.kind, made.place, str(made)) == ("parquet", place, f"parquet:{place}")
+
+
+def test_files_are_at_home_where_that_is_said() -> None:
+    assert Frame(build=passed, inputs="a", output="json:~/x").writes().place == str(Path("~/x").expanduser())
+
+
 def joined(orders: Any, refunds: Any) -> Any:
     """Of two frames."""
     return orders
@@ -126,6 +136,9 @@ def test_what_is_wrong_between_steps() -> None:
     assert "one writes, two writes, one reads" in refusal(step("one", "a", "b"), step("two", "regex:b.*", "a"))
     files = [Frame(build=passed, inputs="a", output="parquet:/x", name=name) for name in ("f", "g")]
     assert "writes parquet:/x, as f does" in refusal(*files)
+    places = {"f": "parquet:s3a://b/x", "g": "json:s3a://b/x/"}
+    files = [Frame(build=passed, inputs="a", output=place, name=name) for name, place in places.items()]
+    assert "as f does" in refusal(*files)
     assert "declares nothing" in refusal()
     assert "no name for a pipeline" in refusal(step("x", "a", "b"), name="a/b")
     Pipeline("p", [step("x", "a", "b"), step("y", "b", "c"), step("z", "a", "c")]).check()
@@ -137,11 +150,15 @@ def test_what_is_wrong_between_steps() -> None:
         ("def f(:\n", "bad.py:1: "),
         ("import json\n\njson.loads('{')\n", "bad.py:3: JSONDecodeError: "),
         ("x = 1\n", "bad declares nothing"),
+        ("import sys\nsys.exit(3)\n", "bad.py:2: it ends the process when it is imported"),
+        ("x = '\0'\n", "bad.py: "),
+        ("import broken_beside\n", "broken_beside.py:2: "),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "bad.py"
     file.write_text(text)
+    (tmp_path / "broken_beside.py").write_text("\ndef f(:\n")
     with pytest.raises(PipelineError) as told:
         load(file)
     assert said in str(told.value)
@@ -150,6 +167,8 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path, te
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"is not there: `pulsarbox pipeline new"):
         load(tmp_path / "none.py")
+    with pytest.raises(PipelineError, match="is a directory: name the file in it"):
+        load(tmp_path)
 
 
 def test_a_function_may_be_declared_twice() -> None:

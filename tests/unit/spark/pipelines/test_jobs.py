@@ -1,13 +1,16 @@
 """Jobs that publish rows part by part: how rows are cut, what is written down, who may go on with one."""
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
-from pulsarbox.spark.pipelines.shipped import replay
+from pulsarbox.spark.pipelines.shipped import replay, working
 from pulsarbox.spark.pipelines.shipped.jobs import PARTITION_BITS, Job, JobError, Span, spans
 
 ASKED = {"from": "a.csv"}
@@ -67,6 +70,21 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         Job(tmp_path / "file" / "j", "j", ASKED)
 
 
+def test_what_somebody_was_killed_over_goes_when_the_job_is_asked_for_again(tmp_path: Path) -> None:
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    with Job(tmp_path, "j", ASKED) as job:
+        job.rows_at.mkdir()
+        (tmp_path / "letters").mkdir()
+        with pytest.raises(KeyboardInterrupt):
+            job.end(killed)
+    with Job(tmp_path, "j", ASKED) as job:
+        assert job.progress.ended
+        replay.ended(job)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["job.json", "job.lock"]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3))), st.integers(1, 4))
 def test_entries_are_acknowledged_once_in_portions(ids: list[tuple[int, int, int]], portion: int) -> None:
     told = (
@@ -81,3 +99,36 @@ def test_entries_are_acknowledged_once_in_portions(ids: list[tuple[int, int, int
     )
     assert sum(messages for messages, _ in found) == len(ids)
     assert all(len(places) <= portion for _, places in found)
+
+
+class Tracker:
+    """What Spark says of its stages: so many tasks, and so many are done."""
+
+    def __init__(self, *stages: tuple[int, int] | None) -> None:
+        self._stages = stages
+
+    def getActiveStageIds(self) -> list[int]:  # noqa: N802 - Spark's name
+        return list(range(len(self._stages)))
+
+    def getStageInfo(self, number: int) -> Any:  # noqa: N802 - Spark's name
+        found = self._stages[number]
+        return found and SimpleNamespace(numTasks=found[0], numCompletedTasks=found[1])
+
+
+def test_how_a_long_job_goes_is_said_now_and_then() -> None:
+    at_work: Any = Tracker((40, 12), None, (2, 0))
+    waiting: Any = Tracker()
+    assert working.tasks_of(at_work) == "Spark is at work: 12 of 42 tasks are done"
+    assert working.tasks_of(waiting) == ""
+    said: list[str] = []
+    twice = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 2:
+            twice.set()
+
+    with working.telling(at_work, say, seconds=0.001):
+        assert twice.wait(60)
+    assert set(said) == {"Spark is at work: 12 of 42 tasks are done"}
+    assert not [each for each in threading.enumerate() if each.name == "pulsarbox tells"]

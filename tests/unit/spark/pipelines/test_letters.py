@@ -9,6 +9,7 @@ import pytest
 from pulsarbox.broker.jobs.fingerprint import fingerprint
 from pulsarbox.broker.jobs.messages import Looked, open_entry
 from pulsarbox.errors import Unprocessable
+from pulsarbox.pipelines import Trial, function
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, Schema
 from pulsarbox.spark.pipelines.shipped.letters import Asked, Letter, letter, looked
@@ -101,6 +102,19 @@ def test_it_goes_back_home_without_what_was_written_into_it() -> None:
     assert (found.target, found.why_not) == (HOME, "")
     kept = {"exception": "no order 17", "colour": "red"}
     assert found.properties == kept | {"REPLAY_JOB": "again", "REPLAY_COUNT": "1"}
+
+
+def test_what_a_pipeline_gave_up_goes_back_without_what_it_wrote_and_is_grouped_by_the_reason_alone() -> None:
+    def fails(value: Any, ctx: Any) -> None:
+        raise ValueError("a price of 3")
+
+    trial = Trial(function(inputs="orders", output="o", dead_letter="orders-billing-DLQ", retries=0)(fails))
+    trial.send("x", properties={"colour": "red"})
+    told = trial.dead_letters[0].properties
+    found = judged(Asked(job="j"), __messageProperties=list(told.items()))
+    assert found.of.reason == "test_letters.py:#: ValueError: a price of #"
+    assert found.target == HOME
+    assert found.properties == {"colour": "red", "REPLAY_JOB": "j", "REPLAY_COUNT": "1"}
 
 
 def test_elsewhere_it_keeps_its_origin_and_what_came_back_is_counted() -> None:

@@ -102,8 +102,8 @@ def test_what_fails_is_tried_again_and_then_a_dead_letter_with_the_reason() -> N
     assert {**letter.properties, "FAILURE_REASON": ""} == {
         "a": "b",
         "FAILURE_REASON": "",
-        "FAILURE_ATTEMPTS": "3",
-        "FAILURE_QUERY": "cleaning",
+        "PIPELINE_ATTEMPTS": "3",
+        "PIPELINE_QUERY": "cleaning",
         "REAL_TOPIC": "persistent://public/default/raw",
         "ORIGIN_MESSAGE_ID": "1:1:-1:-1",
     }
@@ -117,11 +117,21 @@ def test_a_dead_letter_that_fails_again_is_still_known_where_it_came_from_first(
     assert (letter.properties["REAL_TOPIC"], letter.properties["ORIGIN_MESSAGE_ID"]) == ("first", "9:9:-1")
 
 
+def test_an_exception_that_says_nothing_is_told_by_its_name() -> None:
+    def silent(value: Any, ctx: Any) -> None:
+        raise LookupError
+
+    made = trial(silent)
+    made.send("x")
+    place, _, name = made.dead_letters[0].properties["FAILURE_REASON"].partition(": ")
+    assert (place[:19], name) == ("test_processing.py:", "LookupError")
+
+
 def test_a_value_that_cannot_be_read_is_not_tried_again() -> None:
     made = trial(flaky(0), value="json")
     made.send("{")
     (letter,) = made.dead_letters
-    assert (letter.value, letter.properties["FAILURE_ATTEMPTS"]) == (b"{", "1")
+    assert (letter.value, letter.properties["PIPELINE_ATTEMPTS"]) == (b"{", "1")
     assert "the value is not json" in letter.properties["FAILURE_REASON"]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import NotConnected
+from pulsarbox.errors import AuthenticationError
 from pulsarbox.spark.pipelines import reporting
 from pulsarbox.spark.pipelines.reporting import Reporter
 
@@ -33,8 +34,9 @@ class Told:
         self.closed = True
 
 
-def reporter(admin: Told, states: list[str]) -> Reporter:
-    return Reporter(admin, "shop", "local[2]", lambda: [{"state": states[0]}])  # type: ignore[arg-type]
+def reporter(admin: Told, states: list[str], said: list[str] | None = None) -> Reporter:
+    say = [].append if said is None else said.append
+    return Reporter(admin, "shop", "local[2]", lambda: [{"state": states[0]}], say)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +57,23 @@ def test_it_tells_again_and_again_and_how_it_ended() -> None:
     assert admin.closed
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405])
+@pytest.mark.parametrize(
+    "refusal", [Refused(401, "expired", "PUT"), Refused(403, "no", "PUT"), AuthenticationError("no")]
+)
+def test_who_is_refused_says_so_once_and_tells_again_when_it_may(
+    refusal: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "REFUSED_SECONDS", 0.01)
+    monkeypatch.setattr(reporting, "EVERY_SECONDS", 600.0)  # when it was told it does not come to the end of that
+    admin, said = Told(refusal, refusal, None, refusal), list[str]()
+    with reporter(admin, ["running"], said):
+        for _ in range(3):
+            assert admin.told.acquire(timeout=60)
+    assert len(admin.bodies) == 4
+    assert [str(refusal) in each for each in said] == [True, True], "it was told in between"
+
+
+@pytest.mark.parametrize("status", [404, 405])
 def test_who_does_not_listen_is_let_be(status: int) -> None:
     admin = Told(Refused(status, "no", "PUT"))
     with reporter(admin, ["running"]) as told:

@@ -3,16 +3,19 @@
 import contextlib
 import json
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pulsarbox.client.admin import Refused
+from pulsarbox.client.errors import NotConnected
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
-from pulsarbox.spark.pipelines import runner, sources
+from pulsarbox.spark.pipelines import needed, runner, sources
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.watching import FAILED, STOPPED, Watched
@@ -72,6 +75,8 @@ class Stage:
         self.said: list[str] = []
         self.asked: list[tuple[str, str]] = []
         self.there: list[str] = []
+        self.refuses = "refused"
+        """How paths end that nobody may use."""
         self._directory = directory
 
     def start(self, spark: object, step: Any, checkpoint: str, given: Any, *, once: bool) -> Played:
@@ -95,7 +100,7 @@ class Stage:
 
     def ask(self, method: str, path: str, body: Any = None) -> None:
         self.asked.append((method, path.removeprefix("/persistent/public/default/")))
-        if path.endswith("refused"):
+        if path.endswith(self.refuses):
             raise Refused(403, "no", method)
 
     def run(self, *steps: Any, restarts: int = 2, once: bool = True) -> dict[str, Watched]:
@@ -109,9 +114,10 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     made = Stage(tmp_path)
     monkeypatch.setattr(runner, "session", lambda *args, **kwargs: object())
     monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
+    monkeypatch.setattr(runner, "check_spark", lambda master: None)
     monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))
     monkeypatch.setattr(sources, "started", made.start)
-    monkeypatch.setattr(runner, "jvm_has_ended", lambda: False)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda error: False)
     monkeypatch.setattr(runner, "_FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(runner, "_LOOK_SECONDS", 0.001)
     return made
@@ -122,7 +128,7 @@ def same(value: Any, ctx: Any) -> Any:
     return value
 
 
-def step(name: str, inputs: str = "raw", output: str = "out", **more: Any) -> Function:
+def step(name: str, inputs: str | list[str] = "raw", output: str = "out", **more: Any) -> Function:
     return Function(process=same, inputs=inputs, output=output, name=name, **more)
 
 
@@ -176,7 +182,7 @@ def test_what_stands_wrong_in_the_file_is_not_tried_again_and_what_is_not_ready_
 def test_a_jvm_that_ends_by_itself_fails_what_runs(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda error: True)
     stage.lives = {"q": [OSError("connection refused")]}
     with pytest.raises(PipelineError, match=r"Spark's JVM has ended by itself: .*spark\.log"):
         stage.run(step("q"))
@@ -193,7 +199,7 @@ def test_a_jvm_that_was_told_to_end_with_its_runner_is_no_failure(
         signal.raise_signal(signal.SIGTERM)
         raise OSError("connection refused")
 
-    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda error: True)
     stage.lives = {"q": [Played(on_start=end)], "r": [Played(endless=True)]}
     ended = stage.run(step("r"), step("q"), once=False)
     assert {name: each.state for name, each in ended.items()} == {"q": STOPPED, "r": STOPPED}
@@ -236,6 +242,57 @@ def test_topics_that_are_read_are_made_and_subscribed(stage: Stage) -> None:
     assert "persistent://public/default/missing did not exist: made" in stage.said
 
 
+def test_dead_letters_are_held_by_who_may_not_make_topics_and_what_cannot_be_held_is_said(stage: Stage) -> None:
+    stage.there = ["persistent://public/default/raw"]
+    stage.lives = {"one": [Played()], "two": [Played()]}
+    stage.run(step("one", dead_letter="refused"))
+    assert ("PUT", "refused/subscription/pipeline-p-one") in stage.asked
+    assert stage.said[-1].startswith("one: stopped")
+    assert not [each for each in stage.said if "dead letters go" in each]
+    stage.refuses = "letters/subscription/pipeline-p-two"
+    stage.run(step("two", dead_letter="letters"))
+    (told,) = [each for each in stage.said if "dead letters go" in each]
+    assert told.startswith("persistent://public/default/letters cannot be given a subscription (")
+
+
+def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
+    stage.lives = {"old": [Played()], "new": [Played()]}
+    stage.run(step("old"))
+    assert not [each for each in stage.said if "not declared" in each]
+    stage.run(step("new"))
+    (told,) = [each for each in stage.said if "not declared any more" in each]
+    assert told.startswith("p/old ran before and is not declared any more.")
+    assert "name='old'" in told
+    assert "subscription pipeline-p-old" in told
+    assert "`pulsarbox pipeline reset p old`" in told
+
+
+def test_without_spark_or_java_nothing_is_made(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "check_spark", needed.check)
+    monkeypatch.setattr(needed, "find_spec", lambda name: None if name == "pyspark" else object())
+    with pytest.raises(PipelineError, match=r"there is no pyspark\): pip install 'pulsarbox\[spark\]'"):
+        stage.run(step("q"))
+    monkeypatch.setattr(needed, "find_spec", lambda name: object())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(PipelineError, match="Java is not installed: Spark needs Java 17"):
+        stage.run(step("q"))
+    assert (stage.asked, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_broker_that_is_not_there_is_what_went_wrong_last(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise NotConnected("Connection refused")
+
+    monkeypatch.setattr(stage, "topics", away)
+    with pytest.raises(NotConnected):
+        stage.run(step("q"))
+    (kept,) = known(tmp_path)
+    assert (kept.about["state"], kept.about["lastError"], kept.pid) == ("failed", "Connection refused", None)
+
+
 def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
     held = Held(tmp_path, "p", "q")
     with pytest.raises(PipelineError, match="p/q runs already"):
@@ -252,6 +309,29 @@ def test_files_of_a_checkpoint_that_is_gone_are_not_written_on(stage: Stage, tmp
         stage.run(made)
 
 
+def test_a_checkpoint_of_another_pipeline_is_not_gone_on_with(stage: Stage, tmp_path: Path) -> None:
+    stage.lives = {"q": [Played(), Played()]}
+    stage.run(step("q", "raw"))
+    (tmp_path / "p" / "q" / "checkpoint").mkdir()
+    (tmp_path / "p" / "q" / "checkpoint" / "metadata").touch()
+    with pytest.raises(PipelineError, match=r"query that read persistent://public/default/raw, .* reset p q`"):
+        stage.run(step("q", "others"))
+    (kept,) = known(tmp_path)
+    assert (kept.pid, kept.about["state"], kept.about["lastError"]) == (None, "stopped", None)
+    stage.run(step("q", ["raw", "others"]))  # one more topic is no other query
+
+
+def test_what_keeps_it_from_beginning_is_noted(stage: Stage, tmp_path: Path) -> None:
+    def away(namespace: str, domain: str) -> list[str]:
+        raise NotConnected("refused")
+
+    stage.topics = away  # type: ignore[method-assign]
+    with pytest.raises(NotConnected):
+        stage.run(step("q"))
+    (kept,) = known(tmp_path)
+    assert (kept.pid, kept.about["state"], kept.about["lastError"]) == (None, "failed", "refused")
+
+
 def test_the_namespace_of_a_sink_stays_what_it_was(stage: Stage, tmp_path: Path) -> None:
     stage.lives = {"q": [Played(), Played()]}
     stage.run(step("q", output="acme/shop/out"))
@@ -260,3 +340,23 @@ def test_the_namespace_of_a_sink_stays_what_it_was(stage: Stage, tmp_path: Path)
     stage.run(step("q", output="out"))
     (kept,) = known(tmp_path)
     assert (kept.about["sinkNamespace"], kept.about["output"]) == ("acme/shop", "persistent://public/default/out")
+
+
+def test_what_lies_beside_a_file_travels_and_what_is_installed_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may be in a home directory that has Python below it, or in a clone of pulsarbox."""
+
+    def module(name: str, *place: str) -> ModuleType:
+        made = ModuleType(name)
+        made.__file__ = str(tmp_path.joinpath(*place))
+        monkeypatch.setitem(sys.modules, name, made)
+        return made
+
+    own = module("pulsarbox_pipeline_shop", "shop.py")
+    beside, below = module("prices", "prices.py"), module("shared.rates", "shared", "rates.py")
+    module("json.decoder", ".pyenv", "lib", "python3.11", "json", "decoder.py")
+    module("pulsarbox.names", "pulsarbox", "names.py")
+    module("attr", ".venv", "lib", "python3.11", "site-packages", "attr", "__init__.py")
+    module("yaml", "usr", "lib", "python3", "dist-packages", "yaml.py")
+    assert runner.travelling(own) == [own, beside, below]

@@ -1,14 +1,20 @@
 """Where a pipeline runs, as options of commands say it."""
 
+import os
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pipeline_options import conf_of, options_of
 from pulsarbox.cli.target import Target
+from pulsarbox.spark.forking import LOADED
 from pulsarbox.spark.pipelines import session as sessions
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.running import RunOptions, state_home
@@ -89,6 +95,25 @@ def test_sparks_processes_do_not_load_it_out_of_archives(tmp_path: Path) -> None
     assert interpreter(tmp_path / "file") == sys.executable
 
 
+@pytest.mark.parametrize("work", sorted(LOADED))
+def test_what_processes_of_sparks_need_is_loaded_before_they_are_forked(tmp_path: Path, work: str) -> None:
+    """As Spark starts it: it answers with the port to ask at, forks for each connection, and ends with its stdin."""
+    command = [interpreter(tmp_path), "-m", "pyspark.daemon", work]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        (port,) = struct.unpack("!i", process.stdout.read(4))
+        with socket.create_connection(("127.0.0.1", port), 60) as asked:
+            (forked,) = struct.unpack("!i", asked.recv(4, socket.MSG_WAITALL))
+            assert "pulsarbox.spark.forking" in Path(f"/proc/{forked}/cmdline").read_text()
+        mapped = Path(f"/proc/{process.pid}/maps").read_text()
+        tasks = Path(f"/proc/{process.pid}/task").iterdir()
+        threads = sorted((each / "comm").read_text().strip() for each in tasks if each.name != str(process.pid))
+        process.stdin.close()
+        process.wait(60)
+    assert "libarrow" in mapped, "what a sink needs is loaded"
+    assert threads in ([], ["jemalloc_bg_thd"]), "a fork has none of them; that one knows of forks"
+
+
 def test_a_log_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match=r"cannot be written: .*--state"):
@@ -118,3 +143,68 @@ def test_a_jvm_that_does_not_answer_any_more_is_waited_for(monkeypatch: pytest.M
     monkeypatch.setattr(sessions, "_keep_archive", lambda: None)
     sessions.stop(Session())  # type: ignore[arg-type]
     assert Gateway.proc.returncode == 0
+
+
+def test_the_log_of_the_run_before_is_kept_and_a_full_one_can_be_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM is played: what it would be given writes."""
+    from pyspark import SparkContext
+
+    given: list[int] = []
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda **_: None)
+
+    def launch(_: Any, told: dict[str, Any]) -> SimpleNamespace:
+        given.append(os.dup(told["stderr"].fileno()))
+        return SimpleNamespace(proc=SimpleNamespace(poll=lambda: 0))
+
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", launch)
+    log = tmp_path / "p" / "spark.log"
+    sessions._launch({}, log)
+    os.write(given[0], b"one")
+    os.truncate(log, 0)
+    os.write(given[0], b"two")
+    assert log.read_bytes() == b"two"
+    sessions._launch({}, log)
+    assert (log.read_bytes(), (tmp_path / "p" / "spark.log.1").read_bytes()) == (b"", b"two")
+    for each in given:
+        os.close(each)
+
+
+def test_what_a_jvm_that_was_killed_has_left_does_not_fill_the_cache(tmp_path: Path) -> None:
+    kept = tmp_path / "pulsarbox" / "spark-4-ab.jsa"
+    kept.parent.mkdir()
+    left, own, other = (kept.with_suffix(f".{each}") for each in (1 << 31, os.getpid(), "txt"))
+    for each in (left, own, other):
+        each.touch()
+    assert sessions._archived(kept) == (f"-XX:ArchiveClassesAtExit={own}",)
+    assert sorted(kept.parent.iterdir()) == sorted([own, other])
+    kept.touch()
+    assert sessions._archived(kept)[0] == f"-XX:SharedArchiveFile={kept}"
+
+
+@pytest.mark.parametrize(("ended", "is_kept"), [("exec cat", True), ("cat; exit 143", False)])
+def test_classes_are_kept_of_a_jvm_that_has_ended_well(
+    ended: str, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was killed has written half of them."""
+    from pyspark import SparkContext
+
+    class Gateway:
+        proc = subprocess.Popen(["/bin/sh", "-c", ended], stdin=subprocess.PIPE)
+
+        def shutdown(self) -> None:
+            """There is nothing to be told."""
+
+    class Session:
+        def stop(self) -> None:
+            """Nor here."""
+
+    kept = tmp_path / "spark.jsa"
+    sessions._new(kept).touch()
+    monkeypatch.setattr(SparkContext, "_gateway", Gateway())
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(sessions, "archive", lambda: kept)
+    sessions.stop(Session())  # type: ignore[arg-type]
+    assert kept.exists() == is_kept

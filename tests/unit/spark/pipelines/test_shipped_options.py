@@ -1,6 +1,7 @@
 """What commands of shipped pipelines make of what they are given: topics, ranges, places; and what they refuse."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,10 @@ def test_what_a_subscription_has_acknowledged_is_read_from_statistics() -> None:
     assert acked == Acked((3, 4), (((3, 5), (3, 7)), ((4, -1), (4, 0))))
     assert [acked.holds(3, entry) for entry in range(3, 10)] == [True, True, False, True, True, False, False]
     assert [acked.holds(4, 0), acked.holds(4, 1)] == [True, False]
+    partly = replace(acked, batches={(3, 5): 0b101})
+    assert [partly.holds(3, 5, index) for index in (None, 0, 1, 2)] == [False, False, True, False]
+    assert partly.holds(3, 6, 0) and not partly.holds(3, 8, 0)
+    assert [partly.left(3, entry, 3) for entry in (5, 8)] == [2, 3]
     with pytest.raises(PulsarBoxError, match="has no subscription other: it has s; make it with"):
         read(stats, "t", "other")
     cursor["totalNonContiguousDeletedMessagesRange"] = "3"

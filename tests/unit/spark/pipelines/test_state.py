@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -85,3 +86,28 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match=r"cannot be used: .*--state"):
         Held(tmp_path / "file", "shop", "totals")
+
+
+def test_who_is_killed_while_it_is_reset_leaves_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query whose id is still there, and not how far it is, would begin anew as the same sink: the box would take
+    what it publishes for published."""
+
+    def killed(place: Path, *_: object, **__: object) -> None:
+        (place / "checkpoint" / "offsets" / "0").unlink()
+        raise KeyboardInterrupt
+
+    held = Held(tmp_path, "shop", "totals")
+    (held.checkpoint / "offsets").mkdir(parents=True)
+    (held.checkpoint / "offsets" / "0").touch()
+    (held.checkpoint / "metadata").touch()
+    held.release()
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            reset(tmp_path, "shop", "totals")
+    assert list(known(tmp_path)) == []
+    held = Held(tmp_path, "shop", "totals")
+    assert held.is_new
+    held.release()
+    reset(tmp_path, "shop", "totals")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,193 @@
+"""Entries of many ledgers as they stand in a volume: verified, and no object for each.
+
+What is here is what most entries are: sent with a checksum, stored as they came. A ledger is let go from where anything
+else stands: ``taking`` has that.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from struct import Struct, calcsize
+from typing import Final, NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.protocol.checksum import extend_bytes
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryFlag, RecordKind
+from pulsarbox.storage.record import MAGIC
+
+FRAME_HEAD: Final = 10
+"""Bytes in front of an entry's metadata: magic number, checksum, size of the metadata."""
+_record: Final = Struct(">IIQQ64xQHII").unpack_from
+"""Of ENTRY_HEADER what is needed here, and FRAME_HEAD behind it: kind, flags and header size as one word, size of the
+body, ledger, entry, checksum and codec as one, magic number, checksum, size of the metadata."""
+_RECORD_BYTES: Final = calcsize(">IIQQ64xQHII")
+_HEADER_BYTES: Final = ENTRY_HEADER.size
+assert _HEADER_BYTES + FRAME_HEAD == _RECORD_BYTES
+_BATCH_BYTES: Final = BATCH_HEADER.size
+_ENTRY: Final = RecordKind.ENTRY
+
+
+def _words(*more: int) -> frozenset[int]:
+    """What an entry with a checksum and these flags, or some of the usual ones, begins with."""
+    found = {_ENTRY << 24 | EntryFlag.CHECKSUM << 16 | _HEADER_BYTES}
+    for flag in (EntryFlag.KEY, EntryFlag.BATCH, EntryFlag.TRANSACTION):
+        found |= {word | flag << 16 for word in found}
+    return frozenset(word | flag << 16 for word in found for flag in (more or (0,)))
+
+
+_USUAL: Final = _words()
+_MARKERS: Final = _words(EntryFlag.MARKER)
+
+
+class Wanted(NamedTuple):
+    """Entries of one ledger, and who wants them."""
+
+    number: int
+    first: int
+    last: int
+
+
+class Block(NamedTuple):
+    """Entries in the order in which they stand: one of each list is one of them."""
+
+    data: bytes
+    """In which they are."""
+    ledgers: list[int]
+    entries: list[int]
+    metadata: list[bytes]
+    bodies: list[int]
+    """Two each: where in ``data`` the body begins, right behind the metadata, and where it ends."""
+    numbers: Mapping[int, int]
+    """By ledger: who wants its entries. The same object for all blocks of a walk."""
+
+    def part(self, begin: int, entries: int, size: int) -> "Block":
+        """Entries from ``begin`` on: so many, or so many bytes, one at least."""
+        by_size = bisect_right(self.bodies, self.bodies[2 * begin] + size, 2 * begin) // 2
+        end = max(begin + 1, min(begin + entries, by_size))
+        if end - begin >= len(self.entries):
+            return self
+        return self._replace(
+            ledgers=self.ledgers[begin:end],
+            entries=self.entries[begin:end],
+            metadata=self.metadata[begin:end],
+            bodies=self.bodies[2 * begin : 2 * end],
+        )
+
+    def each(self) -> dict[int, list[tuple[int, int, bytes]]]:
+        """The same by who wants them: ledger, entry, and the bytes as the client sent them."""
+        found: dict[int, list[tuple[int, int, bytes]]] = {}
+        ends = iter(self.bodies)
+        for ledger, entry, metadata, begin, end in zip(
+            self.ledgers, self.entries, self.metadata, ends, ends, strict=True
+        ):
+            stored = self.data[begin - len(metadata) - FRAME_HEAD : end]
+            found.setdefault(self.numbers[ledger], []).append((ledger, entry, stored))
+        return found
+
+
+class Walk:
+    """Takes what is wanted out of batch after batch."""
+
+    def __init__(self, wanted: Mapping[int, Wanted]) -> None:
+        """``wanted``: by ledger."""
+        self._numbers = {ledger: each.number for ledger, each in wanted.items()}
+        self._next = {ledger: each.first for ledger, each in wanted.items()}
+        """Only of ledgers from which something can still be taken."""
+        self._ends: dict[int, int] = {}
+        """Of the others: the entry behind the last that was taken."""
+        self._last = {ledger: each.last for ledger, each in wanted.items()}
+        self.others = 0
+        """Records that were not wanted."""
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """By who wants them: the first entry that was not taken."""
+        return {self._numbers[ledger]: end for ledger, end in (*self._next.items(), *self._ends.items())}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be taken any more."""
+        return not self._next
+
+    def take(self, data: bytes, ends: Sequence[int]) -> Block:
+        """What is wanted of some batches, one behind the other; ``ends`` are where each one ends.
+
+        Raises PersistenceError and struct.error where these are no records: then nothing was taken.
+        """
+        before = dict(self._next), dict(self._ends)
+        try:
+            return self._take(data, ends)
+        except BaseException:
+            self._next, self._ends = before
+            raise
+
+    def _take(self, data: bytes, ends: Sequence[int]) -> Block:
+        nexts, lasts, usual, record, extend = self._next, self._last, _USUAL, _record, extend_bytes
+        following = nexts.get
+        ledgers: list[int] = []
+        entries: list[int] = []
+        metadata: list[bytes] = []
+        bodies: list[int] = []
+        add_ledger, add_entry, add_metadata, add_place = ledgers.append, entries.append, metadata.append, bodies.append
+        others = 0
+        for begin, end in zip((0, *ends), ends, strict=False):
+            at, stop = begin + _BATCH_BYTES, end - _RECORD_BYTES
+            while at <= stop:
+                word, size, ledger, entry, check, magic, checksum, metadata_size = record(data, at)
+                wanted = following(ledger)
+                if wanted != entry or word not in usual:
+                    if word in usual and (wanted is None or wanted > entry):
+                        others += 1
+                        at += _HEADER_BYTES + size
+                    else:
+                        at = self._pass(data, at, end)
+                    continue
+                start = at + _RECORD_BYTES
+                body = start + metadata_size
+                at += _HEADER_BYTES + size
+                if (
+                    check != checksum << 32  # there is a codec, or it is damaged
+                    or magic != MAGIC
+                    or not body <= at <= end
+                    or extend(0, data[start - 4 : at]) != checksum
+                ):
+                    self._end(ledger, entry)
+                    continue
+                add_ledger(ledger)
+                add_entry(entry)
+                add_metadata(data[start:body])
+                add_place(body)
+                add_place(at)
+                if entry < lasts[ledger]:
+                    nexts[ledger] = entry + 1
+                else:
+                    self._end(ledger, entry + 1)
+        self.others += others
+        return Block(data, ledgers, entries, metadata, bodies, self._numbers)
+
+    def _pass(self, data: bytes, at: int, end: int) -> int:
+        """Step over a record that is not taken; where the next one is."""
+        word, size, ledger, entry, check, magic, checksum, _ = _record(data, at)
+        header = word & 0xFFFF
+        if header < RECORD_PREFIX.size:
+            raise PersistenceError(f"a header of {header} bytes")
+        start = at + header
+        wanted = self._next.get(ledger, -1)
+        if word >> 24 != _ENTRY or not 0 <= wanted <= entry:
+            self.others += 1
+        elif (
+            word in _MARKERS
+            and entry == wanted < self._last[ledger]
+            and check == checksum << 32
+            and magic == MAGIC
+            and start + size <= end
+            and extend_bytes(0, data[start + 6 : start + size]) == checksum
+        ):
+            self._next[ledger] = entry + 1
+        else:  # it is the next one, and unusual; or that is not here
+            self._end(ledger, wanted)
+        return int(start + size)
+
+    def _end(self, ledger: int, entry: int) -> None:
+        """Nothing of a ledger can be taken from this entry on."""
+        del self._next[ledger]
+        self._ends[ledger] = entry

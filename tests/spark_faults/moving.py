@@ -1,0 +1,153 @@
+"""The campaign over what moves rows into topics and out of them, by the commands themselves: whatever is killed,
+``backfill`` publishes every row once, ``export`` has every message in its files once, and so has ``table()`` of what
+``offload`` has put into files and what follows.
+"""
+
+import collections
+import json
+import os
+import signal
+import threading
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+from tests.spark_faults.pipelines import EPOCH, PipelineCase, client_of, values_of
+from tests.spark_faults.run import POINTS, Case, Count, Driver, FaultsError, Keeper, Outcome
+
+LEDGERS: Final = 6
+LAST: Final = 20
+"""Messages behind the ledgers that are closed."""
+
+Strike = tuple[str, str]
+"""A pattern of files in the case's folder, and who is killed when a new one appears: ``driver``, ``jvm`` or ``box``."""
+PUT_ASIDE: Final = (
+    ("state/backfill/*/rows/_temporary/0/_temporary/*/*.parquet", "jvm"),
+    ("state/backfill/*/rows/*.parquet", "driver"),
+)
+_BEGUN: Final = "out/_temporary/0/_temporary/*/*.parquet"
+EXPORT: Final = ((_BEGUN, "driver"), (_BEGUN, "jvm"), ("out/*.parquet", "driver"))
+_FOLDER: Final = "history/*/*/*/partition=none"
+OFFLOAD: Final = ((f"{_FOLDER}/*.tmp", "driver"), (f"{_FOLDER}/ledger=*", "driver"), (f"{_FOLDER}/*.tmp", "box"))
+
+
+class Striking(threading.Thread):
+    """Kills somebody when a new file appears that matches."""
+
+    def __init__(self, case: "MovingCase", driver: Driver, strike: Strike) -> None:
+        super().__init__(daemon=True)
+        self._case, self._driver, self._strike = case, driver, strike
+        self._before = self._found()
+
+    def _found(self) -> set[tuple[Path, int]]:
+        found = set()
+        for path in self._case.folder.glob(self._strike[0]):
+            try:
+                found.add((path, path.stat().st_mtime_ns))
+            except FileNotFoundError:
+                continue
+        return found
+
+    def run(self) -> None:
+        pattern, whom = self._strike
+        while self._driver.process.poll() is None:
+            if self._found() - self._before:
+                self._case.points.append(f"{whom} at {pattern}")
+                os.kill(int((self._case.folder / f"{whom}.pid").read_text()), signal.SIGKILL)
+                return
+            threading.Event().wait(0.002)
+
+
+class MovingCase(PipelineCase):
+    """Of whose drivers each is struck once, in turn, until all strikes were made."""
+
+    def __init__(
+        self, root: Path, keeper: Keeper, what: str, points: tuple[str, ...], strikes: tuple[Strike, ...]
+    ) -> None:
+        super().__init__(what, root, keeper, what, points)
+        self._left = list(strikes)
+        self._wanted = [f"{whom} at {pattern}" for pattern, whom in strikes]
+
+    def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
+        """Start one, and watch for what is to be struck next."""
+        striking = self._left.pop(0) if self._left else None
+        made = super().driver(partitions, master, conf)
+        (self.folder / "driver.pid").write_text(str(made.process.pid))
+        if striking is not None:
+            Striking(self, made, striking).start()
+        return made
+
+    def run(self, strikes: int = 0) -> None:
+        """Until everything is done, and everybody was struck."""
+        super().run(strikes + len(self._wanted))
+        missed = [each for each in self._wanted if each not in self.points]
+        if missed:
+            raise FaultsError(f"never came: {', '.join(missed)}")
+
+
+def backfill(
+    root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, strikes: tuple[Strike, ...] = PUT_ASIDE
+) -> Outcome:
+    """Rows of a file become messages."""
+    case = MovingCase(root, keeper, "backfill", points, strikes)
+    (case.folder / "rows.csv").write_text("value\n" + "".join(f"{row}\n" for row in range(case.rows)))
+    case.run()
+    return case.ended(count_of(case.rows, _texts(case)))
+
+
+def export(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = EXPORT) -> Outcome:
+    """Messages become rows of files."""
+    import pyarrow.parquet as pq
+
+    case = MovingCase(root, keeper, "export", (), strikes)
+    published(case, 0, case.rows)
+    case.run()
+    files = (case.folder / "out").glob("*.parquet")
+    found = [value.decode() for each in files for value in pq.read_table(each).column("value").to_pylist()]
+    return case.ended(count_of(case.rows, found))
+
+
+def offload(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = OFFLOAD) -> Outcome:
+    """Ledgers become files, which are a table with what follows them."""
+    case = MovingCase(root, keeper, "offload", (), strikes)
+    case.rows = LEDGERS * EPOCH + LAST
+    for number in range(LEDGERS):
+        published(case, number * EPOCH, (number + 1) * EPOCH)
+        closed(case)
+    published(case, LEDGERS * EPOCH, case.rows)
+    case.run()
+    case.more |= {"what": "table"}
+    reader = case.driver(1)
+    if reader.wait() != 0:
+        raise FaultsError(f"the table cannot be read:\n{reader.said()}")
+    return case.ended(count_of(case.rows, json.loads((case.folder / "table.json").read_text())))
+
+
+def published(case: Case, first: int, end: int) -> None:
+    """Messages with these numbers, each an entry."""
+    client = client_of(case)
+    producer = client.create_producer(f"persistent://public/default/{case.name}", batching_enabled=False)
+    for number in range(first, end):
+        producer.send_async(b"%d" % number, lambda *_: None)
+    producer.flush()
+    client.close()
+
+
+def closed(case: Case) -> None:
+    """Close the ledger that grows."""
+    url = f"{case.keeper.box.web_url}/pulsarbox/v1/ledgers/public/default/{case.name}/close"
+    with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=60) as answer:
+        assert json.loads(answer.read())["closed"] is not None
+
+
+def _texts(case: PipelineCase) -> list[str]:
+    return [value.decode() for value in values_of(case, case.topic)]
+
+
+def count_of(rows: int, found: list[str]) -> Count:
+    """Which numbers of ``rows`` are not there, or more than once."""
+    counted = collections.Counter(found)
+    wanted = {str(row): row for row in range(rows)}
+    missing = [row for text, row in wanted.items() if not counted[text]]
+    doubled = [row for text, row in wanted.items() if counted[text] > 1]
+    return Count(missing, doubled, sorted(counted.keys() - wanted.keys()))
