@@ -11,6 +11,8 @@ _SPARKS: Final = re.compile(
     r"^\s*(at |\.\.\. \d+ more)|^(Driver|JVM) stacktrace|^(During handling|The above)|^=== Streaming Query ==="
 )
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+$")
+_PLAN: Final = re.compile(r"SQLSTATE: \w{5};\n")
+"""Behind that Spark's plan follows, which nobody needs; options stand in it."""
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
 _OURS: Final = (
     *("SinkError", "DataLost", "OptionError", "SelectionError", "EntryError"),
@@ -69,7 +71,7 @@ def _raised(text: str) -> str:
 def _first_lines(text: str) -> str:
     """Up to Spark's stack."""
     lines = []
-    for line in text.splitlines():
+    for line in _PLAN.split(text)[0].splitlines():
         if _SPARKS.match(line):
             break
         if line.strip():

@@ -43,6 +43,7 @@ def settings(master: str, cores: int) -> dict[str, str]:
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": _STATE,
         "spark.sql.streaming.metricsEnabled": "false",
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|authparams",
     }
     if is_local(master):
         found |= {
@@ -90,6 +91,7 @@ def session(
     _prepare(master, fast)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # py4j: sockets that it leaves to the collector
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
         chosen = settings(master, os.cpu_count() or 1) | dict(conf or {})
@@ -99,6 +101,8 @@ def session(
             builder = builder.config(key, value)
         made = _made(builder, master, log)
     made.sparkContext.setLogLevel("ERROR")
+    # What is wrong with a frame is told by who catches it: here it would be told once more, as JSON.
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     _quietly(getattr(made.sparkContext, "_accumulatorServer", None))
     from pulsarbox.spark import register
 

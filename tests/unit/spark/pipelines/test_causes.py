@@ -40,6 +40,8 @@ def test_what_no_line_of_the_user_has_to_do_with_is_told_as_it_is() -> None:
     assert told(text, "/home/ann/other.py") == "entries from 1:2 are gone"
     sparks = "[SOME_CLASS.OF_ERROR] The state is\nbroken.\n\tat org.apache.spark.X\n\tat org.apache.spark.Y"
     assert told(sparks, "/home/ann/shop.py") == "The state is broken."
+    planned = "[A.B] There is no x. Did you mean y? SQLSTATE: 42703;\n'Project ['x]\n+- ~Relation [password=p]"
+    assert told(planned, "") == "There is no x. Did you mean y?"
     refused = "requirement failed: no Update mode.\n=== Streaming Query ===\nIdentifier: totals"
     assert told(refused, "") == "requirement failed: no Update mode."
 

@@ -1,6 +1,7 @@
 """Where a pipeline runs, as options of commands say it."""
 
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -63,6 +64,8 @@ def test_settings_go_by_the_master() -> None:
     here, cluster = settings("local[3]", 8), settings("spark://h:7077", 8)
     assert here["spark.sql.shuffle.partitions"] == "3"
     assert "spark.sql.streaming.checkpointFileManagerClass" in here
+    for option in ("token", "pulsar.client.authParams", "pulsar.admin.authParams"):
+        assert re.search(here["spark.redaction.regex"], option), "plans show what is not redacted"
     assert not {"spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointFileManagerClass"} & cluster.keys()
     assert (cores_of("local", 8), cores_of("local[*]", 8), cores_of("local[2,4]", 8)) == (1, 8, 2)
     assert [retried(each) for each in ("local", "local[2]", "local[2,4]", "spark://h:1")] == [
