@@ -25,6 +25,7 @@ PAGES = 170
 """More than a volume of the demonstration holds."""
 
 
+@pytest.mark.timeout(600)
 def test_the_demo_ends_by_itself_and_its_numbers_agree() -> None:
     has_spark = is_its_turn("demo") and not missing()
     command = [sys.executable, "-m", "examples.demo", "--seconds", "4", *(() if has_spark else ("--no-spark",))]
