@@ -15,8 +15,11 @@ from pulsarbox.tui.questions import PANELS, Panel, of_numbers, of_panel
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.table import Row, Table
 
-_TURNS: Final = 2
-"""Numbers and tables take turns: both are sampled once a second."""
+_NUMBERS: Final = 0
+_TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3})
+"""What is asked for in which tick: the numbers, and the panels from 1 on. The box samples once a second; what is held
+back and what has failed changes seldom, and may be two seconds old."""
+_ALL: Final = {_NUMBERS, 1, 2, 3}
 _WIDE: Final = 180
 
 
@@ -72,23 +75,20 @@ class Overview(TopScreen):
         self.query_one("#graphs").styles.height = whole
 
     def load(self) -> Callable[[], Any]:
-        """Numbers and tables by turns; both at first, and of history."""
+        """Numbers and tables by turns; all at first, and of history."""
         feed, at = self.top.feed, self.top.at
-        turn, self._count = self._count % _TURNS, self._count + 1
-        whole = self._count == 1 or at is not None
+        turn = _ALL if not self._count or at is not None else _TURNS[self._count % len(_TURNS)]
+        self._count += 1
 
         def ask() -> list[Snapshot | Trouble | None]:
-            found: list[Snapshot | Trouble | None] = [None]
-            if whole or turn == 0:
-                found = [feed.view(of_numbers(at))]
-            if whole or turn == 1:
-                for panel in PANELS:
-                    try:
-                        found.append(feed.view(of_panel(panel, at)))
-                    except Trouble as trouble:
-                        if trouble.is_gone:
-                            raise
-                        found.append(trouble)
+            found: list[Snapshot | Trouble | None] = [feed.view(of_numbers(at)) if _NUMBERS in turn else None]
+            for number, panel in enumerate(PANELS, 1):
+                try:
+                    found.append(feed.view(of_panel(panel, at)) if number in turn else None)
+                except Trouble as trouble:
+                    if trouble.is_gone:
+                        raise
+                    found.append(trouble)
             return found
 
         return ask
@@ -102,8 +102,10 @@ class Overview(TopScreen):
                 self.query_one(f"#{name}", Graph).show(first.series.get(name) or (), first.totals.get(name))
             self.query_one("#numbers", Line).put(_numbers(first.totals))
         totals = self.top.vitals
-        for (view, *_), found in zip(PANELS, tables, strict=False):
+        for (view, *_), found in zip(PANELS, tables, strict=True):
             table = self.query_one(f"#{view.name}", Table)
+            if found is None:
+                continue
             if isinstance(found, Snapshot):
                 table.empty = (
                     _EMPTY[view.name] if view is not views.SUBSCRIPTIONS or totals.get("topics") else view.empty

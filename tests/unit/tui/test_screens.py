@@ -479,6 +479,19 @@ def test_a_job_that_is_done_is_done_whatever_it_counted() -> None:
 
 
 @driven
+async def test_what_is_held_back_and_what_has_failed_is_asked_for_half_as_often_as_backlogs() -> None:
+    async with dashboard(interval=0.1) as driver:
+
+        def asked(view: str) -> int:
+            return sum(f"/top/{view}?" in target for target in targets(driver.box))
+
+        await driver.at("Overview")
+        await driver.until(lambda: asked("subscriptions") >= 7)
+        backlogs, few = asked("subscriptions"), (asked("quotas"), asked("deadletters"))
+        assert all(backlogs // 2 - 1 <= each <= backlogs // 2 + 2 for each in few)
+
+
+@driven
 async def test_history_is_gone_back_in_from_the_overview_and_not_before_its_beginning() -> None:
     async with dashboard() as driver:
         driver.box.answers["GET", "/pulsarbox/v1/history"] = {"from": now_ms() - 15_000, "to": now_ms(), "step": 10_000}
