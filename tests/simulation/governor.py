@@ -137,7 +137,7 @@ class Governor:
         self._box = box
         self._model = model
         self._topics = topics
-        self.book = Rulebook(box.world, lambda: box.settings, RULED)
+        self.book = Rulebook(box.world, lambda: box.settings, RULED, topics)
         self._delayed = delayed
         """Messages are: quotas may leave them out."""
         self.stopped = False

@@ -169,7 +169,9 @@ class Expired(OfTopics):
         book = self.model.book
         if book is None or consumer is None or position not in consumer.sub.topic.entries:
             return
-        topic = consumer.sub.topic
+        topic, mark = consumer.sub.topic, unasked.slowest(consumer.sub.topic)
+        if not consumer.sub.durable and (mark is None or position <= mark):
+            return  # no durable subscription has it to lose: who only reads gets it for as long as it is retained
         ttl, begins = book.get(topic.name, MESSAGE_TTL), topic.entries[position].begins
         if ttl and begins + ttl + SLACK * 1000 < self.model.world.now.wall and self.is_steady(topic, MESSAGE_TTL):
             self.check(False, "delivered after it has expired:", topic.name, consumer.sub.name, position)

@@ -38,7 +38,13 @@ class Ruled(NamedTuple):
 class Rulebook:
     """The policies of all namespaces and topics, in the order in which they were set."""
 
-    def __init__(self, world: World, settings: Callable[[], Settings], policies: tuple[Policy[Any], ...]) -> None:
+    def __init__(
+        self,
+        world: World,
+        settings: Callable[[], Settings],
+        policies: tuple[Policy[Any], ...],
+        topics: tuple[str, ...],
+    ) -> None:
         self._world = world
         self._settings = settings
         self._policies = policies
@@ -51,7 +57,10 @@ class Rulebook:
         self.group_since: dict[str, float] = {}
         """When the rates of a resource group were set last (monotonic)."""
         self._held: dict[tuple[str, Policy[Any]], list[Ruled]] = {}
-        """By topic and policy, from the first question on, oldest first."""
+        """By topic and policy, oldest first."""
+        for topic in topics:  # from the beginning: a rule may ask late, and for what held long before
+            for policy in policies:
+                self.held(topic, policy)
 
     # Changes
 
