@@ -28,6 +28,14 @@ from tests.tools.go import GoError
 START_CMD = os.environ.get("E2E_START_CMD", PULSARBOX)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def embedded_boxes_are_forks() -> Iterator[None]:
+    """Those that are a process: most of the processor time of a short life is the loading of modules."""
+    with pytest.MonkeyPatch.context() as patch:
+        forks.boxes(patch)
+        yield
+
+
 @dataclass(frozen=True)
 class Running:
     """Where a broker is served."""

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.tools import forks
+
 PULSARBOX: Final = (
     sys.executable, "-m", "pulsarbox", "start",
     "--data-dir", "{data}", "--port", "{port}", "--web-port", "{web_port}", "--log-level", "warning",
@@ -102,7 +104,7 @@ class Box:
         assert self.process is None
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = forks.box(
                 self.command(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

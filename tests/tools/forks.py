@@ -1,4 +1,5 @@
-"""Commands of this project as processes that begin where the modules are loaded: forks of one that has loaded them.
+"""Commands and boxes of this project as processes that begin where the modules are loaded: forks of one that has
+loaded them.
 
 A process that loads them itself takes several times the processor time of what most commands do then. A fork has input,
 output, environment, directory and end of its own. What loading does is seen with processes of the usual kind
@@ -26,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from pulsarbox.cli.main import COMMANDS, main
 from pulsarbox.storage.inspection import child
@@ -38,6 +39,7 @@ ROOT: Final = Path(__file__).parents[2]
 NAME: Final = "python -m pulsarbox"
 LOADED: Final = (
     *("asyncio", "http.client", "pulsarbox.client.client", "pulsarbox.cli.pulsar_admin.commands"),
+    *("pulsarbox.embed.child", "pulsarbox.server.http", "pulsarbox.server.recorder", "uvloop"),
     *{task.partition(":")[0] for task in child.TASKS.values()},
 )
 """Beside the modules of the commands."""
@@ -62,17 +64,14 @@ def run(
         "words": words,
         "env": dict(os.environ if env is None else env),
         "cwd": str(cwd or Path.cwd()),
-        "reads": reads,
+        "kind": "reads" if reads else "command",
     }
     (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
     with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(3) as pool:
         connection.settimeout(seconds)
         try:
             connection.connect(str(_server().path))
-            text = json.dumps(asked).encode() + b"\n"
-            sent = socket.send_fds(connection, [text[:_CHUNK]], [theirs_in, theirs_out, theirs_err])
-            if sent < len(text):  # where nothing is left it may have ended already
-                connection.sendall(text[sent:])
+            _ask(connection, asked, [theirs_in, theirs_out, theirs_err])
         finally:
             for descriptor in (theirs_in, theirs_out, theirs_err):
                 os.close(descriptor)
@@ -114,6 +113,102 @@ def children(patch: "pytest.MonkeyPatch") -> None:
     patch.setattr(child, "subprocess", SimpleNamespace(Popen=Child, DEVNULL=None, PIPE=None))
 
 
+class Process:
+    """In place of the ``Popen`` of a box, in a session of its own: a fork, which this process's end kills.
+
+    Takes ``python -m pulsarbox WORDS`` and ``python -m pulsarbox.embed.child FD``.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        stdout: IO[bytes],
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        **_: object,
+    ) -> None:
+        self.args = command
+        self.returncode: int | None = None
+        embeds = command[2] == "pulsarbox.embed.child"
+        asked = {
+            "words": command[3:],
+            "env": dict(env),
+            "cwd": str(cwd or Path.cwd()),
+            "kind": "embedded" if embeds else "box",
+        }
+        passed = [int(command[3])] if embeds else []
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(_server().path))
+        with Path(os.devnull).open("rb") as nothing:
+            _ask(self._connection, asked, [nothing.fileno(), stdout.fileno(), stdout.fileno(), *passed])
+        self._told = self._connection.makefile("rb")
+        self.pid = int(self._told.readline())
+
+    def poll(self) -> int | None:
+        """See subprocess.Popen."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """See subprocess.Popen."""
+        if self.returncode is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(self._told.readline())
+            self._told.close()
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """See subprocess.Popen."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """See subprocess.Popen."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """See subprocess.Popen."""
+        self.send_signal(signal.SIGKILL)
+
+
+def box(command: Sequence[str], **given: Any) -> "subprocess.Popen[bytes]":
+    """The process of a box, as subprocess.Popen starts it: a fork where it can be one."""
+    ours = command[0] == sys.executable and command[1:3] in (["-m", "pulsarbox"], ["-m", "pulsarbox.embed.child"])
+    if ours and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
+        return cast("subprocess.Popen[bytes]", Process(command, **given))
+    return subprocess.Popen(command, **given)
+
+
+def boxes(patch: "pytest.MonkeyPatch") -> None:
+    """Let boxes that are embedded in a process of their own be forks."""
+    from pulsarbox.embed import process_runner
+
+    needed = SimpleNamespace(Popen=box, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired)
+    patch.setattr(process_runner, "subprocess", needed)
+    _server()  # whose pipe is not a test's to count
+
+
+def _of_python(env: Mapping[str, str]) -> dict[str, object]:
+    """What a process heeds before it runs any code of ours."""
+    return {
+        name: {*value.split(os.pathsep)} - {str(ROOT)} if name == "PYTHONPATH" else value
+        for name, value in ({"PYTHONPATH": str(ROOT)} | dict(env)).items()
+        if name.startswith(("PYTHON", "LD_", "MALLOC"))
+    }
+
+
+def _ask(connection: socket.socket, asked: Mapping[str, object], descriptors: list[int]) -> None:
+    text = json.dumps(asked).encode() + b"\n"
+    sent = socket.send_fds(connection, [text[:_CHUNK]], descriptors)
+    if sent < len(text):  # where nothing is left it may have ended already
+        connection.sendall(text[sent:])
+
+
 def _write(descriptor: int, data: bytes) -> None:
     with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:
         pipe.write(data)
@@ -128,6 +223,7 @@ class _Server:
     """The process that has loaded everything; it ends with this one."""
 
     def __init__(self) -> None:
+        self.of_python = _of_python(os.environ)
         self.path = Path(tempfile.mkdtemp(prefix="pulsarbox-forks-"), "socket")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.path))
@@ -177,12 +273,16 @@ def serve(listener: socket.socket) -> dict[str, Any]:
 
 def _guard(connection: socket.socket) -> dict[str, Any]:
     """Fork the command, tell how it ended, and kill it where nobody is left to be told."""
-    text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 3)
+    text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 4)
     while not text.endswith(b"\n"):
         text += connection.recv(_CHUNK)
     asked = json.loads(text)
     pid = os.fork()
     if pid == 0:
+        if asked["kind"] in ("box", "embedded"):
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            connection.sendall(b"%d\n" % os.getpid())
         connection.close()
         return _become(asked, descriptors)
     for each in (*descriptors, 0, 1, 2):
@@ -198,9 +298,11 @@ def _guard(connection: socket.socket) -> dict[str, Any]:
 
 
 def _become(asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    for number, descriptor in enumerate(descriptors):
+    for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    if asked["kind"] == "embedded":
+        asked["words"] = [str(descriptors[3])]
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -209,10 +311,14 @@ def _become(asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     return asked
 
 
-def _command(words: list[str], reads: bool) -> int:
+def _command(words: list[str], kind: str) -> int:
     """Do what a process does that is started with the words; its exit code."""
     try:
-        if reads:
+        if kind == "embedded":
+            from pulsarbox.embed import child as embedded
+
+            return embedded.main(int(words[0]))
+        if kind == "reads":
             child.main(*words)
         main(args=words, prog_name=NAME)
     except SystemExit as ended:
@@ -228,7 +334,8 @@ if __name__ == "__main__":
         importlib.import_module(target.partition(":")[0])
     gc.freeze()  # forks share it, as long as nothing is written there
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
-    code = _command(wanted["words"], wanted["reads"])
+    code = _command(wanted["words"], wanted["kind"])
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for them
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,14 +1,17 @@
-"""Commands that are forked are as those that are started."""
+"""Commands and boxes that are forked are as those that are started."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e.clients import until
 from tests.tools import forks
+from tests.tools.box import Box
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,33 @@ def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
             break
     until(lambda: not Path("/proc", lock.read_text().split()[0]).exists())
     assert forks.run("version").returncode == 0
+
+
+def test_a_box_has_a_session_of_its_own_and_ends_as_it_is_told(tmp_path: Path) -> None:
+    box = Box(tmp_path / "data")
+    for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)):
+        box.start()
+        process: Any = box.process
+        try:
+            assert isinstance(process, forks.Process) or not hasattr(os, "pidfd_open")
+            assert os.getsid(box.pid) == os.getpgid(box.pid) == box.pid
+            assert process.poll() is None
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0)
+            os.kill(box.pid, number)
+            assert process.wait(60) == process.poll() == code, box.said()
+            process.terminate()  # no harm
+        finally:
+            box.kill()
+
+
+def test_what_python_itself_heeds_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('heeded', flush=True)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    box = Box(tmp_path / "data")
+    try:
+        box.start()
+        assert not isinstance(box.process, forks.Process)
+        assert "heeded" in box.said()
+    finally:
+        box.kill()
