@@ -21,6 +21,7 @@ CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
+    "spark.python.daemon.module": "pulsarbox.spark.forking",
     # The default one runs shell commands for every file.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

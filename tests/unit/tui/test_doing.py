@@ -42,10 +42,10 @@ def test_the_command_of_a_deed_is_one_that_there_is(name: str, kind: str) -> Non
     words = shlex.split(lines.line(*deed.words(ROWS[kind], values)))
     assert words.pop(0) == "pulsarbox"
     command: click.Command = main
-    context = click.Context(main)
+    context = click.Context(main, **main.context_settings)  # a command keeps how its first context asks for help
     while isinstance(command, click.Group):
         command = command.get_command(context, words.pop(0)) or pytest.fail(f"no such command: {name}")
-    command.make_context(name, words)
+    command.make_context(name, words, parent=context)
     requests = deed.requests(ROWS[kind], values)
     assert requests and all(request.target.startswith(("/admin/v2/", "/pulsarbox/v1/")) for request in requests)
 
