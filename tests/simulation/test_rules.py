@@ -17,10 +17,12 @@ from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import policies_key
 from tests.simulation.box import Box, Limits
+from tests.simulation.checkers import OneReply
 from tests.simulation.consumers import EXCLUSIVE, SHARED, Keeper, SimulatedConsumer, SimulatedReader
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.governor import RULED
 from tests.simulation.history import Violation
+from tests.simulation.misfits import Vandal
 from tests.simulation.model import Model
 from tests.simulation.once_checker import Once
 from tests.simulation.policy_checkers import Expired, Quotas, Reasons
@@ -162,3 +164,14 @@ def test_a_seek_that_is_not_seen_to_bring_old_messages_back_is_noticed(monkeypat
     monkeypatch.setattr(Expiry, "started_again", lambda self: None)
     with pytest.raises(Violation, match="too old, and not evicted"):
         go_back_to_what_was_evicted()
+
+
+def test_who_asks_twice_before_it_is_answered_has_two_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = world_of(Settings())
+    model.checkers = [OneReply(model)]
+    model.world.faults.commit_delay = 2.0
+    monkeypatch.setattr(model.world.random, "randrange", lambda *bounds: bounds[-1] - 1)  # a new transaction each time
+    Vandal(model.world, model.box, "vandal", TOPIC).start()
+    model.world.run(until=10)
+    model.box.disk.close()
+    assert model.box.broker.core.transactions.created > 2
