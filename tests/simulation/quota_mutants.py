@@ -8,7 +8,6 @@ import pytest
 
 from pulsarbox.broker import expiry, sparing
 from pulsarbox.broker.backlog import Backlog
-from pulsarbox.broker.expiry import Expiry
 from pulsarbox.broker.ripe import NEVER, Ripe
 from tests.simulation.mutants import mutant
 
@@ -39,11 +38,6 @@ def what_has_fallen_due_does_not_get_old(patch: pytest.MonkeyPatch) -> None:
         original(self, without_delayed, *arguments)
 
     patch.setattr(Ripe, "find", find)
-
-
-@mutant("quotas", "reason", seeds=(156,))
-def what_was_passed_is_remembered_after_a_seek(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Expiry, "started_again", lambda self: None)
 
 
 @mutant("quotas", seeds=(696,))

@@ -8,18 +8,24 @@ from typing import Any, cast
 import pytest
 
 from pulsarbox.broker.expiry import Expiry
+from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
 from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.config import Settings
+from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import policies_key
 from tests.simulation.box import Box, Limits
-from tests.simulation.consumers import EXCLUSIVE, Keeper, SimulatedReader
+from tests.simulation.checkers import OneReply
+from tests.simulation.consumers import EXCLUSIVE, SHARED, Keeper, SimulatedConsumer, SimulatedReader
 from tests.simulation.disk import SimulatedDisk
+from tests.simulation.governor import RULED
 from tests.simulation.history import Violation
+from tests.simulation.misfits import Vandal
 from tests.simulation.model import Model
 from tests.simulation.once_checker import Once
-from tests.simulation.policy_checkers import Expired
+from tests.simulation.policy_checkers import Expired, Quotas, Reasons
 from tests.simulation.producers import SimulatedProducer
 from tests.simulation.rulebook import Rulebook
 from tests.simulation.views import NOWHERE, ConnView, Pending, ProducerView
@@ -49,28 +55,46 @@ def test_a_duplicate_may_be_answered_long_after_deduplication_was_turned_off() -
         rule.settled(producer, Pending(8, [], 3.0), NOWHERE, True)
 
 
+def world_of(settings: Settings, *policies: Policy[Any]) -> Model:
+    """A box that has started, in a world without faults, and without rules so far."""
+    world = World(0)
+    model = Model(world)
+    box = model.box = Box(world, settings, model, SimulatedDisk(world, "memory"), Limits(1 << 20, 50_000))
+    model.book = Rulebook(world, lambda: box.settings, policies, (TOPIC,))
+    box.start()
+    return model
+
+
+def publish(model: Model, seconds: float, *, delayed: float = 0.0) -> None:
+    """A producer publishes for so long; so much of it is delayed."""
+    producer = SimulatedProducer(model.world, model.box, "producer", TOPIC, named=True, padding=0)
+    producer.delayed = delayed
+    producer.start()
+    model.world.run(until=model.world.monotonic + seconds)
+    producer.stopped = True
+    producer.give_up()
+
+
+def keep(model: Model) -> None:
+    """Somebody makes a subscription, and does not come back to it."""
+    Keeper(model.world, model.box, "keeper", TOPIC, "keeper", EXCLUSIVE).start()
+
+
 def read_slowly(*, beside: bool) -> tuple[int, int]:
     """A reader gets what a producer publishes in two seconds, two messages a second; ``beside`` it there is a
     subscription that nobody uses. Gives how many entries it got, and how many there are."""
-    world = World(0)
-    model, disk = Model(world), SimulatedDisk(world, "memory")
-    box = model.box = Box(world, SLOW, model, disk, Limits(1 << 20, 50_000))
-    model.book = Rulebook(world, lambda: box.settings, (MESSAGE_TTL, SUBSCRIPTION_EXPIRATION), (TOPIC,))
-    rule = Expired(model)
+    model = world_of(SLOW, MESSAGE_TTL, SUBSCRIPTION_EXPIRATION)
+    world, rule = model.world, Expired(model)
     rule.every = 1 << 30  # what is delivered is all that it looks at
     model.checkers = [rule]
-    box.start()
     if beside:
-        Keeper(world, box, "keeper", TOPIC, "keeper", EXCLUSIVE).start()
-    producer = SimulatedProducer(world, box, "producer", TOPIC, named=True, padding=0)
-    reader = SimulatedReader(world, box, "reader", TOPIC, "reader", EXCLUSIVE)
+        keep(model)
+    reader = SimulatedReader(world, model.box, "reader", TOPIC, "reader", EXCLUSIVE)
     reader.calm = True
-    producer.start()
     reader.start()
-    world.run(until=2)
-    producer.stopped = True
+    publish(model, 2)
     world.run(until=200)
-    disk.close()
+    model.box.disk.close()
     return len(reader.past), len(model.topic(TOPIC).order)
 
 
@@ -86,3 +110,68 @@ def test_a_reader_beside_a_durable_subscription_gets_nothing_that_has_expired(mo
     monkeypatch.setattr(Expiry, "published", lambda self, entry: None)
     with pytest.raises(Violation, match=r"delivered after it has expired: .* reader"):
         read_slowly(beside=True)
+
+
+def test_what_a_subscription_had_not_acknowledged_may_go_with_it() -> None:
+    """Whole ledgers of that go in the same instant, and the rule of what the box acknowledges is not about them."""
+    settings = Settings(
+        subscriptionExpirationTimeMinutes=1,
+        managedLedgerMaxEntriesPerLedger=2,
+        brokerClock="virtual",
+        brokerDeleteInactiveTopicsEnabled=False,
+    )
+    model = world_of(settings, MESSAGE_TTL, BACKLOG_AGE, BACKLOG_SIZE, SUBSCRIPTION_EXPIRATION)
+    model.checkers, model.spares = [Reasons(model)], True
+    keep(model)
+    publish(model, 3)
+    model.world.run(until=90)
+    model.box.disk.close()
+    assert (model.expired_subscriptions, model.let_go) == (1, 0)
+    assert model.trims > 1
+
+
+def go_back_to_what_was_evicted() -> int:
+    """Everything that is not delayed is acknowledged; then the subscription goes back to what it got first, under a
+    quota by age that leaves out what is delayed. Gives how many messages the box let go."""
+    settings = Settings(brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False, keepAliveIntervalSeconds=1)
+    model = world_of(settings, *RULED)
+    world, box, book, rule = model.world, model.box, model.book, Quotas(model)
+    assert book is not None
+    rule.every = 1
+    model.checkers, model.spares = [rule], True
+    consumer = SimulatedConsumer(world, box, "consumer", TOPIC, "s", SHARED)
+    consumer.calm = True
+    consumer.start()
+    world.run(until=1)
+    quota = {"limitSize": -1, "limitTime": 5, "policy": "consumer_backlog_eviction", "excludeDelayed": True}
+    book.set(policies_key(TOPIC), BACKLOG_AGE.topic_key, {"message_age": quota})
+    name = parse_topic(TOPIC)
+    box.broker.core.policies.set_topic(name, BACKLOG_AGE.topic_key, {"message_age": quota}, world.now)
+    publish(model, 3, delayed=0.5)
+    world.run(until=12)
+    consumer.request("SEEK", consumer_id=1, message_id=consumer._id(consumer.past[0], 0))
+    consumer.stopped = True
+    world.run(until=30)
+    box.disk.close()
+    return model.let_go
+
+
+def test_what_comes_back_with_a_seek_is_evicted_again() -> None:
+    assert go_back_to_what_was_evicted() > 0
+
+
+def test_a_seek_that_is_not_seen_to_bring_old_messages_back_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Expiry, "started_again", lambda self: None)
+    with pytest.raises(Violation, match="too old, and not evicted"):
+        go_back_to_what_was_evicted()
+
+
+def test_who_asks_twice_before_it_is_answered_has_two_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = world_of(Settings())
+    model.checkers = [OneReply(model)]
+    model.world.faults.commit_delay = 2.0
+    monkeypatch.setattr(model.world.random, "randrange", lambda *bounds: bounds[-1] - 1)  # a new transaction each time
+    Vandal(model.world, model.box, "vandal", TOPIC).start()
+    model.world.run(until=10)
+    model.box.disk.close()
+    assert model.box.broker.core.transactions.created > 2

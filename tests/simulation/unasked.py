@@ -27,9 +27,10 @@ def look(model: Model, topic: TopicView) -> None:
     """See what became of a topic's subscriptions."""
     core = topic.core
     for sub in list(topic.subs.values()):
-        look_at(model, sub)
         if isinstance(core, PersistentTopic) and sub.durable and sub.name not in core.subscriptions:
-            _gone(model, sub)
+            _gone(model, sub)  # and with it what it had not acknowledged, maybe whole ledgers of that
+        else:
+            look_at(model, sub)
 
 
 def look_at(model: Model, sub: SubView) -> None:
