@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import statistics
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -17,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pulsar
 
-from benchmarks.spark_sink import session
+from benchmarks.spark_sink import stage
 from pulsarbox.spark.pipelines.shipped.rolling import Rolling
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
-from tests.tools.box import Box, admin
+from tests.tools.box import Box
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,22 +108,14 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=500_000, help="of the throughput")
     parser.add_argument("--windows", type=int, default=30, help="of the latency, a second each")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        box = Box(folder / "data")
-        box.start()
+    with stage() as (folder, box, spark):
         client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-        spark = session(folder)
         try:
-            keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-            admin(box.web_url, "POST", "namespaces/public/default/retention", keep)
             found: dict[str, Any] = {"load before": os.getloadavg()[0]}
             found["rollup"] = throughput(spark, box, folder, client, arguments.messages)
             found["end of a window to its row, ms"] = latency(spark, box, folder, client, arguments.windows)
         finally:
-            spark.stop()
             client.close()
-            box.kill()
     print(json.dumps(found, indent=1))
 
 

@@ -15,6 +15,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +50,23 @@ def session(folder: Path) -> "SparkSession":
     found: SparkSession = made.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     found.sparkContext.setLogLevel("ERROR")
     return found
+
+
+@contextmanager
+def stage() -> "Iterator[tuple[Path, Box, SparkSession]]":
+    """A folder, a box on the disk in it whose topics keep everything, and Spark beside it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        box = Box(folder / "data")
+        box.start()
+        spark = session(folder)
+        try:
+            keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+            admin(box.web_url, "POST", "namespaces/public/default/retention", keep)
+            yield folder, box, spark
+        finally:
+            spark.stop()
+            box.kill()
 
 
 def seconds_of(frame: "DataFrame", box: Box, **options: str) -> float:
@@ -155,25 +174,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="of 1 KB; five times as many of 100 bytes; 0: none")
     parser.add_argument("--messages", type=int, default=1000, help="for the latency")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        box = Box(folder / "data")
-        box.start()
-        spark = session(folder)
-        try:
-            keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-            admin(box.web_url, "POST", "namespaces/public/default/retention", keep)
-            found: dict[str, Any] = {"load before": os.getloadavg()[0]}
-            if arguments.rows:
-                rates(spark, box, folder / "warm", 1024, 10_000)
-            for size, rows in ((1024, arguments.rows), (100, 5 * arguments.rows)) if arguments.rows else ():
-                found[f"rows/s of {size} B"] = {
-                    each: round(rate) for each, rate in rates(spark, box, folder, size, rows).items()
-                }
-            found["source to sink, ms"] = latency(spark, box, folder, arguments.messages)
-        finally:
-            spark.stop()
-            box.kill()
+    with stage() as (folder, box, spark):
+        found: dict[str, Any] = {"load before": os.getloadavg()[0]}
+        if arguments.rows:
+            rates(spark, box, folder / "warm", 1024, 10_000)
+        for size, rows in ((1024, arguments.rows), (100, 5 * arguments.rows)) if arguments.rows else ():
+            found[f"rows/s of {size} B"] = {
+                each: round(rate) for each, rate in rates(spark, box, folder, size, rows).items()
+            }
+        found["source to sink, ms"] = latency(spark, box, folder, arguments.messages)
     print(json.dumps(found, indent=1))
 
 

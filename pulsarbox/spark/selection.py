@@ -47,7 +47,8 @@ def _partitions(service: Service, topic: str) -> list[str]:
         found = service.partitions(topic)
     except (NotFound, TopicNotFound):
         return []
-    return [partition for partition in found if exists(service, partition)]
+    there = service.all_bounds(found)
+    return [partition for partition in found if partition in there]
 
 
 def awaited(service: Service, options: Options) -> list[str]:
@@ -72,15 +73,7 @@ def _complete(found: list[str], options: Options) -> bool:
 
 def exists(service: Service, topic: str) -> bool:
     """Whether there is such a topic."""
-    try:
-        service.bounds(topic)
-    except (NotFound, TopicNotFound):
-        return False
-    except Refused as error:
-        if error.status != 404:
-            raise
-        return False
-    return True
+    return topic in service.all_bounds([topic])
 
 
 def _matching(service: Service, pattern: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql.types import StructType
 
 from pulsarbox.client.admin import Admin, Refused, path_of, quoted
-from pulsarbox.errors import NotFound, PulsarBoxError
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark import selection
 from pulsarbox.spark.connecting import admin_of
@@ -341,8 +341,6 @@ def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], boo
 def _released(admin: Admin, topic: str, name: str) -> bool:
     try:
         admin.ask("DELETE", f"{path_of(parse_topic(topic))}/subscription/{quoted(quoted(name))}")
-    except NotFound:
-        return False
     except Refused as error:
         if error.status != 404:
             raise
