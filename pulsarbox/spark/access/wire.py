@@ -76,6 +76,7 @@ class _Found:
         for number, each in segments.items():
             if each.end is None and not each.compacted:
                 self.numbers.setdefault(each.ledger, number)
+        self._ledgers = {number: ledger for ledger, number in self.numbers.items()}
         self._single: dict[int, list[Entry]] = {}
         """Those that came by themselves, by segment: they stand in front of what came many at a time."""
         self._size = 0
@@ -100,7 +101,8 @@ class _Found:
         self._single, self._size = {}, 0
         found = self.deliveries.drain()
         if found is not None:
-            self._ready.append(Block(*found, self.numbers))
+            numbers = list(map(self.numbers.__getitem__, found.ledgers))
+            self._ready.append(Block(found.data, numbers, *found[2:], self._ledgers))
 
     def take(self) -> list[Piece]:
         """What stands in portions that have ended."""
