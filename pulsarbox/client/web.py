@@ -4,14 +4,16 @@ Nothing is known here of what is asked: paths and bodies come from the caller. A
 the broker that has the topic, is followed; credentials go along to brokers of the same scheme only.
 """
 
-import http.client
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
+from pulsarbox.client.http1 import Connection, Ended, Malformed
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
 
@@ -20,6 +22,7 @@ ANSWER_BYTES_MAX: Final = 256 << 20
 LINE_BYTES_MAX: Final = 1 << 20
 _REASON_MAX: Final = 2000
 """Characters of an answer that is no JSON, in an error."""
+_OK: Final = 200
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
 
 
@@ -39,8 +42,7 @@ class Refusal(Exception):
         self.reply = reply
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer, whatever its status."""
 
     status: int
@@ -67,7 +69,12 @@ class Reply:
                 found = found.partition("Message: ")[2].partition("\n")[0] or found
         reason = (found if isinstance(found, str) else text).strip()
         if not reason or reason.startswith("<"):
-            return f"HTTP {self.status} {http.client.responses.get(self.status, '')}".strip()
+            from http import HTTPStatus  # seldom: most say it in words
+
+            try:
+                return f"HTTP {self.status} {HTTPStatus(self.status).phrase}"
+            except ValueError:
+                return f"HTTP {self.status}"
         return reason[:_REASON_MAX]
 
 
@@ -87,7 +94,7 @@ class Web:
         self._secure = secure
         self._credentials = credentials
         self._seconds = seconds
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: Connection | None = None
 
     def close(self) -> None:
         """Let the connection go."""
@@ -116,16 +123,13 @@ class Web:
         """
         connection = self._new_connection()
         try:
-            connection.request("GET", target, headers={"Accept": "*/*", **self._credentials.headers()})
-            response = connection.getresponse()
-            if response.status != http.client.OK:
-                headers = {name.lower(): value for name, value in response.getheaders()}
-                raise Refusal(Reply(response.status, headers, response.read(ANSWER_BYTES_MAX)))
-            while line := response.readline(LINE_BYTES_MAX):
-                yield line.rstrip(b"\n")
+            answer = connection.ask("GET", target, None, {"Accept": "*/*", **self._credentials.headers()})
+            if answer.status != _OK:
+                raise Refusal(Reply(answer.status, answer.headers, answer.body(ANSWER_BYTES_MAX)))
+            yield from answer.lines(LINE_BYTES_MAX)
         except TimeoutError as error:
             raise TooSlow(f"nothing has come for {self._seconds:g} s") from error
-        except (http.client.HTTPException, OSError) as error:
+        except (Malformed, OSError) as error:
             raise Unanswered(_in_words(error)) from error
         finally:
             connection.close()
@@ -150,69 +154,59 @@ class Web:
         kept = self._connection is not None
         try:
             return self._once(method, target, body, headers)
-        except (ConnectionError, http.client.BadStatusLine) as error:
+        except ConnectionError as error:
             self.close()
             if not kept or method == "POST":
                 raise Unanswered(_in_words(error)) from error
         # The connection was idle for too long: GET, PUT and DELETE may be repeated.
         try:
             return self._once(method, target, body, headers)
-        except (ConnectionError, http.client.BadStatusLine) as error:
+        except ConnectionError as error:
             self.close()
             raise Unanswered(_in_words(error)) from error
 
     def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         connection = self._connected()
         try:
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            answer = response.read(ANSWER_BYTES_MAX)
-            if response.length:  # a read with a bound does not say itself that the rest is missing
-                raise http.client.IncompleteRead(answer, response.length)
+            answer = connection.ask(method, target, body, headers)
+            reply = Reply(answer.status, answer.headers, answer.body(ANSWER_BYTES_MAX))
         except TimeoutError as error:
             self.close()
             raise TooSlow(f"no answer within {self._seconds:g} s") from error
-        except (http.client.HTTPException, OSError) as error:
-            if isinstance(error, ConnectionError | http.client.BadStatusLine):
-                raise
+        except ConnectionError:
+            raise
+        except (Malformed, OSError) as error:  # TLS may fail this late
             self.close()
-            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS may fail this late
-            raise Unanswered(f"{what}{error}") from error
-        if response.will_close:
+            raise Unanswered(str(error)) from error
+        if answer.is_last:
             self.close()
-        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
+        return reply
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = self._new_connection()
         return self._connection
 
-    def _new_connection(self) -> http.client.HTTPConnection:
+    def _new_connection(self) -> Connection:
         reasons = []
+        tls = self._tls() if self._secure else None
         for host, port in self._hosts:
-            connection = self._to(host, port)
             try:
-                connection.connect()
+                return Connection(host, port, self._seconds, tls)
             except TimeoutError:
                 reasons.append(f"{host}:{port} does not answer")
             except OSError as error:
                 reasons.append(f"{host}:{port}: {error.strerror or error}")
-            else:
-                return connection
-            connection.close()
         raise Unanswered("; ".join(reasons))
 
-    def _to(self, host: str, port: int) -> http.client.HTTPConnection:
-        if not self._secure:
-            return http.client.HTTPConnection(host, port, timeout=self._seconds)
+    def _tls(self) -> "ssl.SSLContext":
         try:
-            context = self._credentials.tls()
+            return self._credentials.tls()
         except OSError as error:
             raise Unanswered(f"the certificates cannot be used: {error}") from error
-        return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(error, http.client.RemoteDisconnected):
+    if isinstance(error, Ended):
         return "the connection ended without an answer: is it the port of the Admin API?"
     return str(error) or type(error).__name__
