@@ -1,7 +1,7 @@
 """What is known of topics that are not in memory: their backlogs and sizes, from their rows.
 
-A topic that nobody uses does not change, so its rows are read once. They are read some at a time. Where they are few
-they are known all the time, for graphs and the history; of more, ``KEPT_MAX`` at most, while somebody watches.
+A topic that nobody uses does not change, so its rows are read once, of some topics at a time. Where they are few they
+are known all the time, for graphs and the history; of more, ``KEPT_MAX`` at most, while somebody watches.
 """
 
 from typing import TYPE_CHECKING, Final
