@@ -285,7 +285,13 @@ class _Runner:
             each.watched.state = STOPPED
             self._note(each)
         else:
-            self._failed(each, causes.told(str(error), each.file), for_good=False)
+            text, is_misfit = causes.told(str(error), each.file), causes.is_misfit(str(error))
+            if is_misfit:
+                text += (
+                    ". It is not the query of its checkpoint any more: undo that; or give it another name=, by which "
+                    f"it begins anew, or do so here: `pulsarbox pipeline reset {self._pipeline.name} {each.step.query}`"
+                )
+            self._failed(each, text, for_good=is_misfit)
 
     def _failed(self, each: _Query, text: str, *, for_good: bool) -> None:
         each.watched.state, each.watched.error = FAILED, text

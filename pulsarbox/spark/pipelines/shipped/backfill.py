@@ -1,5 +1,6 @@
 """``backfill``: rows of files, tables or any source of Spark as messages, with the times and keys that they had."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,10 @@ KEPT: Final = (KEY, ORDERING_KEY, PROPERTIES, EVENT_TIME)
 """Columns that are taken as they are where nothing else is said: rows that `export` has written have them."""
 _OF_A_BROKER: Final = ("__messageId", "__publishTime", "__partition", "__ledgerId", "__entryId", "__batchIndex")
 _MORE: Final = ("__producerName", "__sequenceId", "__schemaVersion", "__redeliveryCount", "_corrupt_record")
+_STRICT: Final = {"mode": "FAILFAST"}
+_USUAL: Final = {"csv": CSV | _STRICT, "json": _STRICT}
+"""Options of a format unless others are given: what cannot be read ends the job before anything is published."""
+_FIELD: Final = re.compile(r"(?!\d)[\w$]+")
 _NUMBERS: Final = ("bigint", "int", "smallint", "tinyint")
 
 
@@ -32,8 +37,7 @@ class Source:
 
     def read(self, spark: "SparkSession") -> "DataFrame":
         """Its rows. Raises what Spark does."""
-        usual = CSV if self.form == "csv" else {}
-        reader = spark.read.format(self.form).options(**usual, **self.options)
+        reader = spark.read.format(self.form).options(**{**_USUAL.get(self.form, {}), **self.options})
         if self.schema:
             reader = reader.schema(self.schema)
         return reader.load(list(self.paths)) if self.paths else reader.load()
@@ -80,6 +84,13 @@ def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
     values = _values(there, given)
     if not values:
         raise PreconditionFailed("no column is left for the value: name one with --value")
+    for name in values if not given.value else ():
+        if not _FIELD.fullmatch(name):
+            raise PreconditionFailed(
+                f"column {name!r} can be no field of a record, whose names have letters, digits, _ and $: name it "
+                "otherwise (of CSV with --schema), use it up with --key or --property, or publish one column alone "
+                "with --value"
+            )
     columns = [rows[quoted(name)] for name in values]
     fields = [columns[0].alias("value")] if given.value else columns
     return rows.select(*fields, *(column.alias(name) for name, column in made.items()))
@@ -118,8 +129,15 @@ def _text(rows: "DataFrame", name: str, kind: str) -> "Column":
 
 
 def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
-    """Times, dates, texts that say one, and numbers: milliseconds since 1970."""
-    return rows[quoted(name)].cast("bigint" if kind in _NUMBERS else "timestamp")
+    """Times, dates, texts that say one, and numbers: milliseconds since 1970. One before that ends the job."""
+    from pyspark.sql import functions as sql
+
+    is_number = kind in _NUMBERS
+    made = rows[quoted(name)].cast("bigint" if is_number else "timestamp")
+    begin = sql.lit(0) if is_number else sql.timestamp_seconds(sql.lit(0))
+    why = "is before 1970, and no message can have it: leave that row out, or do without --event-time"
+    refused = sql.raise_error(sql.concat_ws(" ", sql.lit(f"column {name}:"), made.cast("string"), sql.lit(why)))
+    return sql.when(made < begin, refused).otherwise(made)
 
 
 def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str]) -> "Column":

@@ -126,7 +126,7 @@ def export(spark: "SparkSession", asked: Export) -> int:
     usual = CSV if asked.form == "csv" else {}
     there = urlsplit(asked.place).scheme not in ("", "file")
     mode = asked.mode or ("errorifexists" if there else "append")
-    rows.write.format(asked.form).mode(mode).options(**usual, **asked.written).save(asked.place)
+    rows.write.format(asked.form).mode(mode).options(**{**usual, **asked.written}).save(asked.place)
     return int(counted.get["rows"])
 
 

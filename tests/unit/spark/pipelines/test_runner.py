@@ -224,6 +224,14 @@ def test_a_state_that_cannot_be_written_while_it_runs_is_said_and_all_is_stopped
     assert any("q cannot be used: No space left on device" in each for each in stage.said)
 
 
+def test_a_query_that_its_checkpoint_does_not_fit_is_not_tried_again(stage: Stage) -> None:
+    stage.lives = {"q": [Played("There are [1] sources in the checkpoint offsets and now there are [2]")]}
+    ended = stage.run(step("q"))
+    assert (ended["q"].state, ended["q"].starts) == (FAILED, 1)
+    assert "another name=, by which it begins anew" in str(ended["q"].error)
+    assert "`pulsarbox pipeline reset p q`" in str(ended["q"].error)
+
+
 def test_a_jvm_that_ends_by_itself_fails_what_runs(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
