@@ -47,7 +47,7 @@ SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
 SPARSE_ROWS: Final = 2048
 """So many records that nobody wants are stepped over before it is asked whether it is worth it."""
-BLOCK_BYTES: Final = 512 << 10
+BLOCK_BYTES: Final = 1 << 20
 """Of batches that are taken apart together, if not one of them has more."""
 OPEN_MAX: Final = 8
 """Volumes that are open at once."""
