@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
@@ -39,6 +39,18 @@ def in_turns(
 
     turn(call.now)
     return later
+
+
+STEPS_AT_ONCE: Final = 10
+"""Of steps that make or delete a topic: each takes some 0.1 to 0.5 ms of a processor."""
+
+
+def in_steps(call: Call, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], Answer]) -> Later:
+    """Take steps that change something, a few of them a turn; then ``finish`` has the answer.
+
+    An error that is raised on the way is the answer; what was done before it stays done.
+    """
+    return in_turns(call, steps, lambda step, now: step(now), lambda now, later: later.give(finish(now)), STEPS_AT_ONCE)
 
 
 def when_all(

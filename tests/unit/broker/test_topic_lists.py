@@ -68,7 +68,8 @@ def test_a_watcher_is_told_of_what_comes_and_goes() -> None:
     box.broker.topics.grow(parse_topic(f"{SPACE}w-p"), 3, box.now)
     box.turn()
     assert updates(client) == [(["w-p-partition-2"], [], hashed("w-1", *parts, "w-p-partition-2"))]
-    box.broker.topics.delete_partitioned(parse_topic(f"{SPACE}w-p"), box.now, force=True)
+    for step in box.broker.removal.of_partitioned(parse_topic(f"{SPACE}w-p"), force=True):
+        step(box.now)
     box.turn()
     assert [update[1] for update in updates(client)] == [[*parts, "w-p-partition-2"]]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PreconditionFailed
+from pulsarbox.spark.naming import quoted
 from pulsarbox.spark.outgoing import EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES, TOPIC
 from pulsarbox.spark.pipelines.shipped.export import CSV
 
@@ -74,12 +75,13 @@ def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
         if name not in there:
             raise PreconditionFailed(f"there is no column {name}: there are {', '.join(there)}")
     if given.order_by:
-        rows = rows.orderBy(*given.order_by)
+        rows = rows.orderBy(*(rows[quoted(name)] for name in given.order_by))
     made = _meaning(rows, there, given)
     values = _values(there, given)
     if not values:
         raise PreconditionFailed("no column is left for the value: name one with --value")
-    fields = [rows[given.value].alias("value")] if given.value else [rows[name] for name in values]
+    columns = [rows[quoted(name)] for name in values]
+    fields = [columns[0].alias("value")] if given.value else columns
     return rows.select(*fields, *(column.alias(name) for name, column in made.items()))
 
 
@@ -112,12 +114,12 @@ def _values(there: Mapping[str, str], given: Columns) -> list[str]:
 
 
 def _text(rows: "DataFrame", name: str, kind: str) -> "Column":
-    return rows[name] if kind in ("string", "binary") else rows[name].cast("string")
+    return rows[quoted(name)] if kind in ("string", "binary") else rows[quoted(name)].cast("string")
 
 
 def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
     """Times, dates, texts that say one, and numbers: milliseconds since 1970."""
-    return rows[name].cast("bigint") if kind in _NUMBERS else rows[name].cast("timestamp")
+    return rows[quoted(name)].cast("bigint" if kind in _NUMBERS else "timestamp")
 
 
 def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str]) -> "Column":
@@ -126,7 +128,7 @@ def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str
 
     pairs: list[Any] = []
     for name in names:
-        text = rows[name].cast("string")
+        text = rows[quoted(name)].cast("string")
         pairs.append(sql.when(text.isNotNull(), sql.struct(sql.lit(name).alias("key"), text.alias("value"))))
     made = sql.map_from_entries(sql.filter(sql.array(*pairs), lambda pair: pair.isNotNull()))
     return sql.map_concat(rows[PROPERTIES], made) if PROPERTIES in there else made
