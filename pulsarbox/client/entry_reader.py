@@ -21,14 +21,22 @@ class EntryReader(TopicConsumer):
     """What is not as usual comes to ``entry``; the rest to ``deliveries``, which tell ``took``."""
 
     def __init__(
-        self, client: Client, topic: str, partition: int, options: Subscribing, deliveries: Deliveries
+        self,
+        client: Client,
+        topic: str,
+        partition: int,
+        options: Subscribing,
+        deliveries: Deliveries,
+        number: int,
     ) -> None:
-        """``options``: of a subscription that is not durable; its queue is what is asked for at once."""
+        """``options``: of a subscription that is not durable; its queue is what is asked for at once. ``number``: under
+        which ``deliveries`` have its entries."""
         super().__init__(client, topic, partition, options, lambda _: None)
         self._deliveries = deliveries
         self.asked = 0
         """Messages that the broker may still send; less than none behind a large batch."""
-        # See protocol.deliveries.Reader: nothing is taken many at a time until a subclass says so.
+        # See protocol.deliveries.Reader; nothing is taken many at a time until a subclass says so.
+        self.number = number
         self.ledger = self.next = self.last = -1
 
     @property

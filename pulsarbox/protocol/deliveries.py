@@ -31,6 +31,8 @@ _metadata: Final = MessageMetadata.FromString
 class Reader(Protocol):
     """A consumer whose entries are taken many at a time."""
 
+    number: int
+    """Under which they are found."""
     ledger: int
     next: int
     """The entry that comes next."""
@@ -46,7 +48,8 @@ class Entries(NamedTuple):
 
     data: bytes
     """In which they are."""
-    ledgers: list[int]
+    numbers: list[int]
+    """Of their readers."""
     entries: list[int]
     metadata: list[bytes]
     bodies: list[int]
@@ -66,7 +69,7 @@ class Deliveries:
     def _clear(self) -> None:
         self.size = 0
         self._pieces: list[bytes] = []
-        self._ledgers: list[int] = []
+        self._numbers: list[int] = []
         self._entries: list[int] = []
         self._metadata: list[bytes] = []
         self._bodies: list[int] = []
@@ -76,7 +79,7 @@ class Deliveries:
         if not self._entries:
             return None
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        found = Entries(data, self._ledgers, self._entries, self._metadata, self._bodies)
+        found = Entries(data, self._numbers, self._entries, self._metadata, self._bodies)
         self._clear()
         return found
 
@@ -143,7 +146,7 @@ class Deliveries:
             if is_new:
                 self._pieces.append(data)
                 self.size += end
-            self._ledgers += [reader.ledger] * count
+            self._numbers += [reader.number] * count
             self._entries += range(first, entry)
             reader.took(entry, count + more)
         return at

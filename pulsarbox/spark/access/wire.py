@@ -71,12 +71,10 @@ class _Found:
         self.deliveries = Deliveries()
         self.portion = 0
         """Of what is given away together; the next one has another number."""
-        self.numbers: dict[int, int] = {}
-        """By ledger: whose entries are those that come many at a time."""
-        for number, each in segments.items():
-            if each.end is None and not each.compacted:
-                self.numbers.setdefault(each.ledger, number)
-        self._ledgers = {number: ledger for ledger, number in self.numbers.items()}
+        self.ledgers = {
+            number: each.ledger for number, each in segments.items() if each.end is None and not each.compacted
+        }
+        """Of those whose entries may come many at a time."""
         self._single: dict[int, list[Entry]] = {}
         """Those that came by themselves, by segment: they stand in front of what came many at a time."""
         self._size = 0
@@ -101,8 +99,7 @@ class _Found:
         self._single, self._size = {}, 0
         found = self.deliveries.drain()
         if found is not None:
-            numbers = list(map(self.numbers.__getitem__, found.ledgers))
-            self._ready.append(Block(found.data, numbers, *found[2:], self._ledgers))
+            self._ready.append(Block(*found, self.ledgers))
 
     def take(self) -> list[Piece]:
         """What stands in portions that have ended."""
@@ -117,7 +114,6 @@ class _Reading(EntryReader):
         self, client: Client, segment: Segment, number: int, found: _Found, lost: Callable[[Lost], None]
     ) -> None:
         self._segment = segment
-        self._number = number
         self._found = found
         self._lost = lost
         self._portion = -1
@@ -144,7 +140,7 @@ class _Reading(EntryReader):
             compacted=segment.compacted != 0,
         )
         partition = parse_topic(segment.topic).partition_index
-        super().__init__(client, segment.topic, partition, options, found.deliveries)
+        super().__init__(client, segment.topic, partition, options, found.deliveries, number)
         self._expect_next()
 
     @property
@@ -193,7 +189,7 @@ class _Reading(EntryReader):
         if self._is_whole(ledger, entry, payload):
             if self._portion == self._found.portion:
                 self._found.end_portion()
-            self._found.add(self._number, (ledger, entry, payload))
+            self._found.add(self.number, (ledger, entry, payload))
         self._go_on(ledger, entry + 1)
 
     def _go_on(self, ledger: int, end: int) -> None:
@@ -211,7 +207,7 @@ class _Reading(EntryReader):
         """Which entries may be taken many at a time: those of which all messages are wanted."""
         segment = self._segment
         self.last = -1
-        if self._found.numbers.get(segment.ledger) != self._number:
+        if self.number not in self._found.ledgers:
             return
         first, last = self._runs[0] if self._runs else (segment.first, segment.last)
         self.ledger, self.next = segment.ledger, max(first, self._next[1])

@@ -25,7 +25,7 @@ class Expecting:
     """A reader that notes what it is told."""
 
     def __init__(self, ledger: int, first: int, last: int) -> None:
-        self.ledger, self.next, self.last = ledger, first, last
+        self.number, self.ledger, self.next, self.last = 100 + ledger, ledger, first, last
         self.messages = 0
 
     def took(self, end: int, messages: int) -> None:
@@ -47,8 +47,8 @@ def rows_of(deliveries: Deliveries) -> list[Row]:
     if found is None:
         return []
     ends = iter(found.bodies)
-    columns = zip(found.ledgers, found.entries, found.metadata, ends, ends, strict=True)
-    return [(ledger, at, metadata, found.data[begin:end]) for ledger, at, metadata, begin, end in columns]
+    columns = zip(found.numbers, found.entries, found.metadata, ends, ends, strict=True)
+    return [(number - 100, at, metadata, found.data[begin:end]) for number, at, metadata, begin, end in columns]
 
 
 def row_of(payload: bytes, at: int, ledger: int = 9) -> Row:

@@ -136,6 +136,15 @@ def test_many_segments_by_one_connection_and_no_message_too_many() -> None:
     assert len(rows[-1]) == sum(140 + number for number in range(12)), "all of them came many at a time"
 
 
+def test_parts_of_one_ledger_at_once() -> None:
+    broker = Broker(t0=numbered(90))
+    with broker.serving() as found:
+        whole = segment(0, 90)
+        rows = read(found, *(whole._replace(first=at, last=at + 29, messages=30) for at in (0, 30, 60)))
+    assert [rows[number] for number in range(3)] == [expected(90)[at : at + 30] for at in (0, 30, 60)]
+    assert len(rows[-1]) == 90
+
+
 def test_what_is_between_messages_and_the_end_of_connections() -> None:
     broker, ends = Broker(t0=numbered(200), t1=numbered(90)), [(0, 150), (1, 40), (0, 20)]
 
