@@ -54,8 +54,8 @@ the turn; with fewer bytes, batched messages 8 % slower)."""
 RETRY_SECONDS = 0.1
 """Pause after a failed commit."""
 NOTED_AT_ONCE = 500
-"""Ledgers, cursors and tables of sequence ids whose rows one turn brings up to date for a checkpoint, 7 us each; more of
-them are noted with the batches before."""
+"""Ledgers, cursors and tables of sequence ids whose rows one turn brings up to date for a checkpoint, 7 us each; more
+of them are noted with the batches before."""
 _MOVABLE = (RecordKind.ACKED, RecordKind.BATCH_ACKED)
 """Kinds of records that may be marked as moved."""
 
@@ -328,8 +328,8 @@ class GroupCommit:
     def _is_noted(self) -> bool:
         """A checkpoint is due: whether what is left to be noted is little enough for the turn that makes it.
 
-        Else some of it is noted now, what changed longest ago first. What changes again is noted again; where that is as
-        much as was noted, the checkpoint is made all the same when everything had its turn.
+        Else some of it is noted now, what changed longest ago first. What changes again is noted again; where that is
+        as much as was noted, the checkpoint is made all the same when everything had its turn.
         """
         left = self._notes_left
         if left is None:
