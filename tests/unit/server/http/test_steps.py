@@ -44,7 +44,7 @@ def test_partitions_are_made_and_deleted_some_at_a_time() -> None:
     async def scenario(box: Box) -> None:
         seen = watched(box)
         assert (await box.put(PARTITIONS, COUNT)).status == 204
-        assert are_steps([STEPS_AT_ONCE, *seen]), "ten in the turn of the request"
+        assert are_steps([STEPS_AT_ONCE, *seen]), "the first ones in the turn of the request"
         assert seen[-1] == COUNT
         assert len(seen) == COUNT // STEPS_AT_ONCE
         seen.clear()
