@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 SETTLING_SECONDS = 0.01
 """How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
 
-PAGE = 2000
+PAGE = 500
 """Names that are listed in one turn."""
 
 PARTITIONS_MAX = 10_000
@@ -493,7 +493,11 @@ class Topics:
 
     def users_names(self, namespace: str, mode: str) -> list[str]:
         """The same for clients, who are told of no topics where there is no namespace."""
-        return self.names(namespace, mode) if self._tenants.has_namespace(namespace) else []
+        return [name for page in self.users_pages(namespace, mode) for name in page]
+
+    def users_pages(self, namespace: str, mode: str) -> Iterator[list[str]]:
+        """The same, piece by piece."""
+        return self.pages(namespace, mode) if self._tenants.has_namespace(namespace) else iter(())
 
     def pages(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> Iterator[list[str]]:
         """The same, piece by piece: topics may come and go meanwhile. Raises NotFound at once."""

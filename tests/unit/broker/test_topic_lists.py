@@ -210,6 +210,29 @@ def test_lists_that_are_asked_for() -> None:
     assert refused.error == ServerError.InvalidTopicName
 
 
+def test_a_long_list_is_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.broker.handlers.lookup.LOOKED_AT_ONCE", 10)
+    monkeypatch.setattr("pulsarbox.broker.topics.PAGE", 10)
+    box = Box()
+    names = [f"{word}-{number:02}" for word in "wx" for number in range(25)]
+    create(box, *names)
+    client = box.client()
+    asked = {"request_id": 7, "namespace": "public/default", "topics_pattern": "public/default/w-.*"}
+    client.ask("getTopicsOfNamespace", **asked)
+    turns = 0
+    while not client.inbox:
+        box.broker.on_timer(box.now)
+        box.flush()
+        turns += 1
+    assert turns == len(names) // 10
+    told = client.take("getTopicsOfNamespaceResponse")
+    assert [name.rpartition("/")[2] for name in told.topics] == names[:25]
+    assert told.topics_hash == hashed(*names[:25])
+    client.ask("getTopicsOfNamespace", **asked)
+    client.cnx.closed(box.now)
+    box.advance(1)
+
+
 def test_a_client_that_does_not_read_hears_later_what_it_missed() -> None:
     box = Box()
     client, other = box.client(), box.client()

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.server.http.turns import STEPS_AT_ONCE
+from pulsarbox.errors import Conflict
+from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.namespace_topics import WAVE
+from pulsarbox.server.http.turns import STEPS_AT_ONCE, in_waves
+from tests.unit.broker import playbook
+from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
 COUNT = 45
@@ -38,7 +44,7 @@ def test_partitions_are_made_and_deleted_some_at_a_time() -> None:
     async def scenario(box: Box) -> None:
         seen = watched(box)
         assert (await box.put(PARTITIONS, COUNT)).status == 204
-        assert are_steps([STEPS_AT_ONCE, *seen]), "ten in the turn of the request"
+        assert are_steps([STEPS_AT_ONCE, *seen]), "the first ones in the turn of the request"
         assert seen[-1] == COUNT
         assert len(seen) == COUNT // STEPS_AT_ONCE
         seen.clear()
@@ -88,3 +94,66 @@ def test_who_deletes_what_is_being_deleted_is_told_so() -> None:
         assert (got.status, got.reason) == (409, "Namespace public/default is being deleted")
 
     with_box(scenario, ALLOWED)
+
+
+def test_topics_are_unloaded_some_behind_one_commit() -> None:
+    async def scenario(box: Box) -> None:
+        for number in range(COUNT):
+            Client(box).publish(f"persistent://{DEFAULT}/t-{number}", 1)
+        broker, left = box.broker, [COUNT]
+        take_batch = broker.take_batch
+
+        def turn(now: Now) -> Any:  # there is nothing to be written, so it sets free what waits
+            batch = take_batch(now)
+            left.append(len(list(broker.topics)))
+            return batch
+
+        broker.take_batch = turn  # type: ignore[method-assign]
+        assert (await box.put(f"/namespaces/{DEFAULT}/unload")).status == 204
+        assert left[-1] == 0
+        assert max(before - after for before, after in pairwise(left)) == WAVE
+
+    with_box(scenario)
+
+
+def call_of(box: playbook.Box) -> Call:
+    return Call(box.broker, box.now, {}, {}, b"", "")
+
+
+def test_a_wave_begins_when_the_one_before_has_ended() -> None:
+    box = playbook.Box()
+    begun: list[int] = []
+    ends: list[Callable[[Now], None]] = []
+
+    def begin(number: int, ended: Callable[[Now], None], now: Now) -> None:
+        begun.append(number)
+        ends.append(ended)
+
+    given: list[Answer] = []
+    in_waves(call_of(box), range(5), begin, lambda: DONE, 2).when_given(given.append)
+    for expected in ([0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4]):
+        box.broker.on_timer(box.now)
+        assert begun == expected
+        assert not given
+        while ends:
+            ends.pop()(box.now)
+            assert begun == expected, "in a turn of its own"
+    box.broker.on_timer(box.now)
+    assert given == [DONE]
+
+
+def test_waves_end_with_the_first_error_and_may_have_nothing_to_do() -> None:
+    box = playbook.Box()
+
+    def begin(number: int, ended: Callable[[Now], None], now: Now) -> None:
+        if number == 3:
+            raise Conflict("no")
+        ended(now)
+
+    given: list[Answer] = []
+    in_waves(call_of(box), range(9), begin, lambda: DONE, 2).when_given(given.append)
+    for _ in range(9):
+        box.broker.on_timer(box.now)
+    assert [each.status for each in given] == [409]
+    in_waves(call_of(box), [], begin, lambda: DONE, 2).when_given(given.append)
+    assert given[1:] == [DONE]
