@@ -9,7 +9,10 @@ from pulsarbox.names import parse_topic
 
 STATS: Final[dict[str, Any]] = {
     **dict.fromkeys(("msgBacklog", "backlogSize", "msgOutCounter", "unackedMessages", "lastAckedTimestamp"), 0),
-    "type": "Shared", "msgRateOut": 0.0, "messageAckRate": 0.0, "nonContiguousDeletedMessagesRanges": 0,
+    "type": "Shared",
+    "msgRateOut": 0.0,
+    "messageAckRate": 0.0,
+    "nonContiguousDeletedMessagesRanges": 0,
     "consumers": [],
 }
 
