@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.admin import Refused, path_of
+from pulsarbox.client.admin import Refused, path_of, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
@@ -454,7 +454,7 @@ def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str]
             with _refused_before(401, 403, 409):  # who may not make topics may subscribe all the same
                 admin.ask("PUT", path_of(name))
         with _refused_before(409):
-            admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+            admin.ask("PUT", path_of_subscription(name, subscription_of(pipeline, step)), _EARLIEST)
     except Refused as error:
         if error.status not in (401, 403, 404):
             raise
@@ -469,7 +469,7 @@ def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
         subscription = "-".join(each for each in (subscription_of(pipeline, step), name) if each)
         for topic in selection.get("topics", "").split(",") if "topics" in selection else ():
             with _refused_before(404, 409):
-                admin.ask("PUT", path_of(parse_topic(topic), "subscription", subscription), _EARLIEST)
+                admin.ask("PUT", path_of_subscription(parse_topic(topic), subscription), _EARLIEST)
 
 
 @contextlib.contextmanager
