@@ -5,7 +5,6 @@ dialog opened: what comes later does not move a deed to another target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pulsarbox.client.admin import path_of, subscription_segment
@@ -39,8 +38,7 @@ class Wrong(ValueError):
     """What was typed in cannot be used. The text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Something to type in."""
 
     name: str
@@ -52,8 +50,7 @@ class Field:
     """Where there are few: the only ones that are taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(NamedTuple):
     """One change."""
 
     name: str

@@ -7,7 +7,6 @@ view nothing else takes its place.
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -72,11 +71,12 @@ class Table(Looks, ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor stands on another row."""
 
-    @dataclass
     class Sorting(Message):
         """A heading was clicked."""
 
-        column: Column
+        def __init__(self, column: Column) -> None:
+            super().__init__()
+            self.column = column
 
     def __init__(
         self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None, classes: str = ""

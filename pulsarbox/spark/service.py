@@ -165,6 +165,12 @@ class Service:
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
         if told is None:
             return {}
+        if "batchesTotal" not in told:
+            raise PulsarBoxError(
+                f"{topic}: the box is older than this pulsarbox, and does not tell which messages of batches "
+                f"{subscription} has acknowledged: update the box, or leave -s out; dead letters are put back by the "
+                "box itself with `pulsarbox dlq replay`"
+            )
         if told["batchesTotal"] > len(told["batches"]):
             raise PulsarBoxError(
                 f"{topic}: {subscription} has acknowledged {told['batchesTotal']} batches in part, too many to be told"

@@ -134,7 +134,10 @@ class Offload:
             self._topic(service, topic, partitions, count)
         except Stopped:
             pass
-        except (PulsarBoxError, OSError, ValueError) as error:
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            problem = f"{folder_of(self.asked.directory, topic)} cannot be written: {why}; the next run goes on there"
+        except (PulsarBoxError, ValueError) as error:
             problem = str(error)
         return Done(topic, count.ledgers, count.rows, count.bytes, problem)
 
