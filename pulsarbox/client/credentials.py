@@ -1,6 +1,7 @@
 """With what a client proves who it is, and whom it trusts; on the binary port and over HTTP."""
 
 from dataclasses import dataclass
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -88,6 +89,9 @@ class Credentials:
         """What a handshake goes by. Raises OSError for a file that cannot be used."""
         import ssl
 
+        for file in (self.trusted, self.certificate, self.key):
+            if file is not None and not Path(file).is_file():  # OpenSSL does not say which
+                raise FileNotFoundError(ENOENT, "No such file", file)
         pinned = None if self.trusted else self.pinned
         context = ssl.create_default_context(cafile=self.trusted or pinned)
         context.check_hostname = self.check_host and not self.insecure
