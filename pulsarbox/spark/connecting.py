@@ -2,16 +2,21 @@
 
 import sys
 import time
+from ssl import SSLCertVerificationError
 from typing import Any, Final
 
-from pulsarbox.client.admin import Admin
+from pulsarbox.client.admin import Admin, Refused
 from pulsarbox.client.client import Client
 from pulsarbox.client.connection import Connection
 from pulsarbox.client.errors import NotConnected
+from pulsarbox.errors import AuthenticationError, PulsarBoxError
 from pulsarbox.spark.segments import Reach, hosts_of
 
 _QUIET_SECONDS: Final = 2.0
 """A box that is away only so long is not worth a word."""
+
+UNAUTHORIZED: Final = 401
+_WHO: Final = "Option token, or tokenFile, says who asks"
 
 
 class Waiting:
@@ -54,7 +59,9 @@ class _Client(Client):
         try:
             return super().service()
         except NotConnected as error:
-            raise NotConnected(f"{self.url} (option service.url) cannot be reached: {error}") from error
+            raise _named(f"{self.url} (option service.url)", error) from error
+        except AuthenticationError as error:
+            raise AuthenticationError(f"{self.url} (option service.url): {error}. {_WHO}") from error
 
 
 class _Admin(Admin):
@@ -64,4 +71,17 @@ class _Admin(Admin):
         try:
             return super()._ask(*args, **more)
         except NotConnected as error:
-            raise NotConnected(f"{self.url} (option admin.url) cannot be reached: {error}") from error
+            raise _named(f"{self.url} (option admin.url)", error) from error
+        except Refused as error:
+            if error.status != UNAUTHORIZED:
+                raise
+            raise Refused(error.status, f"{error}. {_WHO}", error.method) from error
+
+
+def _named(url: str, error: NotConnected) -> PulsarBoxError:
+    """The same with its URL; where the certificate is not trusted none that waiting could mend."""
+    if isinstance(error.__cause__, SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return PulsarBoxError(
+            f"{url} is not trusted: {error}. Option pulsar.client.tlsTrustCertsFilePath names the certificates to trust"
+        )
+    return NotConnected(f"{url} cannot be reached: {error}")

@@ -1,10 +1,13 @@
 """How options say where a broker is, and with what it is proved who asks."""
 
 from dataclasses import replace
+from ssl import SSLCertVerificationError
 
 import pytest
 
-from pulsarbox.client.errors import NotConnected
+from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.errors import NotConnected, passes
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.connecting import admin_of, client_of
 from pulsarbox.spark.options import BATCH, OptionError, parse
 from pulsarbox.spark.reaching import reach
@@ -64,6 +67,27 @@ def test_what_is_not_reached_is_told_with_its_option() -> None:
         client_of(nobody).service()
     with admin_of(nobody) as admin, pytest.raises(NotConnected, match=r"127.0.0.1:1 \(option admin.url\) cannot be"):
         admin.own("/clock")
+
+
+def test_who_is_not_trusted_or_known_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    untrusted, unknown = NotConnected("no TLS handshake"), Refused(401, "Authentication required", "GET")
+    untrusted.__cause__ = SSLCertVerificationError("self-signed certificate")
+    wrong: list[Exception] = [untrusted, unknown, Refused(404, "not there", "GET")]
+
+    def ask(*_: object) -> None:
+        raise wrong.pop(0)
+
+    monkeypatch.setattr(Admin, "_ask", ask)
+    with admin_of(reached()) as admin:
+        with pytest.raises(
+            PulsarBoxError, match=r"option admin.url\) is not trusted: .*tlsTrustCertsFilePath"
+        ) as error:
+            admin.own("/clock")
+        assert not passes(error.value), "waiting does not help"
+        with pytest.raises(Refused, match=r"Authentication required\. Option token, or tokenFile, says who asks"):
+            admin.own("/clock")
+        with pytest.raises(Refused, match=r"^not there$"):
+            admin.own("/clock")
 
 
 @pytest.mark.parametrize(
