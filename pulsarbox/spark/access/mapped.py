@@ -185,8 +185,11 @@ class Store:
                     del left[number]
 
     def _volume_of(self, want: Want, unsealed: list[tuple[int, int]]) -> int | None:
-        """The volume that has its next entry; None where none says so. ``unsealed`` is kept for the next one."""
-        for number, _ in self._places(want.ledger, want.first, unsealed):
+        """The volume that may have its next entry; None where none does. ``unsealed`` is kept for the next one."""
+        places = self._places(want.ledger, want.first, unsealed)
+        if len(places) == 1:  # if it is not there, that is seen when it is read
+            return places[0][0]
+        for number, _ in places:
             try:
                 if self._open(number).has(want.ledger, want.first):
                     return number
@@ -302,35 +305,35 @@ class _Volume:
     def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
         """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
         left = dict(wants)
-        yield from self._until_many_begin(left, unpacker)
-        is_worth = yield from self._blocks(left)
+        begin = yield from self._until_many_begin(left, unpacker)
+        is_worth = yield from self._blocks(left, begin)
         for walk in (self._walk, self._by_index) if is_worth else (self._by_index,):
             yield from _unpacked(walk(_not_over(left)), left, unpacker)
 
-    def _until_many_begin(self, wants: dict[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
-        """What a few ledgers have in front of where many begin; ``wants`` are then what is left."""
+    def _until_many_begin(self, wants: dict[int, Want], unpacker: RestUnpacker) -> Generator[Piece, None, int]:
+        """What a few ledgers have in front of where many begin, and then where that is; -1 where nothing is here.
+        ``wants`` are then what is left."""
         numbers, positions = self._firsts({number: want for number, want in wants.items() if want.whole})
         there = sorted(position for position in positions if position >= 0)
         many = there[(len(there) - 1) // _WORTH] if there else -1
-        if there and many - there[0] > NEAR:
-            both = zip(numbers.values(), positions, strict=True)
-            early = {number: wants[number] for number, position in both if 0 <= position < many}
-            yield from _unpacked(self._by_index(early, many), wants, unpacker)
+        if not there or many - there[0] <= NEAR:
+            return there[0] if there else -1
+        both = zip(numbers.values(), positions, strict=True)
+        early = {number: wants[number] for number, position in both if 0 <= position < many}
+        yield from _unpacked(self._by_index(early, many), wants, unpacker)
+        return many
 
     def _firsts(self, wants: Mapping[int, Want]) -> tuple[dict[int, int], list[int]]:
         """By ledger the number of the want, of a ledger that is wanted twice the first; and where the first entry of
         each of these stands, -1 where it does not."""
-        numbers: dict[int, int] = {}
-        for number in sorted(wants, key=lambda number: wants[number].first):
-            numbers.setdefault(wants[number].ledger, number)
+        numbers = _numbers_of(wants)
         with self._begin() as txn:
             return numbers, [self._position(txn, ledger, wants[number].first) for ledger, number in numbers.items()]
 
-    def _blocks(self, wants: dict[int, Want]) -> Generator[Piece, None, bool]:
-        """Batch after batch as they stand here, while much of what is there is wanted; whether it was so to the end.
+    def _blocks(self, wants: dict[int, Want], position: int) -> Generator[Piece, None, bool]:
+        """Batch after batch from ``position`` on, while much of what is there is wanted; whether it was so to the end.
         What it gives is certain, and ``wants`` are then what is left; that there is nothing more is not."""
-        numbers, positions = self._firsts({number: want for number, want in _not_over(wants).items() if want.whole})
-        position = _least(positions)
+        numbers = _numbers_of({number: want for number, want in _not_over(wants).items() if want.whole})
         walk = Walk({wants[number].ledger: Wanted(number, *wants[number][1:3]) for number in numbers.values()})
         taken = before = 0
         is_worth = True
@@ -519,6 +522,14 @@ def _unpacked(found: Iterable[tuple[int, Taking]], wants: dict[int, Want], unpac
         yield number, entries, taking.next
         if taking.next != end:
             raise EnvironmentDamaged(f"entry {taking.next} is damaged")
+
+
+def _numbers_of(wants: Mapping[int, Want]) -> dict[int, int]:
+    """By ledger the number of the want, of a ledger that is wanted twice the first."""
+    numbers: dict[int, int] = {}
+    for number in sorted(wants, key=lambda number: wants[number].first):
+        numbers.setdefault(wants[number].ledger, number)
+    return numbers
 
 
 def _not_over(wants: Mapping[int, Want]) -> dict[int, Want]:
