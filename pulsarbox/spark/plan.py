@@ -15,12 +15,13 @@ PIECE_MIN: Final = 64 << 10
 Partition = tuple[Segment, ...]
 
 
-def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int) -> list[Partition]:
+def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int, *, in_place: bool = True) -> list[Partition]:
     """The segments cut and put together: every entry once, what stands in one volume together, topics in order.
 
     At least ``at_least`` partitions, as far as there are as many entries; each with about ``bytes_max`` bytes at most.
+    Where they are not read ``in_place``, it does not matter where they stand, and each piece of a topic has its cost.
     """
-    found = list(segments)
+    found = [segment if in_place else segment._replace(volumes=()) for segment in segments]
     total = sum(segment.bytes for segment in found)
     count = _count(total, at_least, bytes_max)
     size = max(1, -(-total // count))

@@ -253,12 +253,15 @@ class _Reader:
     def __init__(self, writer: Schema | None, newest: Schema | None, fields: list[pa.Field], form: str) -> None:
         self._fields = fields
         self._parts: list[tuple[Callable[[Messages, int], bytes | None], Decoder, list[str]]] = []
+        self._is_fields = False
+        """Whether the columns are the fields of one record."""
         names = [field.name for field in fields]
         if form == "auto" and writer is not None and is_pair(writer):
             self._take_pair(writer, newest)
         elif not fields:
             pass
         elif self._is_record(writer, form):
+            self._is_fields = True
             self._add(_payload, decoder(writer, newest, pa.struct(fields), form), names)
         else:
             target = self._only_value()
@@ -310,8 +313,7 @@ class _Reader:
         for take, made, names in self._parts:
             array, unread = _with_nulls(made, _taken(take, messages, places, bad))
             bad.update((each.at, each.reason) for each in unread)
-            is_record = pa.types.is_struct(array.type) and names != [VALUE] and names != [KEY]
-            found.update(zip(names, array.flatten() if is_record else [array], strict=True))
+            found.update(zip(names, array.flatten() if self._is_fields else [array], strict=True))
         arrays = [
             found[field.name] if field.name in found else pa.nulls(len(places), field.type) for field in self._fields
         ]

@@ -122,3 +122,13 @@ def test_the_parts_of_batches_that_are_not_wanted_stay_with_the_first_and_last_e
     assert not any(each.from_batch or each.to_batch for each in pieces[1:-1])
     hidden = {entry for each in pieces for first, last in each.hidden for entry in range(first, last + 1)}
     assert hidden == {2, 3, 4, 5, 6, 7}
+
+
+@given(ledgers(), st.integers(1, 8 * MIB))
+def test_over_the_network_what_fits_into_a_task_is_not_cut(segments: list[Segment], bytes_max: int) -> None:
+    planned = partitions(segments, 1, bytes_max, in_place=False)
+    pieces = [piece for partition in planned for piece in partition]
+    assert entries(pieces) == entries(segments)
+    total = sum(each.bytes for each in segments)
+    whole = min(bytes_max, max(SMALL, total // 8)) // 2
+    assert all(each._replace(volumes=()) in pieces for each in segments if each.bytes <= whole)
