@@ -7,7 +7,7 @@ dialog opened: what comes later does not move a deed to another target.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulsarbox.client.admin import path_of, quoted
+from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.tui.feed import real
@@ -92,7 +92,7 @@ def of_topic(row: Row, *more: str) -> str:
 
 def of_subscription(row: Row, *more: str) -> str:
     """The same for a subscription."""
-    return of_topic(row, "subscription", quoted(real(row, "subscription")), *more)
+    return of_topic(row, "subscription", subscription_segment(real(row, "subscription")), *more)
 
 
 def whole_number(values: Values, name: str, least: int = 0) -> int:

@@ -5,6 +5,7 @@ that, and knows rows by identity: the cursor stays with its row while the order 
 view nothing else takes its place.
 """
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -270,7 +271,8 @@ class Table(Looks, ScrollView, can_focus=True):
             return self._heading().adjust_cell_length(width, self.look("heading"))
         index = self.scroll_offset.y + y - 1
         if index >= self.count:
-            text = f" {self.empty}" if y == 2 and not self.count else ""
+            said = ["", "", *textwrap.wrap(self.empty, max(width - 2, 1))] if not self.count else []
+            text = f" {said[y]}" if y < len(said) else ""
             return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self._ground)
         row = self.row_at(index)
         if row is None:

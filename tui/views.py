@@ -109,7 +109,7 @@ QUOTAS: Final = View(
     ("scope", "subject", "policy"),
     "share",
     ("subject", "policy", "scope"),
-    "Nothing is limited. pulsarbox quota set orders --size 2G --then hold  limits a backlog.",
+    "Nothing is limited. pulsarbox quota set orders --size 2G --then hold limits a backlog.",
     needed=("change",),
 )
 

@@ -10,7 +10,7 @@ SECONDS_MAX = 30.0
 
 def ask(admin: Target, method: str, path: str, body: object = None) -> Any:
     """The answer as a value."""
-    # Only commands that ask load what asks.
+    # http.client takes longer to import than all the rest of such a command.
     from pulsarbox.client.ask import WebRefused
     from pulsarbox.client.ask import ask as asked
 

@@ -7,6 +7,7 @@ will do, a box or Apache Pulsar.
 
 import functools
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -283,7 +284,8 @@ def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Runnin
     if found is None:
         if data_dir is None:
             return None
-        raise Unreachable(f"no box runs on {directory}: start it with `pulsarbox start --detach --data-dir {data_dir}`")
+        where = shlex.quote(data_dir)
+        raise Unreachable(f"no box runs on {directory}: start it with `pulsarbox start --detach --data-dir {where}`")
     running = read(directory, found.pid)
     if running is None:
         raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")

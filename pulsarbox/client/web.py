@@ -4,16 +4,13 @@ Nothing is known here of what is asked: paths and bodies come from the caller. A
 the broker that has the topic, is followed; credentials go along to brokers of the same scheme only.
 """
 
+import http.client
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
-from pulsarbox.client.http1 import Connection, Ended, Malformed
-
-if TYPE_CHECKING:
-    import ssl
 
 __all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
 
@@ -22,7 +19,6 @@ ANSWER_BYTES_MAX: Final = 256 << 20
 LINE_BYTES_MAX: Final = 1 << 20
 _REASON_MAX: Final = 2000
 """Characters of an answer that is no JSON, in an error."""
-_OK: Final = 200
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
 
 
@@ -69,12 +65,7 @@ class Reply(NamedTuple):
                 found = found.partition("Message: ")[2].partition("\n")[0] or found
         reason = (found if isinstance(found, str) else text).strip()
         if not reason or reason.startswith("<"):
-            from http import HTTPStatus  # seldom: most say it in words
-
-            try:
-                return f"HTTP {self.status} {HTTPStatus(self.status).phrase}"
-            except ValueError:
-                return f"HTTP {self.status}"
+            return f"HTTP {self.status} {http.client.responses.get(self.status, '')}".strip()
         return reason[:_REASON_MAX]
 
 
@@ -94,7 +85,7 @@ class Web:
         self._secure = secure
         self._credentials = credentials
         self._seconds = seconds
-        self._connection: Connection | None = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
         """Let the connection go."""
@@ -123,13 +114,16 @@ class Web:
         """
         connection = self._new_connection()
         try:
-            answer = connection.ask("GET", target, None, {"Accept": "*/*", **self._credentials.headers()})
-            if answer.status != _OK:
-                raise Refusal(Reply(answer.status, answer.headers, answer.body(ANSWER_BYTES_MAX)))
-            yield from answer.lines(LINE_BYTES_MAX)
+            connection.request("GET", target, headers={"Accept": "*/*", **self._credentials.headers()})
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                headers = {name.lower(): value for name, value in response.getheaders()}
+                raise Refusal(Reply(response.status, headers, response.read(ANSWER_BYTES_MAX)))
+            while line := response.readline(LINE_BYTES_MAX):
+                yield line.rstrip(b"\n")
         except TimeoutError as error:
             raise TooSlow(f"nothing has come for {self._seconds:g} s") from error
-        except (Malformed, OSError) as error:
+        except (http.client.HTTPException, OSError) as error:
             raise Unanswered(_in_words(error)) from error
         finally:
             connection.close()
@@ -154,59 +148,69 @@ class Web:
         kept = self._connection is not None
         try:
             return self._once(method, target, body, headers)
-        except ConnectionError as error:
+        except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
             if not kept or method == "POST":
                 raise Unanswered(_in_words(error)) from error
         # The connection was idle for too long: GET, PUT and DELETE may be repeated.
         try:
             return self._once(method, target, body, headers)
-        except ConnectionError as error:
+        except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
             raise Unanswered(_in_words(error)) from error
 
     def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         connection = self._connected()
         try:
-            answer = connection.ask(method, target, body, headers)
-            reply = Reply(answer.status, answer.headers, answer.body(ANSWER_BYTES_MAX))
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            answer = response.read(ANSWER_BYTES_MAX)
+            if response.length:  # a read with a bound does not say itself that the rest is missing
+                raise http.client.IncompleteRead(answer, response.length)
         except TimeoutError as error:
             self.close()
             raise TooSlow(f"no answer within {self._seconds:g} s") from error
-        except ConnectionError:
-            raise
-        except (Malformed, OSError) as error:  # TLS may fail this late
+        except (http.client.HTTPException, OSError) as error:
+            if isinstance(error, ConnectionError | http.client.BadStatusLine):
+                raise
             self.close()
-            raise Unanswered(str(error)) from error
-        if answer.is_last:
+            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS may fail this late
+            raise Unanswered(f"{what}{error}") from error
+        if response.will_close:
             self.close()
-        return reply
+        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
             self._connection = self._new_connection()
         return self._connection
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self) -> http.client.HTTPConnection:
         reasons = []
-        tls = self._tls() if self._secure else None
         for host, port in self._hosts:
+            connection = self._to(host, port)
             try:
-                return Connection(host, port, self._seconds, tls)
+                connection.connect()
             except TimeoutError:
                 reasons.append(f"{host}:{port} does not answer")
             except OSError as error:
                 reasons.append(f"{host}:{port}: {error.strerror or error}")
+            else:
+                return connection
+            connection.close()
         raise Unanswered("; ".join(reasons))
 
-    def _tls(self) -> "ssl.SSLContext":
+    def _to(self, host: str, port: int) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(host, port, timeout=self._seconds)
         try:
-            return self._credentials.tls()
+            context = self._credentials.tls()
         except OSError as error:
             raise Unanswered(f"the certificates cannot be used: {error}") from error
+        return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(error, Ended):
+    if isinstance(error, http.client.RemoteDisconnected):
         return "the connection ended without an answer: is it the port of the Admin API?"
     return str(error) or type(error).__name__

@@ -1,6 +1,7 @@
 """How the broker that options name is reached: its two URLs, and with what we prove who asks."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +78,7 @@ def _of_the_box(made: Reach) -> Reach:
     if running is None:
         raise OptionError(
             f"option data.dir = {made.data_dir!r}: no box runs there. Start it with `pulsarbox start --detach "
-            f"--data-dir {made.data_dir}`, or give service.url"
+            f"--data-dir {shlex.quote(made.data_dir)}`, or give service.url"
         )
     credentials = made.credentials
     if not credentials.method and running.operator:

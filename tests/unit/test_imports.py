@@ -256,11 +256,11 @@ ADMIN = [["topic", "list"], ["topic", "stats", "t"], ["sub", "list", "t"], ["ns"
 
 
 @pytest.mark.parametrize("words", ADMIN, ids=" ".join)
-def test_asking_the_admin_api_takes_nothing_that_is_heavy(words: list[str]) -> None:
+def test_asking_the_admin_api_takes_an_http_client_and_nothing_else_that_is_heavy(words: list[str]) -> None:
     run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--admin-url', 'http://127.0.0.1:1']!r})\n"
     loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
-    assert "pulsarbox.client.http1" in loaded
-    assert loaded.isdisjoint(HEAVY | {"pulsarbox.config.settings", "yaml"})
+    assert "http.client" in loaded
+    assert loaded.isdisjoint((HEAVY - {"email", "http", "ssl"}) | {"pulsarbox.config.settings", "yaml"})
 
 
 def test_a_command_of_pulsar_admin_reads_the_table_of_its_group_only() -> None:
@@ -277,7 +277,7 @@ def test_a_command_of_pulsar_admin_reads_the_table_of_its_group_only() -> None:
 
 def test_the_dashboard_loads_no_more_than_its_first_screen_needs() -> None:
     first = ("pulsarbox.cli.top", *(f"pulsarbox.tui.screens.{name}" for name in ("overview", "subscriptions")))
-    later = {"csv", "email", "http", "pulsarbox.expressions", "pulsarbox.tui.dialogs", "pulsarbox.tui.screens.browser"}
+    later = {"csv", "pulsarbox.expressions", "pulsarbox.tui.dialogs", "pulsarbox.tui.screens.browser"}
     loaded = loaded_by(f"import pulsarbox.tui.app, {', '.join(first)}")
     assert "textual" in loaded
     assert loaded.isdisjoint(later)

@@ -125,7 +125,7 @@ class SubscriptionDetails(ViewScreen):
             ("to do", helps),
             (
                 "backlog",
-                f"{figures.counted(row.get('backlog'), 'message')}, {figures.change(row.get('change'))} a second"
+                f"{figures.counted(row.get('backlog'), 'message')}, {figures.change_in_words(row.get('change'))}"
                 f", oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
             ),
             (
