@@ -27,7 +27,8 @@ _MISFIT: Final = re.compile(
     r"sources in the checkpoint offsets|\[STREAMING_STATEFUL_OPERATOR_(NOT_MATCH|MISSING)|\[STATE_STORE_\w*SCHEMA_"
 )
 """How Spark says that a query is not the one of its checkpoint."""
-_UNREAD: Final = "[FAILED_READ_FILE"
+_VAGUE: Final = re.compile(r"\[FAILED_READ_FILE|\[CANNOT_WRITE_STATE_STORE|Error while instantiating")
+"""What Spark says of which the innermost cause has the reason."""
 _INNERMOST: Final = re.compile(r"^Caused by: [\w.$]+: (?:\[[A-Z0-9_.]+\] )?(?P<text>.*)$", re.MULTILINE)
 
 
@@ -61,8 +62,8 @@ def is_misfit(text: str) -> bool:
 
 def _without_traceback(text: str) -> str:
     said = _first_lines(_CLASS.sub("", _OF_A_CALL.sub("", text.strip())))
-    inner = [_STATE.sub("", found["text"]) for found in _INNERMOST.finditer(text)] if _UNREAD in text else []
-    return f"{said.rstrip(' .')}: {inner[-1]}" if inner else said
+    inner = [_STATE.sub("", found["text"]) for found in _INNERMOST.finditer(text)] if _VAGUE.search(text) else []
+    return f"{said.rstrip(' .:')}: {inner[-1]}" if inner else said
 
 
 def _raised(text: str) -> str:

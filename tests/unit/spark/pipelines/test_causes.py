@@ -61,6 +61,12 @@ def test_what_spark_and_python_say_around_it_is_left_out() -> None:
     )
 
 
+def test_the_reason_of_what_spark_says_vaguely_is_its_innermost_cause() -> None:
+    text = "Error while instantiating 'a.B':\n\nJVM stacktrace:\njava.lang.E: Error\n\tat a.b(C:1)\n"
+    cause = "Caused by: a.E: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'x' is invalid. SQLSTATE: 22022\n"
+    assert told(text + cause, "") == "Error while instantiating 'a.B': The value 'x' is invalid."
+
+
 @pytest.mark.parametrize(
     ("text", "misfit"),
     [
