@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -58,7 +59,9 @@ def run(settings: Settings, report: Report, *, memory: bool = False, log_file: P
         return new_loop(settings).run_until_complete(_serve(settings, engine, began, report, memory, log_file))
     except DirectoryHeld as error:
         here = settings.dataDirectory
-        advice = f"stop it with `pulsarbox stop --data-dir {here}`, or choose another directory with --data-dir"
+        advice = (
+            f"stop it with `pulsarbox stop --data-dir {shlex.quote(here)}`, or choose another directory with --data-dir"
+        )
         return _failed(report, f"data directory {here} is in use by {described(error.pid)}: {advice}", EXIT_TAKEN)
     except PortTaken as error:
         return _failed(report, str(error), EXIT_TAKEN)

@@ -17,7 +17,7 @@ from pulsarbox.protocol.schema.types import spelling
 from pulsarbox.spark.encoding_made import FORMATS, schema_of, told_schema
 from pulsarbox.spark.encoding_values import as_avro, as_json, primitive
 from pulsarbox.spark.epochs import SinkError
-from pulsarbox.spark.outgoing import KEY, Encode, Encoding, raw
+from pulsarbox.spark.outgoing import KEY, RAW, TEXT_OR_BYTES, Encode, Encoding, raw
 from pulsarbox.spark.rows import VALUE
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def encoding_of(client: Client, topic: str, sinking: "Sinking", named: str | Non
 
 
 def _without_schema(client: Client, topic: str, sinking: "Sinking") -> Encoding:
+    if sinking.shape.value_type in TEXT_OR_BYTES:
+        return RAW
     wanted, columns = sinking.options.value_format, ", ".join(sinking.shape.values)
     if not sinking.options.register_schema and wanted != "json":
         raise SinkError(

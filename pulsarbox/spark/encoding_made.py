@@ -64,7 +64,7 @@ def schema_of(kind: Any, form: str, column: str = "") -> Schema:
         parts = {each["name"]: each["type"] for each in kind["fields"]}
         return key_value.joined("KeyValue", *(schema_of(parts[name], "auto", name) for name in ("key", "value")))
     if form == "auto" and isinstance(kind, str) and kind in _PRIMITIVES:
-        return Schema(name=kind, type=_PRIMITIVES[kind])
+        return Schema(name=kind, type=_PRIMITIVES[kind], schema_data=b"")
     if isinstance(kind, str) or kind["type"] != "struct":
         kind = {"type": "struct", "fields": [{"name": column, "type": kind}]}
     if form == "protobuf":
@@ -110,6 +110,7 @@ def definition_of(kind: Any, name: str = RECORD) -> Any:
 
     Raises SinkError for types that Avro has no form for.
     """
+    column = name.removeprefix(f"{RECORD}_")
     if isinstance(kind, str):
         if kind.startswith("decimal"):
             precision, _, scale = kind.removeprefix("decimal").strip("()").partition(",")
@@ -117,7 +118,7 @@ def definition_of(kind: Any, name: str = RECORD) -> Any:
             return {"type": "bytes", "logicalType": "decimal", **sizes}
         found = _SIMPLE.get(kind)
         if found is None:
-            raise SinkError(f"column {name} is {kind}, which Avro and JSON schemas have no type for: cast it")
+            raise SinkError(f"column {column} is {kind}, which Avro and JSON schemas have no type for: cast it")
         return found
     if kind["type"] == "struct":
         fields = [
@@ -130,4 +131,4 @@ def definition_of(kind: Any, name: str = RECORD) -> Any:
         return {"type": "array", "items": ["null", definition_of(kind["elementType"], f"{name}_item")]}
     if kind["type"] == "map" and kind["keyType"] == "string":
         return {"type": "map", "values": ["null", definition_of(kind["valueType"], f"{name}_value")]}
-    raise SinkError(f"column {name} is a {kind['type']} that Avro and JSON schemas have no type for: cast it")
+    raise SinkError(f"column {column} is a {kind['type']} that Avro and JSON schemas have no type for: cast it")

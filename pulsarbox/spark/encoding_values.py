@@ -73,7 +73,7 @@ class Forms:
             of_value = self.of(kind["values"])
             return lambda value: {name: of_value(each) for name, each in _pairs(value)}
         if kind["type"] == "enum":
-            return _checked("string")
+            return _one_of(kind["symbols"])
         return self.of(kind["type"])
 
     def _union(self, kinds: list[Any]) -> Form:
@@ -135,6 +135,15 @@ def _checked(kind: str) -> Form:
         if isinstance(value, float) and not isfinite(value):
             return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+    return form
+
+
+def _one_of(symbols: list[str]) -> Form:
+    def form(value: Any) -> Any:
+        if value not in symbols:
+            raise ValueError(f"{value!r} is none of {', '.join(symbols)}")
+        return value
 
     return form
 

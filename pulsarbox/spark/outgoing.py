@@ -23,12 +23,12 @@ DELIVER_AT: Final = "__deliverAt"
 DELIVER_AFTER: Final = "__deliverAfter"
 SCHEMA: Final = "__schema"
 
-_TEXT_OR_BYTES: Final = ("string", "binary")
+TEXT_OR_BYTES: Final = ("string", "binary")
 _TIMES: Final = ("timestamp", "timestamp_ntz", "bigint")
 TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     TOPIC: ("string",),
-    KEY: _TEXT_OR_BYTES,
-    ORDERING_KEY: _TEXT_OR_BYTES,
+    KEY: TEXT_OR_BYTES,
+    ORDERING_KEY: TEXT_OR_BYTES,
     PROPERTIES: ("map<string,string>",),
     EVENT_TIME: _TIMES,
     DELIVER_AT: _TIMES,
@@ -63,16 +63,18 @@ class Shape:
     """Those that are the value: one, or the fields of a record."""
     value_type: str
     """``binary``, ``string``, another type of Spark's for a single column, ``struct`` for a record."""
+    is_typed: bool = False
+    """Whether a single column of text or bytes is written by the topic's schema, if it has one: it is not ``value``."""
 
     @property
     def is_plain(self) -> bool:
         """Whether a message is a payload and nothing else."""
-        return not self.columns and self.value_type in _TEXT_OR_BYTES
+        return not self.columns and self.is_raw
 
     @property
     def is_raw(self) -> bool:
         """Whether the value is bytes or text as it goes out."""
-        return self.value_type in _TEXT_OR_BYTES
+        return self.value_type in TEXT_OR_BYTES and not self.is_typed
 
 
 def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -> Shape:
@@ -97,7 +99,9 @@ def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -
         columns = [name for name in columns if name != TOPIC]
     elif TOPIC not in columns:
         raise SinkError(f"no topic: give option topic, or a column {TOPIC} that names each row's")
-    return Shape(tuple(columns), tuple(name for name, _ in values), _value_type(values, value_format))
+    names = tuple(name for name, _ in values)
+    is_typed = value_format == "auto" and [name.lower() for name in names] != [rows.VALUE]
+    return Shape(tuple(columns), names, _value_type(values, value_format), is_typed)
 
 
 def _value_type(values: Sequence[tuple[str, str]], value_format: str) -> str:
@@ -106,7 +110,7 @@ def _value_type(values: Sequence[tuple[str, str]], value_format: str) -> str:
     single = values[0][1] if len(values) == 1 else "struct"
     if value_format in ("bytes", "string"):
         wanted = "binary" if value_format == "bytes" else "string"
-        if single not in _TEXT_OR_BYTES:
+        if single not in TEXT_OR_BYTES:
             raise SinkError(
                 f"valueFormat={value_format} writes one column, {wanted}: not {', '.join(n for n, _ in values)}"
             )

@@ -102,7 +102,8 @@ def session(
         made = _made(builder, master, log)
     made.sparkContext.setLogLevel("ERROR")
     # What is wrong with a frame is told by who catches it: here it would be told once more, as JSON.
-    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    for each in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     _quietly(getattr(made.sparkContext, "_accumulatorServer", None))
     from pulsarbox.spark import register
 

@@ -263,7 +263,29 @@ def test_one_column_becomes_a_primitive_schema(name: str) -> None:
     write = sinking(**{name: EACH[name]})
     assert read_back(broker, write, FULL[name]) == FULL[name]
     assert broker.registered is not None
+    assert broker.registered.IsInitialized(), "it can be sent"
     assert not broker.registered.schema_data
+
+
+def test_one_column_of_text_is_written_by_the_schema_unless_it_is_the_value() -> None:
+    record = {"type": "record", "name": "R", "fields": [{"name": "who", "type": "string"}]}
+    assert encoded(Broker(Schema.Json, record), sinking(who="string"), "a") == b'{"who":"a"}'
+    assert encoded(Broker(Schema.String), sinking(who="string"), "a") == b"a"
+    with pytest.raises(ValueError, match="'7' is no whole number"):
+        encoded(Broker(Schema.Int64), sinking(who="string"), "7")
+    without = Broker()
+    assert encoded(without, sinking(who="string"), "a") == b"a"
+    assert without.registered is None
+    assert sinking(value="string").shape.is_raw
+    assert sinking({"valueFormat": "string"}, who="string").shape.is_raw
+
+
+def test_a_word_that_an_enum_has_not_is_told() -> None:
+    enum = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+    broker = Broker(Schema.Json, {"type": "record", "name": "R", "fields": [{"name": "e", "type": enum}]})
+    assert encoded(broker, sinking(e="string"), "B") == b'{"e":"B"}'
+    with pytest.raises(ValueError, match="field e: 'Z' is none of A, B"):
+        encoded(broker, sinking(e="string"), "Z")
 
 
 def test_columns_become_avro_where_nothing_is_said() -> None:

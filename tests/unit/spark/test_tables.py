@@ -208,6 +208,14 @@ def test_a_record_in_json_becomes_columns() -> None:
     assert not any(row["_corrupt_record"] for row in rows)
 
 
+@pytest.mark.parametrize("inside", [("string", "a"), ({"type": "array", "items": "int"}, [1, 2])])
+def test_a_record_whose_only_field_is_called_value(inside: tuple[Any, Any]) -> None:
+    kind, value = inside
+    record = {"type": "record", "name": "R", "fields": [{"name": "value", "type": kind}]}
+    made = tables(None, schema(Schema.Avro, record))
+    assert read(made, messages(avro(record, {"value": value}))) == [{"value": value, "_corrupt_record": None}]
+
+
 def test_numbers_that_json_has_not_are_read_as_python_and_as_java_clients_write_them() -> None:
     columns = columns_of(x=DoubleType(), n=LongType())
     given = (b'{"x": NaN, "n": 1}', b'{"x": "NaN", "n": 1}', b'{"x": -Infinity, "n": 1}', b'{"x": "-Infinity", "n": 1}')
