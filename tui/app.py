@@ -104,6 +104,8 @@ class Top(App[None]):
     ToastRack { margin-bottom: 2; }
     """
 
+    _has_theme = False
+
     def __init__(
         self,
         feed: Feed,
@@ -147,7 +149,12 @@ class Top(App[None]):
             self.register_theme(theme)
         wanted = self.kept.get("theme")
         self.set_reactive(App.theme, wanted if wanted in self.available_themes else DARK.name)
+        self._has_theme = True
         self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_css_variables(self) -> dict[str, str]:
+        """See textual.app.App. Of the theme that it has at first nothing is computed: nobody sees it."""
+        return super().get_css_variables() if self._has_theme else {}
 
     def refresh_css(self, animate: bool = True) -> None:
         """See textual.app.App. Nothing is seen yet while the first screen is made: all of it is styled then."""

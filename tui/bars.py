@@ -13,10 +13,10 @@ from textual.widget import Widget
 
 from pulsarbox.tui import figures
 from pulsarbox.tui.actions import BY_NAME, PLACES
-from pulsarbox.tui.looks import Looks
+from pulsarbox.tui.looks import Look, Looks
 
 Part = tuple[str, str, str]
-"""A text, what it looks like (a component class behind the dashes), and the action of a click; empty for none."""
+"""A text, what it looks like (one of the looks of Line), and the action of a click; empty for none."""
 
 
 class Line(Looks, Widget):
@@ -24,16 +24,18 @@ class Line(Looks, Widget):
 
     DEFAULT_CSS = """
     Line { height: 1; width: 1fr; background: $panel; }
-    Line .line--plain { color: $foreground; }
-    Line .line--dim { color: $text-muted; }
-    Line .line--key { color: $accent; text-style: bold; }
-    Line .line--name { color: $primary; text-style: bold; }
-    Line .line--here { color: $block-cursor-foreground; background: $block-cursor-background; text-style: bold; }
-    Line .line--good { color: $text-success; }
-    Line .line--warn { color: $text-warning; text-style: bold; }
-    Line .line--bad { color: $text-error; text-style: bold; }
-    Line .line--badge { color: $background; background: $warning; text-style: bold; }
     """
+    looks: Mapping[str, Look] = {
+        "plain": Look(),
+        "dim": Look("text-muted"),
+        "key": Look("accent", bold=True),
+        "name": Look("primary", bold=True),
+        "here": Look("block-cursor-foreground", "block-cursor-background", bold=True),
+        "good": Look("text-success"),
+        "warn": Look("text-warning", bold=True),
+        "bad": Look("text-error", bold=True),
+        "badge": Look("background", "warning", bold=True),
+    }
 
     class Clicked(Message):
         """A part of it was."""
@@ -68,14 +70,10 @@ class Line(Looks, Widget):
         if y:
             return Strip.blank(self.size.width, self.rich_style)
         base = self.rich_style if self.dress is None else self.dress
-        styles: dict[str, Style] = {}
-        segments = []
-        for text, look, _ in self._parts():
-            if look not in styles:
-                is_own = self.dress is None or look == "badge"
-                styles[look] = self.get_component_rich_style(f"line--{look}") if is_own else base
-            segments.append(Segment(text, styles[look]))
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+        is_own = self.dress is None
+        return Strip(
+            Segment(text, self.look(look) if is_own or look == "badge" else base) for text, look, _ in self._parts()
+        ).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:
         """Where there is an action, it is done."""

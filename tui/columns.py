@@ -30,7 +30,7 @@ class Column(NamedTuple):
 
 
 Cell = tuple[str, str]
-"""A text, and the name of what it is shown like: one of Table's component classes behind the dashes."""
+"""A text, and the name of what it is shown like: one of the looks of Table."""
 
 
 def _plain(form: Callable[[Any], str]) -> "Callable[[Any, dict[str, Any], int], Cell]":

@@ -3,16 +3,17 @@
 A braille cell is U+2800 plus a bit for each dot; the dots of a column stand for one value, filled from below.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui import figures
-from pulsarbox.tui.looks import Looks
+from pulsarbox.tui.looks import Look, Looks
 
 _LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
@@ -37,9 +38,12 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
     # What is there at all has a dot.
     levels = [min(steps, max(round(value * scale), 1 if value > 0 else 0)) for value in points]
     levels = [0] * (width * 2 - len(levels)) + levels
-    lines = []
+    lines, highest_level = [], max(levels, default=0)
     for row in range(height - 1, -1, -1):
         base = row * _DOTS
+        if base >= highest_level:
+            lines.append("\u2800" * width)
+            continue
         lines.append(
             "".join(
                 chr(
@@ -53,59 +57,86 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
     return lines
 
 
-class Graph(Looks, Widget):
+class Graph:
     """One number over time: its name and its value now above, its highest on the right, the area below."""
 
-    DEFAULT_CSS = """
-    Graph { height: 1fr; width: 1fr; min-height: 3; padding: 0 2 0 0; }
-    Graph .graph--name { color: $text-muted; }
-    Graph .graph--now { color: $text; text-style: bold; }
-    Graph .graph--area { color: $primary; }
-    Graph .graph--peak { color: $text-muted; }
-    Graph.-deliver .graph--area { color: $success; }
-    Graph.-backlog .graph--area { color: $warning; }
-    Graph.-latency .graph--area { color: $secondary; }
-    """
-
-    def __init__(self, name: str, form: str, classes: str = "", key: str | None = None) -> None:
-        """``form`` is what a value is written with, a function of ``figures``."""
-        super().__init__(classes=classes, id=key)
-        self.title = name
+    def __init__(self, key: str, name: str, form: str, color: str) -> None:
+        """``form`` is what a value is written with, a function of ``figures``; ``color`` one of the theme."""
+        self.key = key
+        self.color = color
+        self._name = name
         self._form = getattr(figures, form)
-        self._values: Sequence[float | None] = ()
+        self._values: list[float | None] = []
         self._now: float | None = None
         self._lines: tuple[tuple[int, int], list[str]] | None = None
 
-    def show(self, values: Sequence[float | None], now: float | None) -> None:
-        """Draw these values, the newest last."""
-        if (values, now) != (self._values, self._now):
-            self._values, self._now, self._lines = values, now, None
-            self.refresh()
+    def show(self, values: Sequence[float | None], now: float | None) -> bool:
+        """These values, the newest last. Whether they are others than before."""
+        values = list(values)  # whose list it is may go on with it
+        if (values, now) == (self._values, self._now):
+            return False
+        self._values, self._now, self._lines = values, now, None
+        return True
 
-    def render_line(self, y: int) -> Strip:
-        """See textual.widget.Widget."""
-        width, height = self.size
+    def line(self, y: int, width: int, height: int, look: Callable[[str], Style]) -> list[Segment]:
+        """One line of so many, from the top, in exactly so many cells."""
         if y == 0:
-            return self._heading(width)
+            return self._heading(width, look)
         if self._lines is None or self._lines[0] != (width, height):
             self._lines = (width, height), area(self._values, width, max(height - 1, 1))
-        lines = self._lines[1]
-        style = self.get_component_rich_style("graph--area")
-        return Strip([Segment(lines[y - 1] if y - 1 < len(lines) else " " * width, style)], width)
+        return [Segment(self._lines[1][y - 1], look(self.color))]
 
-    def _heading(self, width: int) -> Strip:
+    def _heading(self, width: int, look: Callable[[str], Style]) -> list[Segment]:
         known = [value for value in (*self._values, self._now) if value is not None]
         peak = f"max {self._form(max(known))}" if known else ""
         now = self._form(self._now)
-        room = width - len(self.title) - len(now) - 1
+        room = width - len(self._name) - len(now) - 1
         peak = peak if len(peak) < room else ""
-        return Strip(
-            [
-                Segment(f"{self.title} ", self._style("graph--name")),
-                Segment(now, self._style("graph--now")),
-                Segment(peak.rjust(max(room, 0)), self._style("graph--peak")),
-            ]
-        ).adjust_cell_length(width)
+        found = [
+            Segment(f"{self._name} ", look("name")),
+            Segment(now, look("now")),
+            Segment(peak.rjust(max(room, 0)), look("name")),
+        ]
+        return Segment.adjust_line_length(found, width, look("name"))
 
-    def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(name)
+
+class Graphs(Looks, Widget):
+    """Graphs beside each other, and above each other where ``across`` is less than their number. They are one widget:
+    each of its own would take as long until it is seen as all of them together do."""
+
+    DEFAULT_CSS = """
+    Graphs { height: 7; padding: 0 1; }
+    """
+
+    def __init__(self, *graphs: Graph, across: int) -> None:
+        super().__init__(id="graphs")
+        colors = {graph.color: Look(graph.color) for graph in graphs}
+        self.looks = {"name": Look("text-muted"), "now": Look("text", bold=True), **colors}
+        self.across = across
+        self._graphs = graphs
+
+    def show(self, key: str, values: Sequence[float | None], now: float | None) -> None:
+        """Draw these values in one of them."""
+        for at, graph in enumerate(self._graphs):
+            if graph.key == key and graph.show(values, now):
+                self.refresh(self._place(at))
+
+    def _place(self, at: int) -> Region:
+        width, height = self.size
+        rows = -(-len(self._graphs) // self.across)
+        row, column = divmod(at, self.across)
+        room = width - (self.across - 1)  # one cell between two, and two more behind each
+        left, right = room * column // self.across, room * (column + 1) // self.across
+        return Region(left + column, row * (height // rows), max(right - left - 2, 0), height // rows)
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        segments: list[Segment] = []
+        ground, x = self.look("name"), 0
+        for at, graph in enumerate(self._graphs):
+            place = self._place(at)
+            if place.y <= y < place.bottom:
+                segments.append(Segment(" " * (place.x - x), ground))
+                segments += graph.line(y - place.y, place.width, place.height, self.look)
+                x = place.right
+        return Strip(segments).adjust_cell_length(self.size.width, ground)

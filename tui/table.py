@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pulsarbox.tui.columns import KINDS, TO_THE_RIGHT, Column, laid_out
-from pulsarbox.tui.looks import Looks
+from pulsarbox.tui.looks import Look, Looks
 
 Row = Mapping[str, Any]
 Identity = tuple[str, ...]
@@ -31,19 +31,21 @@ class Table(Looks, ScrollView, can_focus=True):
 
     DEFAULT_CSS = """
     Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
-    Table .table--heading { color: $text-muted; background: $panel; text-style: bold; }
-    Table .table--sorted { color: $text; background: $panel; text-style: bold underline; }
-    Table .table--cursor { color: $block-cursor-foreground; background: $block-cursor-background; text-style: bold; }
-    Table .table--blurred { background: $surface-lighten-1; }
-    Table .table--marked { color: $accent; text-style: bold; }
-    Table .table--plain { color: $foreground; }
-    Table .table--dim { color: $text-disabled; }
-    Table .table--good { color: $text-success; }
-    Table .table--warn { color: $text-warning; }
-    Table .table--bad { color: $text-error; text-style: bold; }
-    Table .table--cool { color: $text-secondary; }
-    Table .table--trend { color: $primary; }
     """
+    looks: Mapping[str, Look] = {
+        "heading": Look("text-muted", "panel", bold=True),
+        "sorted": Look("text", "panel", bold=True, underline=True),
+        "cursor": Look("block-cursor-foreground", "block-cursor-background", bold=True),
+        "blurred": Look(ground="surface-lighten-1"),
+        "marked": Look("accent", bold=True),
+        "plain": Look(),
+        "dim": Look("text-disabled"),
+        "good": Look("text-success"),
+        "warn": Look("text-warning"),
+        "bad": Look("text-error", bold=True),
+        "cool": Look("text-secondary"),
+        "trend": Look("primary"),
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, priority=True),
         Binding("down,j", "move(1)", "Down", show=False, priority=True),
@@ -266,23 +268,19 @@ class Table(Looks, ScrollView, can_focus=True):
         """See textual.scroll_view.ScrollView."""
         width = self.size.width
         if y == 0:
-            return self._heading().adjust_cell_length(width, self.get_component_rich_style("table--heading"))
+            return self._heading().adjust_cell_length(width, self.look("heading"))
         index = self.scroll_offset.y + y - 1
         if index >= self.count:
             said = ["", "", *textwrap.wrap(self.empty, max(width - 2, 1))] if not self.count else []
             text = f" {said[y]}" if y < len(said) else ""
-            return Strip([Segment(text[:width], self.get_component_rich_style("table--dim"))]).adjust_cell_length(
-                width, self._ground
-            )
+            return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self._ground)
         row = self.row_at(index)
         if row is None:
-            return Strip([Segment(" ·", self.get_component_rich_style("table--dim"))]).adjust_cell_length(
-                width, self._ground
-            )
+            return Strip([Segment(" ·", self.look("dim"))]).adjust_cell_length(width, self._ground)
         return self._row(index, row).adjust_cell_length(width, self._base(index))
 
     def _heading(self) -> Strip:
-        plain, hot = (self.get_component_rich_style(f"table--{name}") for name in ("heading", "sorted"))
+        plain, hot = (self.look(name) for name in ("heading", "sorted"))
         segments = [Segment(" ", plain)]
         key, descending = self.sorted_by
         for column, width in self.laid_out:
@@ -294,7 +292,7 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def _base(self, index: int) -> Style:
         if index == self._cursor and self.cursor_in_view:
-            return self.get_component_rich_style("table--cursor" if self.has_focus else "table--blurred")
+            return self.look("cursor" if self.has_focus else "blurred")
         return self._ground
 
     @property
@@ -326,8 +324,7 @@ class Table(Looks, ScrollView, can_focus=True):
             runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " ")
         behind = Style(bgcolor=base.bgcolor)
         return Strip(
-            Segment("".join(texts), base if look is None else self.get_component_rich_style(f"table--{look}") + behind)
-            for look, texts in runs
+            Segment("".join(texts), base if look is None else self.look(look) + behind) for look, texts in runs
         )
 
     def refresh_row(self, index: int) -> None:

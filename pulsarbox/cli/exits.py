@@ -106,7 +106,7 @@ _GRANT: Final = ": admins of the tenant can grant it"
 """What a box says itself, for clients that have nobody to say it better."""
 _HELP: Final = {401: WHO, 403: MAY}
 """What to do, behind what the broker says."""
-_OF_ROLES: Final = re.compile("permission|authorized|kept for other roles", re.IGNORECASE)
+_OF_ROLES: Final = "permission|authorized|kept for other roles"
 """How brokers say that a role may not, this one and Pulsar's."""
 
 _WRONG_VALUES: Final = (400, 406, 422)
@@ -143,7 +143,7 @@ def ending_of_status(status: int, message: str) -> Failed:
 
 def _with_help(text: str, status: int) -> str:
     # Much is forbidden (403) that nobody can grant: what is for superusers, and what is not about roles at all.
-    can_be_granted = _OF_ROLES.search(text) and "superUserRoles" not in text
+    can_be_granted = re.search(_OF_ROLES, text, re.IGNORECASE) and "superUserRoles" not in text
     if status not in _HELP or (status == 403 and not can_be_granted):
         return text
     return f"{text.removesuffix(_GRANT)}: {_HELP[status]}"

@@ -102,13 +102,17 @@ class Target(NamedTuple):
 
     def unreachable(self, reason: str) -> Failed:
         """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
-        return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice()}")
+        return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice(reason)}")
 
     def silent(self, seconds: float) -> Failed:
         """The ending of a command that got no answer in time."""
         return TimedOut(f"{self.url} ({self.origin}) has not answered within {seconds:g} s; {self._advice()}")
 
-    def _advice(self) -> str:
+    def _advice(self, reason: str = "") -> str:
+        if "certificate" in reason and self.secure:
+            return "name what is to be trusted with --tls-trust-cert-path (docs/tls.md)"
+        if "EOF occurred" in reason or "unexpected eof" in reason:
+            return f"that may be a port without TLS: {self.url.replace('+ssl', '').replace('https', 'http')}"
         option = "--url" if self.url.startswith("pulsar") else "--admin-url"
         return f"see `pulsarbox status`, start a box with `pulsarbox start --detach`, or name a broker with {option}"
 

@@ -1,5 +1,6 @@
 """``pulsarbox top``: the dashboard, or one look at a view of it for scripts and tickets."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -104,6 +105,8 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
 def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
     if serve and once:
         raise Misused("--serve and --once: one of them")
+    if not once and not serve:
+        gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
     feed, target, options["label"] = _feed(admin, data_dir, options["scope"], options["label"], options["label_color"])
     if serve:
         _serve(options["serve_host"], options["serve_port"])
@@ -125,13 +128,11 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
 
 def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
     """The dashboard. What its first screen shows is asked for while the libraries that draw are loaded."""
-    import gc
     import shutil
 
     from pulsarbox.tui import questions
     from pulsarbox.tui.keeping import Kept, place
 
-    gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
     kept = Kept(place())
     _order(kept, options["view"], options["sort"])
     size = shutil.get_terminal_size()

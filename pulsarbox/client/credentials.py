@@ -1,5 +1,6 @@
 """With what a client proves who it is, and whom it trusts; on the binary port and over HTTP."""
 
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -86,6 +87,9 @@ class Credentials(NamedTuple):
         """What a handshake goes by. Raises OSError for a file that cannot be used."""
         import ssl
 
+        for file in (self.trusted, self.certificate, self.key):
+            if file is not None and not Path(file).is_file():  # OpenSSL does not say which
+                raise FileNotFoundError(ENOENT, "No such file", file)
         pinned = None if self.trusted else self.pinned
         context = ssl.create_default_context(cafile=self.trusted or pinned)
         context.check_hostname = self.check_host and not self.insecure

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, StructType
 
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark import plan, selection
 from pulsarbox.spark.offsets import IN_FRONT, Mark
 from pulsarbox.spark.options import EARLIEST, Options
@@ -37,13 +38,16 @@ def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str
     form = "bytes" if options.different_schemas else options.value_format
     registry = Registry(to)
     values = [field for field in schema.fields if field.name not in NAMES and field.name != CORRUPT]
+    known: list[Schema | None] = []
     if values and form in ("auto", "avro", "json"):
         known = registry.newest_of(found)
         is_plain = [field.name for field in values] == [VALUE] and isinstance(values[0].dataType, BinaryType)
         if form == "auto" and is_plain and not any(known):
             form = "bytes"
     registry.close()
-    return Reading(Tables(schema, registry, form, options.mode), in_place(to))
+    tables = Tables(schema, registry, form, options.mode)
+    tables.check(known)
+    return Reading(tables, in_place(to))
 
 
 class BatchReader(DataSourceReader):

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pulsarbox.client.admin import Admin, Refused
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.connecting import Waiting
 
 PAUSE_SECONDS: Final = 0.1
 JOB: Final = "job-"
@@ -79,6 +80,7 @@ class Epochs:
             self._admin = None
 
     def _asked(self, question: Callable[[Admin], Result]) -> Result:
+        waiting = Waiting(self._seconds)
         deadline = time.monotonic() + self._seconds
         while True:
             try:
@@ -94,6 +96,7 @@ class Epochs:
                     raise SinkError(
                         f"sink {self._sink.name}: {text}. Is admin.url the address of its Admin API?"
                     ) from error
+                waiting.tell(error)
             except PulsarBoxError as error:
                 raise SinkError(f"sink {self._sink.name}: {error}") from error
             self.close()
@@ -106,7 +109,7 @@ class Epochs:
             if sign in text and local.startswith(JOB) and sign == _BEHIND:
                 return f"{text}. Parts of a job are written in their order: this one was, and one behind it"
             if sign in text:
-                return f"{text}. {advice.format(sink=local)}"
+                return f"{text}. {advice.format(sink=local, namespace=name.rpartition('/')[0])}"
         if error.status in (404, 405) and "amespace" not in text:
             return (
                 f"delivery=exactly-once needs the epoch commit of a box, and this broker has none ({error.status}: "
@@ -138,6 +141,7 @@ _ADVICE: Final = (
         "it has ended, or was never begun",
         "From the first row to the commit an epoch took longer than stageTimeout: raise it, or make epochs smaller",
     ),
+    ("amespace not found", "Create it: `pulsarbox admin namespaces create {namespace}`"),
     ("transactionMaxTimeoutSeconds", "Lower stageTimeout, or raise that setting of the box"),
     ("Transactions are not enabled", "Turn transactionCoordinatorEnabled on, or say delivery=at-least-once"),
 )

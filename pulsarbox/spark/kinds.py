@@ -58,7 +58,7 @@ def _length(text: str) -> int:
 def _time(text: str) -> int:
     from time import time
 
-    return moment(text.strip(), round(time() * 1000))
+    return 0 if text.strip() == "0" else moment(text.strip(), round(time() * 1000))
 
 
 def _topic(text: str) -> str:

@@ -464,7 +464,10 @@ def row(option: "Field[Any]") -> Row:
 
 
 ROWS: Final = tuple(row(each) for each in fields(Options))
-_BY_NAME: Final = {name.lower(): each for each in fields(Options) for name in (row(each).name, *row(each).aliases)}
+_BY_NAME: Final = {
+    name.lower(): (each, name) for each in fields(Options) for name in (row(each).name, *row(each).aliases)
+}
+"""Of each name in small letters the field, and how it is written."""
 
 
 def parse(given: Mapping[str, str], use: str) -> Options:
@@ -475,19 +478,22 @@ def parse(given: Mapping[str, str], use: str) -> Options:
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
     for key, text in given.items():
-        found = _BY_NAME.get(key.lower())
+        found, name = _BY_NAME.get(key.lower(), (None, ""))
         if found is None:
             _check_unknown(key, use)
             continue
-        name = row(found).name
-        if not set(_either(use)) & set(row(found).used):
+        if not set(either(use)) & set(row(found).used):
+            if key.lower().startswith(WITHOUT_EFFECT):  # as all others of that beginning
+                continue
             raise OptionError(f"option {name} is not for {_said(use)}, but for {_uses(row(found).used)}: leave it out")
         value = _value(name, row(found).kind, text)
         if values.get(found.name, value) != value:
-            raise OptionError(f"options {named[found.name]} and {key} are the same one: give one of them")
-        values[found.name], named[found.name] = value, key
+            raise OptionError(f"options {named[found.name]} and {name} are the same one: give one of them")
+        values[found.name], named[found.name] = value, name
+    from pulsarbox.spark.agreement import check_together
+
     options = Options(**values)
-    _check_together(options, set(values), use)
+    check_together(options, set(values), use)
     return options
 
 
@@ -503,14 +509,20 @@ def _check_unknown(key: str, use: str) -> None:
     folded = key.lower()
     if folded == "path":
         raise OptionError("a path is not for the format pulsarbox: give option topic, and load() or save() without one")
+    if folded == "provider":  # Spark reads such a table without its options
+        raise OptionError(
+            "CREATE TABLE is not for the format pulsarbox, as tables of Spark's catalog do not keep the options of "
+            "sources in Python: say CREATE TEMPORARY VIEW name USING pulsarbox OPTIONS (...)"
+        )
     if folded in OF_SPARK or folded.startswith(WITHOUT_EFFECT) or folded == "subscriptionprefix":
         return
-    names = [name for each in ROWS if set(_either(use)) & set(each.used) for name in (each.name, *each.aliases)]
+    names = [name for each in ROWS if set(either(use)) & set(each.used) for name in (each.name, *each.aliases)]
     nearest = did_you_mean(key, names, 0.5) or ". docs/spark.md lists them all"
     raise OptionError(f"there is no option {key!r} for {_said(use)}{nearest}")
 
 
-def _either(use: str) -> tuple[str, ...]:
+def either(use: str) -> tuple[str, ...]:
+    """What a use may be."""
     return READS if use == READ else (use,)
 
 
@@ -520,78 +532,3 @@ def _said(use: str) -> str:
 
 def _uses(used: tuple[str, ...]) -> str:
     return " and ".join(_said(use) for use in used)
-
-
-_APART: Final = (
-    (("topic", "topics", "topics_pattern"), READS),
-    (("starting_offsets", "starting_time"), READS),
-    (("ending_offsets", "ending_time"), (BATCH,)),
-    (("token", "token_file", "auth_params"), ALL),
-)
-"""Of these, one at most; where they may be given."""
-
-
-def _check_together(options: Options, given: set[str], use: str) -> None:
-    names = {each.name: row(each).name for each in fields(Options)}
-    for together, uses in _APART:
-        both = [names[each] for each in together if each in given]
-        if set(_either(use)) & set(uses) and len(both) > 1:
-            raise OptionError(f"options {' and '.join(both)} contradict each other: give one of them")
-    if use == WRITE:
-        _check_sink(options, given)
-    if _either(use)[0] in READS and not (options.named or options.topics_pattern):
-        raise OptionError("give one of the options topic, topics and topicsPattern: what is to be read")
-    if SUBSCRIPTION in (options.starting_offsets, options.ending_offsets) and not options.subscription:
-        raise OptionError("offsets from a subscription need the option subscription: its name")
-    if options.max_entries and options.min_entries and options.min_entries > options.max_entries:
-        raise OptionError("minEntriesPerTrigger is above maxEntriesPerTrigger: no micro-batch can have as many")
-    if _either(use)[0] in READS and options.value_format in ("protobuf", "keyvalue"):
-        raise OptionError(
-            f"valueFormat={options.value_format} is for write: to read, `auto` goes by the topic's schema"
-        )
-    if options.read_compacted and options.starting_offsets not in ("", EARLIEST):
-        raise OptionError("readCompacted shows a topic from its beginning: leave startingOffsets out")
-    if options.different_schemas and options.value_format not in ("auto", "bytes"):
-        raise OptionError(f"allowDifferentTopicSchemas gives bytes, valueFormat={options.value_format} does not")
-    if options.data_dir and options.access == "wire":
-        raise OptionError("access=wire reads nothing in place: leave data.dir out, or give service.url instead")
-
-
-def _check_sink(options: Options, given: set[str]) -> None:
-    names = {each.name: row(each).name for each in fields(Options)}
-    for only, delivery in _ONLY_WITH.items():
-        if only in given and options.delivery != delivery:
-            raise OptionError(
-                f"option {names[only]} is for delivery={delivery}, not for {options.delivery}: leave it out"
-            )
-    if options.delivery == "dedup" and options.dedup_partitions is None:
-        raise OptionError(
-            "delivery=dedup holds only where the frame always has the same partitions: say how many with "
-            "dedupPartitions, and repartition to that before a stream starts"
-        )
-    if options.sink_epoch == "reset" and not options.sink_id:
-        raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")
-    if options.sink_id and options.job_id:
-        raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
-    if options.job_part and not options.job_id:
-        raise OptionError("jobPart is a part of a job: name that with jobId")
-    if options.sink_namespace.count("/") != bool(options.sink_namespace):
-        raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
-    if options.batching == "none" and "batch_messages" in given:
-        raise OptionError("options batching=none and batchingMaxMessages contradict each other: give one of them")
-    if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
-        raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
-    if options.value_format in ("bytes", "string") and "register_schema" in given:
-        raise OptionError(f"registerSchema is for columns, not for valueFormat={options.value_format}: leave it out")
-
-
-_ONLY_WITH: Final = {
-    "sink_id": "exactly-once",
-    "sink_namespace": "exactly-once",
-    "sink_epoch": "exactly-once",
-    "job_id": "exactly-once",
-    "job_part": "exactly-once",
-    "stage_timeout_ms": "exactly-once",
-    "dedup_partitions": "dedup",
-}
-"""Options that only one kind of delivery has."""

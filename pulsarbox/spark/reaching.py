@@ -111,12 +111,20 @@ def _credentials(options: Options) -> Credentials:
     made = Credentials(
         trusted=options.tls_trust or None, insecure=options.tls_insecure, check_host=options.tls_check_host
     )
+    plugin, params = options.auth_plugin.rpartition(".")[2], options.auth_params.strip()
+    is_token = plugin in ("token", "AuthenticationToken")
+    if (options.token or options.token_file) and plugin and not is_token:
+        raise OptionError(
+            f"options {'token' if options.token else 'tokenFile'} and pulsar.client.authPluginClassName = {plugin!r} "
+            "contradict each other: give one of them"
+        )
     if options.token:
         return made._replace(token=options.token.removeprefix("token:"))
     if options.token_file:
         return made._replace(token_file=options.token_file.removeprefix("file://"))
-    plugin, params = options.auth_plugin.rpartition(".")[2], options.auth_params.strip()
-    if plugin in ("token", "AuthenticationToken") or (not plugin and params):
+    if is_token and not params:
+        raise OptionError("option pulsar.client.authPluginClassName is for a token, and there is none: give token")
+    if is_token or (not plugin and params):
         if params.startswith("file:"):
             return made._replace(token_file=params.removeprefix("file:").removeprefix("//"))
         return made._replace(token=params.removeprefix("token:"))

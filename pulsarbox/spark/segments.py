@@ -20,6 +20,8 @@ class Place(NamedTuple):
 
 BEGINNING: Final = Place(-1, -1)
 """Before everything that a topic has, or ever had."""
+_NO_END: Final = 2**63 - 1
+"""The ledger of a place behind everything that a topic can ever have."""
 
 
 class Segment(NamedTuple):
@@ -100,7 +102,8 @@ class Lost(NamedTuple):
     def __str__(self) -> str:
         """The range and the reason."""
         (ledger, entry, _), (to_ledger, to_entry, _) = self.start, self.end
-        return f"{self.topic}: entries from {ledger}:{entry} up to {to_ledger}:{to_entry} (not included) {self.reason}"
+        upto = "on" if to_ledger >= _NO_END else f"up to {to_ledger}:{to_entry} (not included)"
+        return f"{self.topic}: entries from {ledger}:{entry} {upto} {self.reason}"
 
 
 class DataLost(PulsarBoxError):

@@ -32,12 +32,12 @@ def topics(service: Service, options: Options) -> list[str]:
     """
     if options.topics_pattern:
         return _matching(service, options.topics_pattern)
-    found: list[str] = []
+    found: set[str] = set()  # a topic and one of its partitions may both be named
     for topic in options.named:
         there = _partitions(service, topic)
         if not there and not options.wait_for_topic:
             raise NoTopicError(topic)
-        found += there
+        found |= set(there)
     return sorted(found)
 
 
@@ -92,6 +92,14 @@ def matcher(pattern: str) -> tuple[str, Callable[[str], bool]]:
     except PatternError as error:
         raise OptionError(f"option topicsPattern = {pattern!r}: {error}") from None
     return f"{tenant}/{namespace}", lambda topic: matches(topic) and not parse_topic(topic).local.startswith("__")
+
+
+def is_meant(options: Options, topic: str) -> bool:
+    """Whether options name a topic, or one that it is a partition of."""
+    if options.topics_pattern:
+        namespace, matches = matcher(options.topics_pattern)
+        return parse_topic(topic).namespace == namespace and matches(topic)
+    return topic in options.named or str(parse_topic(topic).base) in options.named
 
 
 def start(service: Service, options: Options, topic: str, default: str) -> Mark:

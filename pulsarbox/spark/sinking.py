@@ -171,6 +171,10 @@ class Sinking:
 
     def _producing(self, name: str | None, topic: str) -> Producing:
         options = self.options
+        if options.delivery != "at-least-once" and topic.startswith("non-persistent://"):
+            raise SinkError(
+                f"{topic}: delivery={options.delivery} is for persistent topics: say delivery=at-least-once"
+            )
         if options.delivery == "dedup" and not options.topic:  # else the driver has asked
             self._check_deduplicates(topic)
         return Producing(

@@ -18,6 +18,7 @@ from pulsarbox.client.producer import Options, Producer
 from pulsarbox.client.transaction import Transaction
 from pulsarbox.errors import ProducerBusy, PulsarBoxError
 from pulsarbox.protocol.outgoing import Outgoing
+from pulsarbox.spark.connecting import Waiting
 from pulsarbox.spark.epochs import PAUSE_SECONDS, Epochs, SinkError
 
 BYTES_MAX: Final = 16 << 20
@@ -149,6 +150,7 @@ class Staging:
     def _send(self, parts: Sequence[tuple[str, Messages]]) -> None:
         if self._sending is None:
             self._sending = _Sending(self._connected(), self._options)
+            self._sending.client.service()  # a broker that cannot be reached takes no transaction, again and again
         if self._txn is None:
             begun = self._begin()
             if begun is None:
@@ -183,7 +185,7 @@ class Staging:
 
         Raises SinkError.
         """
-        deadline = 0.0
+        deadline, waiting = 0.0, Waiting(self._seconds)
         while True:
             try:
                 if deadline:
@@ -196,6 +198,7 @@ class Staging:
                 deadline = deadline or time.monotonic() + self._seconds
                 if not passes(error) or time.monotonic() + PAUSE_SECONDS > deadline:
                     raise SinkError(_in_words(error)) from error
+                waiting.tell(error)
             except ValueError as error:
                 raise SinkError(_in_words(error)) from error
             self._leave()
@@ -257,10 +260,14 @@ class Plain:
 def abort(connected: Callable[[], Client], txn_ids: Sequence[str]) -> None:
     """Abort transactions, as far as the box can be told; else they end by themselves. Raises nothing."""
     with contextlib.suppress(PulsarBoxError, OSError), contextlib.closing(connected()) as client:
+        client.service()
         sending = _Sending(client, lambda topic: Options())
         for each in txn_ids:
-            with contextlib.suppress(PulsarBoxError):
+            try:
                 sending.enter(each).abort()
+            except PulsarBoxError as error:
+                if passes(error):  # each of them would wait as long
+                    return
 
 
 def size_of(message: Outgoing | bytes) -> int:

@@ -21,6 +21,7 @@ from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
 from pulsarbox.spark import plan, selection
 from pulsarbox.spark.admission import Available, admitted
 from pulsarbox.spark.batch import reading
+from pulsarbox.spark.connecting import Waiting
 from pulsarbox.spark.offsets import FIRST, Mark, document, marks
 from pulsarbox.spark.options import LATEST, Options
 from pulsarbox.spark.reaching import reach
@@ -76,7 +77,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _patiently(self, ask: Callable[[Service], _T]) -> _T:
         """What a broker says; one that is just not there is waited for as long as pollTimeoutMs."""
-        deadline = time.monotonic() + self._reach.seconds
+        deadline, waiting = time.monotonic() + self._reach.seconds, Waiting(self._reach.seconds)
         while True:
             if self._service is None:
                 self._service = Service(self._reach)
@@ -85,6 +86,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except PulsarBoxError as error:
                 if not passes(error) or time.monotonic() > deadline:
                     raise
+                waiting.tell(error)
             self.stop()
             time.sleep(_PAUSE_SECONDS)
 
@@ -181,11 +183,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Raises DataLost where a topic that was read is gone, unless options have it so."""
         for topic, mark in sorted(begin.items()):
             if topic not in ends:
-                self._lost(Lost(topic, mark.place, END, "are not there any more: the topic does not exist"))
+                self._lost(Lost(topic, mark.place, END, self._why_gone(topic)))
             elif mark not in self._told and _is_another(mark, self._bounds[topic]):
                 self._told.add(mark)
                 earliest = self._bounds[topic].earliest
                 self._lost(Lost(topic, mark.place, earliest, "are not there any more: the topic was made anew"))
+
+    def _why_gone(self, topic: str) -> str:
+        if selection.is_meant(self._options, topic):
+            return "are not there any more: the topic does not exist"
+        return (
+            "are not read any more: the checkpoint is of a query that read this topic, and the options do not name it. "
+            "Name it again, or begin with a new checkpointLocation"
+        )
 
     def _lost(self, lost: Lost) -> None:
         if self._reach.fail_on_data_loss:

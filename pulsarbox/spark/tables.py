@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from pulsarbox.config.setting import did_you_mean
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.key_value import is_separated, split
 from pulsarbox.spark.lists import Cuts, Messages, Properties, text
@@ -45,6 +46,10 @@ _OWN: Final[Mapping[str, pa.DataType]] = {
     "__eventTime": _MILLIS,
     "__orderingKey": pa.binary(),
     "__schemaVersion": pa.binary(),
+    "__ledgerId": pa.int64(),
+    "__entryId": pa.int64(),
+    "__batchIndex": pa.int32(),
+    "__sequenceId": pa.int64(),
 }
 """What these values are, where it is not what Spark calls the column."""
 _UNSIGNED: Final = frozenset({"__publishTime", "__eventTime", "__sequenceId"})
@@ -84,11 +89,32 @@ class Tables:
             lists.add("payload")
             if self._form in ("auto", "avro"):
                 lists.add("schema_version")
+            if self._form not in ("bytes", "string"):
+                lists.add("encryption")
         if KEY in self._values:
             lists.add("key")
         if self._mode == FAILFAST and self._values:
             lists |= {"ledger", "entry"}
         return frozenset(lists)
+
+    def check(self, schemas: Iterable[Schema | None]) -> None:
+        """Raises Unreadable for columns that cannot be read, as far as that is known before any message is: another
+        type than theirs, and names of no column. ``schemas``: what is known of the topics'."""
+        for name in self._names:
+            if name in NAMES:
+                self._check_own(name)
+        fields = {name for schema in schemas for name in _fields_of(schema)}
+        for name in self._values:
+            nearest = did_you_mean(name, list(NAMES))
+            if name.startswith("__") and nearest and name not in fields and self._form != "json":
+                raise Unreadable(f"there is no column {name}{nearest}")
+
+    def _check_own(self, name: str) -> None:
+        try:
+            self._own(name, _ANY)
+        except (pa.ArrowException, TypeError, ValueError):
+            target = self._arrow.field(name).type
+            raise Unreadable(f"column {name} is {NAMES[name].type}: it cannot be read as {target}") from None
 
     def mixes(self, topics: Iterable[str]) -> bool:
         """Whether rows of all these topics may stand in one batch: else their values are read in small portions. Raises
@@ -137,7 +163,7 @@ class Tables:
         if name in ("__topic", "__partition"):
             return self._of_topics(name, messages, target)
         if name == "__redeliveryCount":
-            return pa.repeat(pa.scalar(0, target), messages.rows)
+            return _as(pa.repeat(pa.scalar(0, pa.int32()), messages.rows), target)
         if name == "__messageProperties":
             return _map(messages.properties, target)
         values, own = getattr(messages, _LISTS[name]), _OWN.get(name, target)
@@ -156,7 +182,8 @@ class Tables:
             return self._several_of(messages).spread(0 if is_name else 1, messages.of, target)
         if is_name:
             return pa.array([messages.topic] * messages.rows, target)  # repeat takes several times as long
-        return pa.repeat(pa.scalar(messages.partition if messages.partition >= 0 else None, target), messages.rows)
+        partition = pa.scalar(messages.partition if messages.partition >= 0 else None, pa.int32())
+        return _as(pa.repeat(partition, messages.rows), target)
 
     # Values
 
@@ -235,8 +262,25 @@ class _Several:
         every = self._arrays.get((what, target))
         if every is None:
             values = [None if each[what] == -1 else each[what] for each in self.topics]
-            every = self._arrays[what, target] = pa.array(values, target)
+            every = self._arrays[what, target] = _as(pa.array(values, pa.int32() if what else pa.string()), target)
         return every.take(_numbers(of))
+
+
+_ANY: Final = Messages(
+    "1", 1, 1, key=[b"1"], ordering_key=[b"1"], message_id=[b"1"], ledger=[1], entry=[1], batch=[1],
+    publish_time=[1], event_time=[1], properties=Properties([1], [b"1"], [b"1"]), producer_name=["1"], sequence_id=[1],
+    schema_version=[b"1"],
+)  # fmt: skip
+"""A message whose columns can be read as any type that there is a cast to."""
+
+
+def _fields_of(schema: Schema | None) -> list[str]:
+    """The fields of records, if it is one of them."""
+    try:
+        found = type_of(schema)
+    except NoColumnsError:
+        return []
+    return list(found.fieldNames()) if isinstance(found, StructType) else []
 
 
 def _alike(schema: Schema | None) -> tuple[Any, ...]:
@@ -311,7 +355,10 @@ class _Reader:
         found: dict[str, pa.Array] = {}
         bad: dict[int, str] = {}
         for take, made, names in self._parts:
-            array, unread = _with_nulls(made, _taken(take, messages, places, bad))
+            values = _taken(take, messages, places, bad)
+            if take is not _own_key and not made.is_plain and any(messages.encryption):
+                values = _without_encrypted(values, messages, places, bad)
+            array, unread = _with_nulls(made, values)
             bad.update((each.at, each.reason) for each in unread)
             found.update(zip(names, array.flatten() if self._is_fields else [array], strict=True))
         arrays = [
@@ -333,6 +380,15 @@ def _taken(
             bad[at] = str(error)
             taken.append(None)
     return taken
+
+
+def _without_encrypted(
+    values: list[bytes | None], messages: Messages, places: Sequence[int], bad: dict[int, str]
+) -> list[bytes | None]:
+    """The same with None for what its client has encrypted: such bytes might be read as something else by chance."""
+    closed = {at for at, place in enumerate(places) if messages.encryption[place] is not None}
+    bad.update(dict.fromkeys(closed, "its client has encrypted it"))
+    return [None if at in closed else value for at, value in enumerate(values)]
 
 
 def _with_nulls(made: Decoder, values: list[bytes | None]) -> tuple[pa.Array, list[Bad]]:

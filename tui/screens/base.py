@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rich.style import Style
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -44,12 +44,18 @@ def bindings() -> list[BindingType]:
     ]
 
 
-class Prompt(Input):
-    """The line that a filter or a command is typed in. It is always there: keys that follow at once shall find it."""
+class Prompt(Input, inherit_css=False):
+    """The line that a filter or a command is typed in. It has styles of its own: those of Input are a hundred lines."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = Input.COMPONENT_CLASSES
 
     DEFAULT_CSS = """
-    Prompt { height: 1; border: none; background: $panel; padding: 0 1; display: none; }
-    Prompt:focus { border: none; }
+    Prompt { height: 1; width: 100%; padding: 0 1; display: none; background: $panel; color: $foreground;
+             overflow: auto auto; scrollbar-size: 0 0; pointer: text; }
+    Prompt > .input--cursor { background: $input-cursor-background; color: $input-cursor-foreground;
+                              text-style: $input-cursor-text-style; }
+    Prompt > .input--selection { background: $input-selection-background; }
+    Prompt > .input--placeholder, Prompt > .input--suggestion { color: $text-disabled; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
 
@@ -84,8 +90,6 @@ class TopScreen(Screen[None]):
     DEFAULT_CSS = """
     TopScreen { background: $background; }
     TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 25%; color: $text-error; }
-    TopScreen #trouble { display: none; }
-    TopScreen #trouble.-shown { display: block; }
     TopScreen #body { height: 1fr; }
     """
     place: ClassVar[str] = ""
@@ -102,6 +106,8 @@ class TopScreen(Screen[None]):
         self._asking = False
         self._again = False
         self._asked = 0
+        self._was_seen = False
+        self._hints = Line(key="hints")
 
     @property
     def top(self) -> "Top":
@@ -117,12 +123,10 @@ class TopScreen(Screen[None]):
             first.dress = Style(color=self.top.label.ink, bgcolor=self.top.label.ground, bold=True)
         yield first
         yield Line(key="tabs")
-        yield Static("", id="trouble", markup=False)
         with Vertical(id="body"):
             yield from self.body()
-        yield Prompt()
         yield Line(key="told")
-        yield Line(key="hints")
+        yield self._hints
 
     def body(self) -> ComposeResult:
         """What is between the lines."""
@@ -138,10 +142,12 @@ class TopScreen(Screen[None]):
         """Ask, again and again."""
         self._timer = self.set_interval(self.top.interval, self._tick)
         self.set_interval(1.0, self._second)
-        self.retell()
 
-    def on_screen_resume(self) -> None:
-        """It is seen again."""
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """It is seen, for the first time or again."""
+        if not self._was_seen:
+            self._was_seen = True
+            event.refresh_styles = False  # all of it was styled when it was made, just now
         self.ask_again()
         self.top.ask_vitals()
         self.retell()
@@ -154,7 +160,7 @@ class TopScreen(Screen[None]):
     @property
     def is_whole(self) -> bool:
         """Whether all its parts are there: where the program ends, an answer may come after they have gone."""
-        return self.is_attached and self.is_mounted and bool(self.query("#hints"))
+        return self.is_attached and self.is_mounted and self._hints in self.children
 
     def _tick(self) -> None:
         if self.is_seen and not self.top.paused and not self._asking and self.top.at is None:
@@ -210,10 +216,11 @@ class TopScreen(Screen[None]):
                 each.notify_style_update()
                 each.refresh()
         self.answered = time.monotonic()
+        if was is not None:
+            self.query("#trouble").set(display=False)
         if was is not None and was.is_gone:
             self.top.notify("The box answers again.", timeout=4)
         self.latest = answer
-        self.query_one("#trouble").remove_class("-shown")
         if isinstance(answer, Snapshot):
             self.top.learn(answer)
         self.show(answer)
@@ -231,9 +238,12 @@ class TopScreen(Screen[None]):
             text += f". Shown is what it said {figures.seconds(time.monotonic() - self.answered)} ago."
         if trouble.status in (401, 403):
             text += "  (say who you are: --token-file, a context; docs/security.md)"
-        shown = self.query_one("#trouble", Static)
-        shown.update(text)
-        shown.add_class("-shown")
+        told = next(iter(self.query("#trouble").results(Static)), None)
+        if told is None:
+            self.mount(Static(text, id="trouble", markup=False), before="#body")
+        else:
+            told.update(text)
+            told.display = True
         self.unanswered(trouble)
         self.retell()
 
@@ -255,7 +265,7 @@ class TopScreen(Screen[None]):
             vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
         )
         self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
-        self.query_one("#hints", Line).put(hints(self.hinted))
+        self._hints.put(hints(self.hinted))
         self.query_one("#told", Line).put(self.told())
 
     def _badges(self) -> list[Part]:
@@ -445,9 +455,12 @@ class TopScreen(Screen[None]):
 
     def open_prompt(self, kind: str, value: str = "") -> None:
         """Let a line be typed in."""
-        prompt = self.query_one(Prompt)
+        prompts = self.query(Prompt)
+        prompt = prompts.first() if prompts else Prompt()
+        if not prompts:  # seldom needed: not among what is made until something is seen
+            self.mount(prompt, before="#told")
         prompt.open(kind, value)
-        self.set_focus(prompt)
+        self.set_focus(prompt)  # at once: what is typed next is for it
 
     def close_prompt(self) -> None:
         """No longer."""

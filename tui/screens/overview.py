@@ -5,12 +5,13 @@ from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Grid, Horizontal
+from textual.containers import Horizontal
 
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.bars import Line, Part
 from pulsarbox.tui.feed import Snapshot, Trouble
-from pulsarbox.tui.graph import Graph
+from pulsarbox.tui.graph import Graph, Graphs
+from pulsarbox.tui.looks import Look
 from pulsarbox.tui.questions import PANELS, Panel, of_numbers, of_panel
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.table import Row, Table
@@ -27,18 +28,13 @@ class Overview(TopScreen):
     """Four graphs, three short tables."""
 
     DEFAULT_CSS = """
-    Overview #graphs { grid-size: 2 2; grid-gutter: 0 1; height: 8; padding: 0 1; }
-    Overview.-wide #graphs { grid-size: 4 1; }
     Overview .panel { border-top: solid $panel-lighten-1; border-title-color: $text-muted; border-title-align: left; }
-    Overview .panel .table--blurred { background: $background; }
     Overview #subscriptions { height: 1fr; min-height: 4; }
     Overview #lower { height: 28%; min-height: 5; max-height: 14; }
     Overview #quotas { width: 3fr; }
     Overview #deadletters { width: 2fr; margin-left: 1; }
     """
-    DEFAULT_CLASSES: ClassVar[str] = "-narrow"
-    """As most are: else all is styled twice."""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012 # as Textual declares it
+    AUTO_FOCUS: ClassVar[str | None] = ""
     place: ClassVar[str] = "overview"
     kind: ClassVar[str] = "subscription"
     hinted: ClassVar[Sequence[str]] = ("menu", "subscriptions", "deadletters", "quotas", "time travel", "help", "quit")
@@ -49,11 +45,13 @@ class Overview(TopScreen):
 
     def body(self) -> ComposeResult:
         """Graphs, numbers, tables."""
-        with Grid(id="graphs"):
-            yield Graph("published/s", "rate", "-publish", key="publishRate")
-            yield Graph("delivered/s", "rate", "-deliver", key="deliverRate")
-            yield Graph("backlog", "count", "-backlog", key="backlog")
-            yield Graph("receipts p99", "milliseconds", "-latency", key="p99")
+        yield Graphs(
+            Graph("publishRate", "published/s", "rate", "primary"),
+            Graph("deliverRate", "delivered/s", "rate", "success"),
+            Graph("backlog", "backlog", "count", "warning"),
+            Graph("p99", "receipts p99", "milliseconds", "secondary"),
+            across=2,
+        )
         yield Line(key="numbers")
         backlogs, quotas, dead = PANELS
         yield _table(backlogs, "Backlogs", "asking the box ...")
@@ -70,9 +68,9 @@ class Overview(TopScreen):
 
     def on_resize(self, event: events.Resize) -> None:
         """Graphs have whole lines."""
-        height = event.size.height
-        whole = max(height // 4, 4) if event.size.width >= _WIDE else 2 * max(height // 6, 4)
-        self.query_one("#graphs").styles.height = whole
+        height, graphs = event.size.height, self.query_one(Graphs)
+        graphs.across = 4 if event.size.width >= _WIDE else 2
+        graphs.styles.height = max(height // 4, 4) if graphs.across == 4 else 2 * max(height // 6, 4)
 
     def load(self) -> Callable[[], Any]:
         """Numbers and tables by turns; all at first, and of history."""
@@ -98,8 +96,9 @@ class Overview(TopScreen):
         first, *tables = answer
         if first is not None:
             self.top.learn(first)
+            graphs = self.query_one(Graphs)
             for name in ("publishRate", "deliverRate", "backlog", "p99"):
-                self.query_one(f"#{name}", Graph).show(first.series.get(name) or (), first.totals.get(name))
+                graphs.show(name, first.series.get(name) or (), first.totals.get(name))
             self.query_one("#numbers", Line).put(_numbers(first.totals))
         totals = self.top.vitals
         for (view, *_), found in zip(PANELS, tables, strict=True):
@@ -161,6 +160,7 @@ _EMPTY: Final = {
 
 def _table(panel: Panel, title: str, empty: str) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
+    table.looks = {**table.looks, "blurred": Look(ground="background")}
     table.border_title = title
     table.empty = empty
     return table

@@ -7,7 +7,6 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.widgets import Static
 
 from pulsarbox.cleaning import clean
@@ -16,7 +15,7 @@ from pulsarbox.tui.advice import advice
 from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.deed import short
 from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
-from pulsarbox.tui.graph import Graph
+from pulsarbox.tui.graph import Graph, Graphs
 from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
@@ -31,7 +30,6 @@ class SubscriptionDetails(ViewScreen):
 
     DEFAULT_CSS = """
     SubscriptionDetails #facts { height: auto; padding: 0 1; }
-    SubscriptionDetails #graphs { height: 7; padding: 0 1; }
     SubscriptionDetails #table { border-top: solid $panel-lighten-1; border-title-color: $text-muted; }
     """
     view: ClassVar[views.View] = views.CLIENTS
@@ -48,10 +46,12 @@ class SubscriptionDetails(ViewScreen):
     def body(self) -> ComposeResult:
         """Facts, graphs, consumers."""
         yield Static(self._facts(self.row), id="facts", markup=False)
-        with Horizontal(id="graphs"):
-            yield Graph("in/s", "rate", "-publish", key="inRate")
-            yield Graph("out/s", "rate", "-deliver", key="outRate")
-            yield Graph("backlog", "count", "-backlog", key="backlog")
+        yield Graphs(
+            Graph("inRate", "in/s", "rate", "primary"),
+            Graph("outRate", "out/s", "rate", "success"),
+            Graph("backlog", "backlog", "count", "warning"),
+            across=3,
+        )
         yield from super().body()
 
     def begin(self) -> None:
@@ -103,7 +103,7 @@ class SubscriptionDetails(ViewScreen):
                 past[:] = trend
             past.append(self.row.get(name) or 0.0)
             del past[:-600]
-            self.query_one(f"#{name}", Graph).show(past, self.row.get(name))
+            self.query_one(Graphs).show(name, past, self.row.get(name))
         table = self.table
         if isinstance(consumers, Trouble):
             table.empty = str(consumers)

@@ -1,6 +1,5 @@
 """A screen that is one view of the box as a table: filter, order, columns, marks, export, history."""
 
-import csv
 import json
 import re
 import time
@@ -35,6 +34,7 @@ class ViewScreen(TopScreen):
     ViewScreen #filtered { display: none; }
     ViewScreen #filtered.-shown { display: block; }
     """
+    AUTO_FOCUS: ClassVar[str | None] = ""
     view: ClassVar[View]
 
     def __init__(self, passing: str = "") -> None:
@@ -300,6 +300,8 @@ class ViewScreen(TopScreen):
                 break
         with path.open("x", encoding="utf-8", newline="") as out:
             if form == "csv":
+                import csv
+
                 keys = [column.key for column in self.view.columns if column.kind != "trend"]
                 writer = csv.writer(out)
                 writer.writerow(keys)

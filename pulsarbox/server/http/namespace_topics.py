@@ -15,7 +15,7 @@ from pulsarbox.server.http.turns import counted, in_turns, in_waves
 AT_ONCE = 50
 """Topics that one turn sees to."""
 
-WAVE = 10
+WAVE = 20
 """Topics that are unloaded or cleared together; what has to be done behind their commit is one turn."""
 
 

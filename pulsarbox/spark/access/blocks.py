@@ -5,7 +5,7 @@ else stands: ``taking`` has that.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct, calcsize
 from typing import Final, NamedTuple
 
@@ -105,6 +105,11 @@ class Walk:
     def ends(self) -> dict[int, int]:
         """By who wants them: the first entry that was not taken."""
         return {number: entry for entry, _, number in self._open.values()} | self._ends
+
+    @property
+    def nexts(self) -> Iterator[tuple[int, int]]:
+        """Ledgers from which something can still be taken, and the next entry of each."""
+        return ((ledger, each[0]) for ledger, each in self._open.items())
 
     @property
     def is_over(self) -> bool:

@@ -9,7 +9,7 @@ slot: the box clears it with its next checkpoint.
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from struct import error as error_of_struct
@@ -47,13 +47,18 @@ SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
 SPARSE_ROWS: Final = 2048
 """So many records that nobody wants are stepped over before it is asked whether it is worth it."""
+NEAR: Final = 16
+"""So many batches are walked through although little in them is wanted."""
 BLOCK_BYTES: Final = 1 << 20
 """Of batches that are taken apart together, if not one of them has more."""
 OPEN_MAX: Final = 8
 """Volumes that are open at once."""
 _WORTH: Final = 4
-"""One record of so many has to be wanted for batches to be walked through: else the index leads to what is."""
+"""One record of so many has to be wanted for batches to be walked through, and one ledger of so many has to have begun:
+else the index leads to what is."""
 _TRIES: Final = 4
+_POSITION_MAX: Final = 1 << 64
+_NO_RUNS: Final[list[Run]] = []
 _RUNS_AT_ONCE: Final = 256
 _FORGET: Final = 200_000
 """Entries behind the mark that memory may know, whether the index has them by now or not."""
@@ -180,8 +185,11 @@ class Store:
                     del left[number]
 
     def _volume_of(self, want: Want, unsealed: list[tuple[int, int]]) -> int | None:
-        """The volume that has its next entry; None where none says so. ``unsealed`` is kept for the next one."""
-        for number, _ in self._places(want.ledger, want.first, unsealed):
+        """The volume that may have its next entry; None where none does. ``unsealed`` is kept for the next one."""
+        places = self._places(want.ledger, want.first, unsealed)
+        if len(places) == 1:  # if it is not there, that is seen when it is read
+            return places[0][0]
+        for number, _ in places:
             try:
                 if self._open(number).has(want.ledger, want.first):
                     return number
@@ -297,33 +305,37 @@ class _Volume:
     def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
         """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
         left = dict(wants)
-        is_worth = yield from self._blocks(left)
+        begin = yield from self._until_many_begin(left, unpacker)
+        is_worth = yield from self._blocks(left, begin)
         for walk in (self._walk, self._by_index) if is_worth else (self._by_index,):
-            left = {number: want for number, want in left.items() if want.first <= want.last}
-            for number, taking in walk(left):
-                end = taking.next
-                found = taking.entries(unpacker)
-                left[number] = left[number]._replace(first=taking.next)
-                yield number, found, taking.next
-                if taking.next != end:
-                    raise EnvironmentDamaged(f"{self.path}: entry {taking.next} is damaged")
+            yield from _unpacked(walk(_not_over(left)), left, unpacker)
 
-    def _firsts(self, wants: Mapping[int, Want]) -> tuple[dict[int, int], int]:
+    def _until_many_begin(self, wants: dict[int, Want], unpacker: RestUnpacker) -> Generator[Piece, None, int]:
+        """What a few ledgers have in front of where many begin, and then where that is; -1 where nothing is here.
+        ``wants`` are then what is left."""
+        numbers, positions = self._firsts({number: want for number, want in wants.items() if want.whole})
+        there = sorted(position for position in positions if position >= 0)
+        many = there[(len(there) - 1) // _WORTH] if there else -1
+        if not there or many - there[0] <= NEAR:
+            return there[0] if there else -1
+        both = zip(numbers.values(), positions, strict=True)
+        early = {number: wants[number] for number, position in both if 0 <= position < many}
+        yield from _unpacked(self._by_index(early, many), wants, unpacker)
+        return many
+
+    def _firsts(self, wants: Mapping[int, Want]) -> tuple[dict[int, int], list[int]]:
         """By ledger the number of the want, of a ledger that is wanted twice the first; and where the first entry of
-        all of these stands, -1 where none does."""
-        numbers: dict[int, int] = {}
-        for number in sorted(wants, key=lambda number: wants[number].first):
-            numbers.setdefault(wants[number].ledger, number)
+        each of these stands, -1 where it does not."""
+        numbers = _numbers_of(wants)
         with self._begin() as txn:
-            found = [self._position(txn, ledger, wants[number].first) for ledger, number in numbers.items()]
-        return numbers, min((position for position in found if position >= 0), default=-1)
+            return numbers, [self._position(txn, ledger, wants[number].first) for ledger, number in numbers.items()]
 
-    def _blocks(self, wants: dict[int, Want]) -> Generator[Piece, None, bool]:
-        """Batch after batch as they stand here, while much of what is there is wanted; whether it was so to the end.
+    def _blocks(self, wants: dict[int, Want], position: int) -> Generator[Piece, None, bool]:
+        """Batch after batch from ``position`` on, while much of what is there is wanted; whether it was so to the end.
         What it gives is certain, and ``wants`` are then what is left; that there is nothing more is not."""
-        numbers, position = self._firsts({number: want for number, want in wants.items() if want.whole})
+        numbers = _numbers_of({number: want for number, want in _not_over(wants).items() if want.whole})
         walk = Walk({wants[number].ledger: Wanted(number, *wants[number][1:3]) for number in numbers.values()})
-        taken = 0
+        taken = before = 0
         is_worth = True
         try:
             while position >= 0 and is_worth and not walk.is_over:
@@ -332,13 +344,24 @@ class _Volume:
                 if block.entries:
                     yield block
                 taken += len(block.entries)
-                is_worth = walk.others <= SPARSE_ROWS or taken * (_WORTH - 1) >= walk.others
+                others = walk.others - before
+                if others > SPARSE_ROWS:
+                    if position >= 0 and taken * (_WORTH - 1) < others:
+                        nearest = self._nearest(walk.nexts)
+                        is_worth, position = nearest > position, max(nearest, position)
+                    taken, before = 0, walk.others
         except (PersistenceError, lmdb.Error, OSError, error_of_struct):
             pass  # who goes on from there comes upon it too
         for number, end in walk.ends.items():
             wants[number] = wants[number]._replace(first=end)
             yield number, [], end
         return is_worth
+
+    def _nearest(self, entries: Iterable[tuple[int, int]]) -> int:
+        """Where the first of these stands; -1 where the index does not have all."""
+        with self._begin() as txn:
+            found = [self._by_row(txn, ledger, entry, position_in_row) for ledger, entry in entries]
+        return min((-1 if position is None else position for position in found), default=-1)
 
     def _joined(self, position: int) -> tuple[bytes, list[int], int]:
         """Batches from ``position`` on, one behind the other, and where each of them ends; then where to go on, -1
@@ -360,7 +383,8 @@ class _Volume:
 
     def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
         """The same for entries of which some are unusual."""
-        numbers, position = self._firsts(wants)
+        numbers, positions = self._firsts(wants)
+        position = _least(positions)
         firsts = {ledger: wants[number].first for ledger, number in numbers.items()}
         while firsts and position >= 0:
             takings = {ledger: Taking(ledger, first, wants[numbers[ledger]].last) for ledger, first in firsts.items()}
@@ -386,9 +410,9 @@ class _Volume:
                     return -1
         return -1
 
-    def _by_index(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
-        """Only the batches in which something is."""
-        runs = self._sorted_runs(wants)
+    def _by_index(self, wants: Mapping[int, Want], before: int = _POSITION_MAX) -> Iterator[tuple[int, Taking]]:
+        """Only the batches in which something is, and which stand before one."""
+        runs = self._sorted_runs(wants, before)
         at = 0
         while at < len(runs):
             takings: dict[int, Taking] = {}
@@ -411,17 +435,18 @@ class _Volume:
                     rows += len(offsets)
             yield from takings.items()
 
-    def _sorted_runs(self, wants: Mapping[int, Want]) -> list[tuple[int, int, int, Sequence[int]]]:
-        """Of all ``wants``: the batch, the number of the want, the first entry, and where entries start."""
+    def _sorted_runs(self, wants: Mapping[int, Want], before: int) -> list[tuple[int, int, int, Sequence[int]]]:
+        """Of all ``wants``: the batch, which is ``before`` one, the number of the want, the first entry, and where
+        entries start."""
         found: list[tuple[int, int, int, Sequence[int]]] = []
         with self._begin() as txn:
             for number, (ledger, begin, last, _) in wants.items():
-                entry = begin
-                while entry <= last and (runs := self._find(txn, ledger, entry)):
+                entry, runs = begin, _NO_RUNS
+                while entry <= last and (not runs or runs[-1][0] < before) and (runs := self._find(txn, ledger, entry)):
                     found += [
                         (position, number, first, offsets[: last - first + 1])
                         for position, first, offsets in runs
-                        if first <= last
+                        if first <= last and position < before
                     ]
                     entry = runs[-1][1] + len(runs[-1][2])
         found.sort()  # no two have the same first three
@@ -486,6 +511,34 @@ class _Volume:
                 self._runs.add(self._known, runs_of(value))
                 found = True
         return found
+
+
+def _unpacked(found: Iterable[tuple[int, Taking]], wants: dict[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
+    """What was taken; ``wants`` are then what is left. Raises EnvironmentDamaged behind what is whole, NotInPlace."""
+    for number, taking in found:
+        end = taking.next
+        entries = taking.entries(unpacker)
+        wants[number] = wants[number]._replace(first=taking.next)
+        yield number, entries, taking.next
+        if taking.next != end:
+            raise EnvironmentDamaged(f"entry {taking.next} is damaged")
+
+
+def _numbers_of(wants: Mapping[int, Want]) -> dict[int, int]:
+    """By ledger the number of the want, of a ledger that is wanted twice the first."""
+    numbers: dict[int, int] = {}
+    for number in sorted(wants, key=lambda number: wants[number].first):
+        numbers.setdefault(wants[number].ledger, number)
+    return numbers
+
+
+def _not_over(wants: Mapping[int, Want]) -> dict[int, Want]:
+    return {number: want for number, want in wants.items() if want.first <= want.last}
+
+
+def _least(positions: Iterable[int]) -> int:
+    """The first of those that there are; -1 where there is none."""
+    return min((position for position in positions if position >= 0), default=-1)
 
 
 def _name(number: int) -> str:

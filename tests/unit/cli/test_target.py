@@ -199,3 +199,17 @@ def test_a_wrong_url_is_a_mistake_of_usage() -> None:
     result = call(two, "--admin-url", "ftp://a\x1b[2J")
     assert result.exit_code == 2
     assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("url", "reason", "advice"),
+    [
+        ("https://a:1", "certificate verify failed: self-signed certificate", "--tls-trust-cert-path"),
+        ("pulsar+ssl://a:1", "no TLS handshake: unexpected eof while reading", "a port without TLS: pulsar://a:1"),
+        ("https://a:1", "EOF occurred in violation of protocol", "a port without TLS: http://a:1"),
+        ("http://a:1", "Connection refused", "start a box with"),
+    ],
+)
+def test_what_to_do_follows_from_what_is_wrong(url: str, reason: str, advice: str) -> None:
+    found = admin_target(url) if url.startswith("http") else service_target(url)
+    assert advice in str(found.unreachable(reason))

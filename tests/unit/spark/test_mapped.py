@@ -139,6 +139,7 @@ def test_some_stretches_of_some_ledgers(
     monkeypatch.setattr(mapped, "SWEEP_ROWS", rows)
     monkeypatch.setattr(mapped, "SPARSE_ROWS", rows)
     monkeypatch.setattr(mapped, "BLOCK_BYTES", 100 * rows)
+    monkeypatch.setattr(mapped, "NEAR", rows)
     chance = random.Random(worth)
     with writing(tmp_path / "data", body_of=body) as writer, opened(tmp_path / "data", writer.instance) as store:
         end = 0
@@ -151,6 +152,49 @@ def test_some_stretches_of_some_ledgers(
                 wants.append(Want(ledger, first, chance.randrange(first, end * share), chance.random() < 0.8))
             swept = swept_of(store, wants)
             assert [swept[at] for at in range(4)] == [expected(*want[:3], body_of=body) for want in wants]
+
+
+def joined_by(store: Store, wants: list[Want], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The batches that a sweep takes as they stand, one by one."""
+    found: list[int] = []
+    join = mapped._Volume._joined
+
+    def noted(volume: mapped._Volume, position: int) -> tuple[bytes, list[int], int]:
+        found.append(position)
+        return join(volume, position)
+
+    monkeypatch.setattr(mapped._Volume, "_joined", noted)
+    monkeypatch.setattr(mapped, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(mapped, "SPARSE_ROWS", 8)
+    swept = swept_of(store, wants)
+    assert [swept[at] for at in range(len(wants))] == [expected(*want[:3], body_of=frame_of) for want in wants]
+    return found
+
+
+def test_what_nobody_wants_between_what_is_wanted_is_stepped_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writing(tmp_path / "data", body_of=frame_of) as writer, opened(tmp_path / "data", writer.instance) as store:
+        end = 0
+        for _ in range(80):
+            end = writer.write(end)
+        first, *_, last = joined = joined_by(store, [Want(3, 0, 9), Want(5, 100, 119), Want(9, 80, 99)], monkeypatch)
+        assert [position - first for position in joined[:6]] == [0, 1, 2, 3, 4, 5]
+        assert last - first == 49
+        assert len(joined) < 30, joined
+
+
+def test_what_few_ledgers_have_in_front_of_the_others_is_found_by_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "NEAR", 3)
+    monkeypatch.setattr(mapped, "_WORTH", 2)
+    with writing(tmp_path / "data", body_of=frame_of) as writer, opened(tmp_path / "data", writer.instance) as store:
+        end = 0
+        for _ in range(60):
+            end = writer.write(end)
+        joined = joined_by(store, [Want(3, 0, 99), Want(5, 100, 199), Want(9, 51, 99)], monkeypatch)
+        assert joined == list(range(joined[0], joined[0] + 25))
 
 
 def test_a_map_that_has_grown_since_it_was_opened(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def refused(given: dict[str, str], use: str = BATCH) -> str:
         ("endingOffsets", '{"orders": "latest"}', "ending_offsets", {ORDERS: "latest"}),
         ("startingTime", "1700000000000", "starting_time", 1700000000000),
         ("startingTime", "2026-11-21T10:00+00:00", "starting_time", 1795255200000),
+        ("startingTime", "0", "starting_time", 0),
         ("maxBytesPerPartition", "16m", "max_partition_bytes", 16 << 20),
         ("maxBytesPerPartition", "1048576", "max_partition_bytes", 1 << 20),
         ("minPartitions", "7", "min_partitions", 7),
@@ -77,6 +78,14 @@ def test_an_option_that_is_like_no_other_is_refused_with_the_page() -> None:
         ),
         ({"topic": "a", "allowDifferentTopicSchemas": "true", "valueFormat": "json"}, ["valueFormat=json"]),
         ({"topic": "a", "access": "wire", "data.dir": "/x"}, ["access=wire", "data.dir"]),
+        (
+            {"topic": "a", "startingTime": "1700000000000", "endingTime": "1600000000000"},
+            ["startingTime", "endingTime"],
+        ),
+        ({"topic": "a", "pollTimeoutMs": "0"}, ["pollTimeoutMs"]),
+        ({"topics": "a,non-persistent://public/default/b"}, ["non-persistent://public/default/b", "keep nothing"]),
+        ({"topicsPattern": "non-persistent://public/default/.*"}, ["only persistent ones"]),
+        ({"topic": "a", "waitingForNonExistedTopic": "perhaps"}, ["option waitingForNonExistedTopic = "]),
     ],
 )
 def test_options_that_contradict_each_other_are_refused_by_name(given: dict[str, str], named: list[str]) -> None:
@@ -123,10 +132,15 @@ def test_a_word_that_is_nearly_right_is_told() -> None:
 
 def test_what_only_configures_a_java_client_is_passed_over() -> None:
     assert batch(pulsar_reader_receiverQueueSize="1", pulsar_client_numIoThreads="2") == batch()
+    assert batch(pulsar_producer_compressionType="LZ4") == batch(), "that of a writer, in options that both are given"
 
 
 def test_a_path_is_no_topic() -> None:
     assert "option topic" in refused({"topic": "orders", "path": "orders"})
+
+
+def test_a_table_of_the_catalog_is_refused_with_what_there_is_instead() -> None:
+    assert "CREATE TEMPORARY VIEW" in refused({"provider": "pulsarbox", "option.topic": "orders", "topic": "orders"})
 
 
 def test_what_is_secret_is_neither_shown_nor_told() -> None:

@@ -1,8 +1,13 @@
 """How options say where a broker is, and with what it is proved who asks."""
 
+from ssl import SSLCertVerificationError
+
 import pytest
 
-from pulsarbox.spark.connecting import admin_of
+from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.errors import NotConnected, passes
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.connecting import admin_of, client_of
 from pulsarbox.spark.options import BATCH, OptionError, parse
 from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.segments import Reach
@@ -55,6 +60,35 @@ def test_the_admin_api_is_asked_with_its_own() -> None:
         assert admin._web._credentials.token == "a"
 
 
+def test_what_is_not_reached_is_told_with_its_option() -> None:
+    nobody = reached(service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    with pytest.raises(NotConnected, match=r"pulsar://127.0.0.1:1 \(option service.url\) cannot be reached: .*refused"):
+        client_of(nobody).service()
+    with admin_of(nobody) as admin, pytest.raises(NotConnected, match=r"127.0.0.1:1 \(option admin.url\) cannot be"):
+        admin.own("/clock")
+
+
+def test_who_is_not_trusted_or_known_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    untrusted, unknown = NotConnected("no TLS handshake"), Refused(401, "Authentication required", "GET")
+    untrusted.__cause__ = SSLCertVerificationError("self-signed certificate")
+    wrong: list[Exception] = [untrusted, unknown, Refused(404, "not there", "GET")]
+
+    def ask(*_: object) -> None:
+        raise wrong.pop(0)
+
+    monkeypatch.setattr(Admin, "_ask", ask)
+    with admin_of(reached()) as admin:
+        with pytest.raises(
+            PulsarBoxError, match=r"option admin.url\) is not trusted: .*tlsTrustCertsFilePath"
+        ) as error:
+            admin.own("/clock")
+        assert not passes(error.value), "waiting does not help"
+        with pytest.raises(Refused, match=r"Authentication required\. Option token, or tokenFile, says who asks"):
+            admin.own("/clock")
+        with pytest.raises(Refused, match=r"^not there$"):
+            admin.own("/clock")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -62,6 +96,8 @@ def test_the_admin_api_is_asked_with_its_own() -> None:
         ({"pulsar_client_authPluginClassName": "kerberos"}, "'kerberos' is not known; token, tls and basic are"),
         ({"pulsar_client_authPluginClassName": "tls", "pulsar_client_authParams": "tlsCertFile:x"}, "lacks tlsKeyFile"),
         ({"data_dir": "/nowhere"}, "no box runs there. Start it with"),
+        ({"pulsar_client_authPluginClassName": TOKEN}, "is for a token, and there is none: give token"),
+        ({"token": "t", "pulsar_client_authPluginClassName": "tls"}, "token and .*'tls' contradict each other"),
     ],
 )
 def test_what_cannot_be_reached_is_said_by_name(options: dict[str, str], words: str) -> None:

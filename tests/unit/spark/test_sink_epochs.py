@@ -7,7 +7,7 @@ import pytest
 
 from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.spark import epochs
+from pulsarbox.spark import connecting, epochs
 from pulsarbox.spark.epochs import Epochs, Sink, SinkError
 
 SINK = Sink("public/default/s", "query", "run")
@@ -68,6 +68,17 @@ def test_a_box_that_is_away_is_asked_again() -> None:
     assert len(box.asked) == 4
 
 
+def test_that_a_box_is_waited_for_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connecting, "_QUIET_SECONDS", 0.0)
+    asked(Box(NotConnected("gone"), NotConnected("gone"), True)).commit(0, [])
+    assert capsys.readouterr().err == "pulsarbox: gone: tried again, for 5 s (pollTimeoutMs)\n"
+    monkeypatch.setattr(connecting, "_QUIET_SECONDS", 60.0)
+    asked(Box(NotConnected("gone"), True)).commit(0, [])
+    assert capsys.readouterr().err == ""
+
+
 def test_a_box_that_stays_away_is_told() -> None:
     with pytest.raises(SinkError, match=r"does not answer, for 0 s: gone. Is admin\.url"):
         asked(Box(NotConnected("gone")), seconds=0.0).begin(0, 0)
@@ -82,7 +93,7 @@ def test_a_box_that_stays_away_is_told() -> None:
         (409, "Transaction 0:3 is ABORTED: it takes nothing more in", "longer than stageTimeout"),
         (404, "There is no transaction 0:3: it has ended, or was never begun", "longer than stageTimeout"),
         (404, "HTTP 404 Not Found", "needs the epoch commit of a box.*at-least-once.*dedup"),
-        (404, "Namespace not found", "sink public/default/s: Namespace not found"),
+        (404, "Namespace not found", "Create it: `pulsarbox admin namespaces create public/default`"),
         (403, "no", "sink public/default/s: no"),
         (409, "Sink s was taken over by q: p cannot go on with it", "Choose another sinkId"),
     ],

@@ -252,6 +252,15 @@ def test_what_can_be_found_wrong_is_found_on_the_driver(told: Told) -> None:
     assert len(told.checked) == 4
 
 
+def test_rows_for_topics_that_keep_nothing_are_sent_at_once_or_not_at_all() -> None:
+    topic = "non-persistent://public/default/t"
+    with pytest.raises(
+        SinkError, match=r"t: delivery=exactly-once is for persistent topics: say delivery=at-least-once"
+    ):
+        write()._producing(None, topic)
+    assert write(delivery="at-least-once")._producing(None, topic).name is None
+
+
 def test_what_spark_shows_in_a_task_names_the_epoch() -> None:
     class Context:
         def __init__(self, **said: str) -> None:

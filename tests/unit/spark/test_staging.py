@@ -22,7 +22,7 @@ class Box:
         self.aborted: list[str] = []
         self.published_before = False
         self.fail_at: list[tuple[str, PulsarBoxError]] = []
-        """Failures still to come: at ``send`` or ``settle``."""
+        """Failures still to come: at ``service``, ``send``, ``settle`` or ``abort``."""
         self.connections = 0
         monkeypatch.setattr(staging, "_Sending", self.sending)
         monkeypatch.setattr(staging, "PAUSE_SECONDS", 0.0)
@@ -40,6 +40,9 @@ class Box:
     def connected(self) -> "Box":
         self.connections += 1
         return self
+
+    def service(self) -> None:
+        self.failing("service")
 
     def close(self) -> None:
         self.connections -= 1
@@ -84,6 +87,7 @@ class Sending:
 
     def abort(self) -> None:
         self.box.aborted.append(self.id)
+        self.box.failing("abort")
 
 
 @pytest.fixture
@@ -164,6 +168,22 @@ def test_a_box_is_waited_for_only_so_long(box: Box) -> None:
     task.abort()
     task.close()
     assert (box.aborted, box.connections) == (["0:1"], 0)
+
+
+def test_a_broker_that_cannot_be_reached_takes_no_transaction(box: Box) -> None:
+    box.fail_at += [("service", NotConnected("nobody is there"))] * 5
+    task = box.staging()
+    task.put("t", [b"a"])
+    assert (task.finish(), box.begun) == (["0:1"], 1)
+
+
+def test_what_is_to_be_aborted_waits_for_a_broker_once(box: Box) -> None:
+    box.fail_at += [("abort", NotAllowed("it has ended")), ("abort", NotConnected("nobody is there"))]
+    staging.abort(box.connected, ["0:1", "0:2", "0:3"])  # type: ignore[arg-type]
+    assert (box.aborted, box.connections) == (["0:1", "0:2"], 0)
+    box.fail_at.append(("service", NotConnected("nobody is there")))
+    staging.abort(box.connected, ["0:1"])  # type: ignore[arg-type]
+    assert (box.aborted, box.connections) == (["0:1", "0:2"], 0)
 
 
 def test_what_is_refused_is_not_tried_again(box: Box) -> None:

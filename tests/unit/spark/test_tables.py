@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import re
 import struct
 from base64 import b64encode
 from datetime import UTC, date, datetime
@@ -153,6 +154,32 @@ def test_a_column_may_be_asked_for_as_another_type() -> None:
     assert (row["value"], row["__key"]) == ("v", "k")
 
 
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (
+            {"__messageProperties": TEXT},
+            "column __messageProperties is map<string,string>: it cannot be read as string",
+        ),
+        ({"__partition": MapType(TEXT, TEXT)}, "column __partition is int: it cannot be read as map"),
+        ({"__kye": BINARY, "value": BINARY}, "there is no column __kye; did you mean __key?"),
+    ],
+)
+def test_columns_that_cannot_be_read_are_told_before_any_message_is(columns: Any, words: str) -> None:
+    with pytest.raises(Unreadable, match=re.escape(words)):
+        tables(columns_of(**columns), None).check([None])
+
+
+def test_columns_that_can_be_read_are_not_refused() -> None:
+    columns = columns_of(
+        __key=LONG, __publishTime=LONG, __eventTime=TEXT, __partition=TEXT, __messageId=TEXT, __op=TEXT
+    )
+    field = {"type": "record", "name": "R", "fields": [{"name": "__op", "type": "string"}]}
+    tables(columns, None).check([schema(Schema.Avro, field), None])
+    tables(columns, None, form="json").check([])
+    tables(StructType([of_row(column) for column in ALL]), None).check([])
+
+
 def test_one_message_with_a_number_that_spark_has_not_does_not_end_the_read() -> None:
     """An event time in nanoseconds, by mistake; a sequence id of -1, which the protocol has unsigned."""
     columns = StructType([*value_fields(None), *map(of_row, ALL)])
@@ -258,6 +285,16 @@ def test_bad_avro_is_kept_aside() -> None:
     rows = read(made, messages(good, b"\xff", good))
     assert [row["id"] for row in rows] == [1, None, 1]
     assert [row["_corrupt_record"] for row in rows] == [None, b"\xff", None]
+
+
+def test_what_is_encrypted_is_not_read_as_something_else() -> None:
+    made = tables(None, schema(Schema.Avro, SIMPLE))
+    good = avro(SIMPLE, {"id": 1, "name": "a"})
+    rows = read(made, messages(good, good, encryption=[b"metadata", None]))
+    assert [(row["id"], row["_corrupt_record"]) for row in rows] == [(None, good), (1, None)]
+    assert "encryption" in made.wanted
+    as_it_came = tables(columns_of(value=BINARY), schema(Schema.Avro, SIMPLE))
+    assert read(as_it_came, messages(good, encryption=[b"metadata"])) == [{"value": good}]
 
 
 def test_older_records_get_the_defaults_of_the_newest_schema() -> None:

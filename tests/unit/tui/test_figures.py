@@ -2,10 +2,11 @@
 
 import pytest
 from rich.cells import cell_len
+from rich.style import Style
 
 from pulsarbox.tui import figures
 from pulsarbox.tui.bars import Part, fitted
-from pulsarbox.tui.graph import area, resampled
+from pulsarbox.tui.graph import Graph, area, resampled
 
 
 def test_a_change_within_a_sentence() -> None:
@@ -98,3 +99,21 @@ def test_a_line_that_is_too_long_is_cut_where_it_still_says_something() -> None:
     assert shown(numbers, 20) == "topics 12        now"
     assert shown([("q", "key", ""), (" quit  ", "dim", "")], 8) == "     now"
     assert shown([("世界" * 20, "plain", "")], 20).endswith("…now")
+
+
+def test_a_graph_is_drawn_anew_where_its_values_have_changed() -> None:
+    graph, past = Graph("in", "in/s", "rate", "primary"), [1.0, 2.0]
+    assert graph.show(past, 2.0)
+    assert not graph.show(past, 2.0)
+    past.append(2.0)  # by whom it was shown
+    assert graph.show(past, 2.0)
+    assert not graph.show(tuple(past), 2.0)
+
+
+def test_the_lines_of_a_graph_are_as_wide_as_it_is() -> None:
+    graph = Graph("in", "published a second", "rate", "primary")
+    graph.show([0.0, 7.0, 3.0], 3.0)
+    for width in (1, 10, 30, 80):
+        for y in range(4):
+            line = graph.line(y, width, 4, lambda look: Style())
+            assert sum(cell_len(segment.text) for segment in line) == width

@@ -1,0 +1,105 @@
+"""Which options of a read or a write go together: those that contradict each other are refused by name. Pure."""
+
+from dataclasses import fields
+from typing import Final
+
+from pulsarbox.spark.options import (
+    ALL,
+    BATCH,
+    EARLIEST,
+    READS,
+    SUBSCRIPTION,
+    WRITE,
+    OptionError,
+    Options,
+    either,
+    row,
+)
+
+_APART: Final = (
+    (("topic", "topics", "topics_pattern"), READS),
+    (("starting_offsets", "starting_time"), READS),
+    (("ending_offsets", "ending_time"), (BATCH,)),
+    (("token", "token_file", "auth_params"), ALL),
+)
+"""Of these, one at most; where they may be given."""
+
+
+def check_together(options: Options, given: set[str], use: str) -> None:
+    """Raises OptionError, naming what contradicts each other; ``given``: the fields that were named."""
+    names = {each.name: row(each).name for each in fields(Options)}
+    for together, uses in _APART:
+        both = [names[each] for each in together if each in given]
+        if set(either(use)) & set(uses) and len(both) > 1:
+            raise OptionError(f"options {' and '.join(both)} contradict each other: give one of them")
+    if use == WRITE:
+        _check_sink(options, given)
+    if options.timeout_ms < 1:
+        raise OptionError("option pollTimeoutMs = 0: no broker answers within no time. Give milliseconds, or as 5s")
+    if either(use)[0] in READS:
+        _check_read(options)
+    if options.data_dir and options.access == "wire":
+        raise OptionError("access=wire reads nothing in place: leave data.dir out, or give service.url instead")
+
+
+def _check_read(options: Options) -> None:
+    if not (options.named or options.topics_pattern):
+        raise OptionError("give one of the options topic, topics and topicsPattern: what is to be read")
+    for topic in (*options.named, options.topics_pattern):
+        if topic.startswith("non-persistent://"):
+            raise OptionError(f"{topic}: non-persistent topics keep nothing, so only persistent ones can be read")
+    if options.starting_time is not None and options.ending_time is not None:
+        if options.ending_time < options.starting_time:
+            raise OptionError("endingTime is before startingTime, so nothing is between them: exchange them")
+    if SUBSCRIPTION in (options.starting_offsets, options.ending_offsets) and not options.subscription:
+        raise OptionError("offsets from a subscription need the option subscription: its name")
+    if options.max_entries and options.min_entries and options.min_entries > options.max_entries:
+        raise OptionError("minEntriesPerTrigger is above maxEntriesPerTrigger: no micro-batch can have as many")
+    if options.value_format in ("protobuf", "keyvalue"):
+        raise OptionError(
+            f"valueFormat={options.value_format} is for write: to read, `auto` goes by the topic's schema"
+        )
+    if options.read_compacted and options.starting_offsets not in ("", EARLIEST):
+        raise OptionError("readCompacted shows a topic from its beginning: leave startingOffsets out")
+    if options.different_schemas and options.value_format not in ("auto", "bytes"):
+        raise OptionError(f"allowDifferentTopicSchemas gives bytes, valueFormat={options.value_format} does not")
+
+
+def _check_sink(options: Options, given: set[str]) -> None:
+    names = {each.name: row(each).name for each in fields(Options)}
+    for only, delivery in _ONLY_WITH.items():
+        if only in given and options.delivery != delivery:
+            raise OptionError(
+                f"option {names[only]} is for delivery={delivery}, not for {options.delivery}: leave it out"
+            )
+    if options.delivery == "dedup" and options.dedup_partitions is None:
+        raise OptionError(
+            "delivery=dedup holds only where the frame always has the same partitions: say how many with "
+            "dedupPartitions, and repartition to that before a stream starts"
+        )
+    if options.sink_epoch == "reset" and not options.sink_id:
+        raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")
+    if options.sink_id and options.job_id:
+        raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
+    if options.job_part and not options.job_id:
+        raise OptionError("jobPart is a part of a job: name that with jobId")
+    if options.sink_namespace.count("/") != bool(options.sink_namespace):
+        raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
+    if options.batching == "none" and "batch_messages" in given:
+        raise OptionError("options batching=none and batchingMaxMessages contradict each other: give one of them")
+    if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
+        raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
+    if options.value_format in ("bytes", "string") and "register_schema" in given:
+        raise OptionError(f"registerSchema is for columns, not for valueFormat={options.value_format}: leave it out")
+
+
+_ONLY_WITH: Final = {
+    "sink_id": "exactly-once",
+    "sink_namespace": "exactly-once",
+    "sink_epoch": "exactly-once",
+    "job_id": "exactly-once",
+    "job_part": "exactly-once",
+    "stage_timeout_ms": "exactly-once",
+    "dedup_partitions": "dedup",
+}
+"""Options that only one kind of delivery has."""
