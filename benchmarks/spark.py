@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psutil
 
@@ -215,8 +215,9 @@ def main(words: Sequence[str] | None = None) -> None:
         arguments.messages = int(arguments.gib * 2**30 / arguments.size)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        # topics that nobody subscribes to would go after a minute
-        with PulsarBox(data_dir=data, process=True, brokerDeleteInactiveTopicsEnabled=False) as box:
+        # nobody subscribes: topics would go after a minute, and what is in them after ten
+        keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
+        with PulsarBox(data_dir=data, process=True, brokerDeleteInactiveTopicsEnabled=False, **keep) as box:
             print(f"publishing {arguments.messages} messages", file=sys.stderr)
             publish(box, Case("", arguments.size, arguments.batch), arguments.messages, arguments.topics)
             rows = stored(box)

@@ -80,7 +80,7 @@ class DataDirectory:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = self._hold()
         except OSError as error:
-            raise PersistenceError(f"{path} cannot be used: {error}") from error
+            raise _unusable(path, error) from error
         try:
             self._fields = self._instance()
             self.volumes.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ class DataDirectory:
             sync_directory(path)
         except OSError as error:
             os.close(self._lock)
-            raise PersistenceError(f"{path} cannot be used: {error}") from error
+            raise _unusable(path, error) from error
         except BaseException:
             os.close(self._lock)
             raise
@@ -279,6 +279,12 @@ def verify_environment(path: Path) -> None:
         reason = lines[-1] if lines else f"reading it ended with signal {-child.returncode}"
         wanted = "" if needed is None else f" where {needed} are expected"
         raise EnvironmentDamaged(f"{file} is damaged or truncated: {size} bytes{wanted}; {reason}")
+
+
+def _unusable(path: Path, error: OSError) -> PersistenceError:
+    where = f": {error.filename}" if error.filename and Path(error.filename) != path else ""
+    why = "it is no directory" if isinstance(error, FileExistsError) else error.strerror or str(error)
+    return PersistenceError(f"the data directory {path} cannot be used: {why}{where}; choose another with --data-dir")
 
 
 def _remove(folder: Path) -> None:

@@ -36,6 +36,8 @@ _ROW_ENTRIES_MIN = ROW_BYTES_MAX // _SINGLE.size
 _OFFSET_BYTES = array("I").itemsize
 _SWAP = sys.byteorder == "little"
 assert _OFFSET_BYTES == 4
+_SEGMENT_WORDS = INDEX_SEGMENT.size // _OFFSET_BYTES
+assert INDEX_SEGMENT.format == ">QI"
 
 
 class Segment(NamedTuple):
@@ -208,28 +210,31 @@ def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[byt
         yield INDEX_KEY.pack(ledger_id, row_first), b"".join(parts)
 
 
-def unpack_row(row_first: int, row: bytes | memoryview, entry: int) -> list[Segment]:
-    """The segments of a row from ``entry`` on; none where the row ends before it.
+def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[Segment]:
+    """The segments of a row from ``entry`` on, up to that with ``last``; none where the row ends before it.
 
     Raises PersistenceError where the row is cut off.
     """
+    size = len(row) // _OFFSET_BYTES
+    words = _big_endian(array("I", bytes(row[: size * _OFFSET_BYTES])))
     segments: list[Segment] = []
-    at = 0
-    first = row_first
-    while at < len(row):
-        if at + INDEX_SEGMENT.size > len(row):
+    at, first = 0, row_first
+    while at * _OFFSET_BYTES < len(row):
+        begin = at + _SEGMENT_WORDS
+        if begin > size:
             raise PersistenceError(f"index row at entry {row_first} is damaged: {len(row)} bytes")
-        position, count = INDEX_SEGMENT.unpack_from(row, at)
-        at += INDEX_SEGMENT.size
-        end = at + count * _OFFSET_BYTES
-        if count == 0 or end > len(row):
+        count = words[at + 2]
+        end = begin + count
+        if count == 0 or end > size:
             raise PersistenceError(f"index row at entry {row_first} is damaged: {count} offsets in {len(row)} bytes")
-        if first + count > entry:
-            offsets = array("I", bytes(row[at:end]))
-            segments.append(Segment(position, first, _big_endian(offsets)))
+        if first <= last and first + count > entry >= row_first:
+            known = max(first, entry)  # the first one may begin before
+            segments.append(
+                new_segment(Segment, (words[at] << 32 | words[at + 1], known, words[begin + known - first : end]))
+            )
         at = end
         first += count
-    return _from_entry(segments, entry)
+    return segments
 
 
 def runs_of(value: bytes | memoryview) -> dict[int, Run]:

@@ -297,7 +297,11 @@ class LmdbEngine:
             create_environment(volumes.directory.volume(1), Volume.TABLES)
             unsealed = [1]
         if not unsealed or unsealed != list(range(sealed + 1, unsealed[-1] + 1)):
-            raise PersistenceError(f"{self._path}: a volume is missing: {unsealed} follow volume {sealed}")
+            there = ", ".join(map(str, unsealed)) or "none"
+            raise PersistenceError(
+                f"{self._path}: a volume is missing: behind volume {sealed} there should be all that follow, and there"
+                f" is {there}; restore the directory from a copy"
+            )
         for number in (*numbers, *packed):
             if number not in contents and (number <= sealed or number >= PACKED):
                 volumes.directory.remove(number)

@@ -268,7 +268,7 @@ class Volume:
             segments = flush.runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
         with self._env.begin(buffers=True) as txn:
             if not segments:
-                segments = self._find(txn, ledger_id, answer.next_entry)
+                segments = self._find(txn, ledger_id, answer.next_entry, answer.last)
             if not segments:
                 return False
 
@@ -380,7 +380,9 @@ class Volume:
         """Let go of the environment."""
         self._env.close()
 
-    def _find(self, txn: "lmdb.Transaction[memoryview]", ledger_id: int, entry: int) -> list[Segment]:
+    def _find(
+        self, txn: "lmdb.Transaction[memoryview]", ledger_id: int, entry: int, last: int = 1 << 64
+    ) -> list[Segment]:
         wanted = INDEX_KEY.pack(ledger_id, entry)
         with txn.cursor(db=self._index) as cursor:
             if not seek_at_or_before(cursor, wanted):
@@ -388,11 +390,11 @@ class Volume:
             found_ledger, first = INDEX_KEY.unpack(cursor.key())
             if found_ledger != ledger_id:
                 return []
-            return self._row(first, cursor.value(), entry)
+            return self._row(first, cursor.value(), entry, last)
 
-    def _row(self, first: int, row: bytes | memoryview, entry: int) -> list[Segment]:
+    def _row(self, first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[Segment]:
         try:
-            return unpack_row(first, row, entry)
+            return unpack_row(first, row, entry, last)
         except PersistenceError as error:
             raise EnvironmentDamaged(f"{self.path}: {error}") from error
 

@@ -4,15 +4,13 @@ An action is about the view, and a screen has a method ``do_...`` for it; or it 
 the box: then ``deeds`` has what is asked of the box, and the command line that does the same.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsarbox.tui.deed import Deed
 from pulsarbox.tui.deeds import DEEDS
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One thing to do."""
 
     name: str

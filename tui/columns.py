@@ -1,16 +1,14 @@
 """The columns of tables: what a value is written like, how wide, in what colour; which go where room is scarce."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.tui import figures
 
 PLAIN: Final = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column. ``rank``: those with low numbers stay where not all have room; ``grow``: has what room is left."""
 
     key: str

@@ -5,10 +5,9 @@ dialog opened: what comes later does not move a deed to another target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pulsarbox.client.admin import path_of, quoted
+from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.tui.feed import real
@@ -39,8 +38,7 @@ class Wrong(ValueError):
     """What was typed in cannot be used. The text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Something to type in."""
 
     name: str
@@ -52,8 +50,7 @@ class Field:
     """Where there are few: the only ones that are taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(NamedTuple):
     """One change."""
 
     name: str
@@ -95,7 +92,7 @@ def of_topic(row: Row, *more: str) -> str:
 
 def of_subscription(row: Row, *more: str) -> str:
     """The same for a subscription."""
-    return of_topic(row, "subscription", quoted(real(row, "subscription")), *more)
+    return of_topic(row, "subscription", subscription_segment(real(row, "subscription")), *more)
 
 
 def whole_number(values: Values, name: str, least: int = 0) -> int:

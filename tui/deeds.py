@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pulsarbox.client.admin import quoted
+from pulsarbox.client.admin import quoted, subscription_segment
 from pulsarbox.tui.deed import (
     Deed,
     Field,
@@ -140,7 +140,7 @@ _TOPICS: Final = (
         lambda row, values: [
             Request(
                 "PUT",
-                of_topic(row, "subscription", quoted(needed(values, "name"))),
+                of_topic(row, "subscription", subscription_segment(needed(values, "name"))),
                 {"ledgerId": -1, "entryId": -1}
                 if values.get("at") == "earliest"
                 else {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1},

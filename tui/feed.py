@@ -8,9 +8,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from pulsarbox.cleaning import clean, cleaned
@@ -56,8 +55,7 @@ def real(row: Mapping[str, Any], key: str) -> str:
     return str(kept.get(key, row.get(key) or ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """Which rows of a view."""
 
     view: str
@@ -85,8 +83,10 @@ class Query:
         return f"{VIEWS}/{self.view}?{urlencode(asked)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+class Snapshot(NamedTuple):
     """An answer: the rows that were asked for, and how many there are."""
 
     query: Query
@@ -95,12 +95,12 @@ class Snapshot:
     matching: int = 0
     offset: int = 0
     rows: Sequence[Row] = ()
-    totals: Mapping[str, Any] = field(default_factory=dict)
-    series: Mapping[str, Any] = field(default_factory=dict)
+    totals: Mapping[str, Any] = _NOTHING
+    series: Mapping[str, Any] = _NOTHING
     read_only: bool = False
     sampled: int = 0
     virtual_clock: int | None = None
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = _NOTHING
     """Columns whose values nobody can tell now, and why: of a box that does not run."""
     received: float = 0.0
     """On the monotonic clock of this process."""

@@ -44,6 +44,12 @@ def change(value: float | None) -> str:
     return f"▲ +{rate(value)}" if value > 0 else f"▼ -{rate(-value)}"
 
 
+def change_in_words(value: float | None) -> str:
+    """The same within a sentence."""
+    told = change(value)
+    return "steady" if told == "=" else told if value is None else f"{told} a second"
+
+
 def size(value: float | None) -> str:
     """Bytes: ``12 B``, ``3.4 KiB``, ``2.10 GiB``."""
     if value is None:

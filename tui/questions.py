@@ -1,7 +1,6 @@
 """What screens ask of the box. Nothing here draws: so the first questions can be asked while what draws is loaded."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from pulsarbox.tui import views
@@ -37,7 +36,7 @@ def _only(view: View, **widths: int) -> list[Column]:
     """Those columns of a view, so wide, and the earlier ones before the later ones where room is scarce."""
     known = {column.key: column for column in view.columns}
     return [
-        replace(known[key], width=width, rank=min(known[key].rank, rank))
+        known[key]._replace(width=width, rank=min(known[key].rank, rank))
         for rank, (key, width) in enumerate(widths.items())
     ]
 

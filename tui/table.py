@@ -5,8 +5,8 @@ that, and knows rows by identity: the cursor stays with its row while the order 
 view nothing else takes its place.
 """
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -71,11 +71,12 @@ class Table(Looks, ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor stands on another row."""
 
-    @dataclass
     class Sorting(Message):
         """A heading was clicked."""
 
-        column: Column
+        def __init__(self, column: Column) -> None:
+            super().__init__()
+            self.column = column
 
     def __init__(
         self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None, classes: str = ""
@@ -268,7 +269,8 @@ class Table(Looks, ScrollView, can_focus=True):
             return self._heading().adjust_cell_length(width, self.get_component_rich_style("table--heading"))
         index = self.scroll_offset.y + y - 1
         if index >= self.count:
-            text = f" {self.empty}" if y == 2 and not self.count else ""
+            said = ["", "", *textwrap.wrap(self.empty, max(width - 2, 1))] if not self.count else []
+            text = f" {said[y]}" if y < len(said) else ""
             return Strip([Segment(text[:width], self.get_component_rich_style("table--dim"))]).adjust_cell_length(
                 width, self._ground
             )

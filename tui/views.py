@@ -4,14 +4,12 @@ What a column means stands with it: the choice of columns and the help show it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsarbox.tui.columns import Column, keys_of
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One table."""
 
     name: str
@@ -111,7 +109,7 @@ QUOTAS: Final = View(
     ("scope", "subject", "policy"),
     "share",
     ("subject", "policy", "scope"),
-    "Nothing is limited. pulsarbox quota set orders --size 2G --then hold  limits a backlog.",
+    "Nothing is limited. pulsarbox quota set orders --size 2G --then hold limits a backlog.",
     needed=("change",),
 )
 

@@ -27,6 +27,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.pipelines import Pipelines
 from pulsarbox.broker.plugins import Key, Plugins
+from pulsarbox.broker.removal import Removal
 from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.samples import Samples
 from pulsarbox.broker.schemas import Schemas
@@ -99,6 +100,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
+        self.removal = Removal(self.core, self.topics, self.tenants)
         self.routing = Routing(self.core, self.topics)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)

@@ -10,8 +10,8 @@ from pulsarbox.clock import Now
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
 
-AT_ONCE = 200
-"""Topics that are looked at in one turn."""
+AT_ONCE = 25
+"""Topics that are looked at in one turn, which has other things to do as well; the next ones 10 ms later."""
 
 
 class IdleTopics:

@@ -7,6 +7,7 @@ are looked at once more when they are made.
 
 from collections.abc import Iterator
 from itertools import islice
+from math import nan
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.scoped import Scopes
@@ -69,10 +70,10 @@ class Samples:
         """A second has passed: keep what graphs are drawn of. ``step`` is to be called behind it."""
         totals = self.totals
         p99 = self._waits.quantile(self._times.by_entry, 0.99)
-        backlog = totals.backlog + self.stored.totals.backlog
-        self.series.add(totals.publish_rate, totals.deliver_rate, float(backlog), p99)
+        self.stored.keep(now)
+        backlog = float(totals.backlog + self.stored.totals.backlog) if self.stored.found else nan
+        self.series.add(totals.publish_rate, totals.deliver_rate, backlog, p99)
         self.scopes.tick(now)
-        self.stored.tidy(now)
 
     def watch(self, now: Now) -> None:
         """Somebody is watching."""

@@ -1,7 +1,7 @@
-"""What is known of topics that are not in memory: their backlogs and sizes, from their rows, while somebody watches.
+"""What is known of topics that are not in memory: their backlogs and sizes, from their rows.
 
-A topic that nobody uses does not change, so its rows are read once. They are read some at a time, and of no more than
-``KEPT_MAX`` topics; what was found is let go when nobody has watched for a while.
+A topic that nobody uses does not change, so its rows are read once, of some topics at a time. Where they are few they
+are known all the time, for graphs and the history; of more, ``KEPT_MAX`` at most, while somebody watches.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 KEPT_MAX: Final = 100_000
 """Topics that are known at most."""
+KEPT_ALWAYS: Final = 2_000
+"""Where there are no more, they are known whether somebody watches or not. One takes a kilobyte or two."""
+A_SECOND: Final = 50
+"""Of how many the rows are read a second where nobody watches."""
 KEPT_SECONDS: Final = 600.0
 """So long after the last request what was found is kept."""
 _PAGE: Final = 500
@@ -39,7 +43,11 @@ class StoredSamples:
         """The last key that was looked at; None: all were."""
         self._names: list[str] = []
         """What is left of the page, and what has changed since, the next at the end."""
+        self.found = False
+        """All were looked at; some of them may have changed since."""
         self._used_at = 0.0
+        self._many = False
+        """There were more than are known all the time."""
         topics.rows_changed = self.changed
 
     def begin(self, now: Now) -> None:
@@ -48,6 +56,13 @@ class StoredSamples:
         if not self._active:
             self._active = True
             self._after = ""
+
+    def keep(self, now: Now) -> None:
+        """A second has passed: see that they are known where they are few, and let go what nobody wants."""
+        if not self._many and len(self.topics) <= KEPT_ALWAYS:
+            self.begin(now)
+            self.step(A_SECOND)
+        self.tidy(now)
 
     @property
     def complete(self) -> bool:
@@ -62,7 +77,8 @@ class StoredSamples:
     def tidy(self, now: Now) -> None:
         """Let go what nobody has wanted for a while."""
         if self._active and now.monotonic - self._used_at > KEPT_SECONDS:
-            self._active = False
+            self._active = self.found = False
+            self._many = len(self.topics) > KEPT_ALWAYS
             self.topics.clear()
             self.totals = Totals()
             self._names.clear()
@@ -78,8 +94,10 @@ class StoredSamples:
         for _ in range(at_once):
             name = self._next()
             if name is None:
+                self.found |= self.complete
                 return True
             self._look_at(name)
+        self.found |= self.complete
         return self._after is None and not self._names
 
     def _next(self) -> str | None:

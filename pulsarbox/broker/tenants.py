@@ -24,6 +24,8 @@ class Tenants:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._cluster = core.settings.clusterName
+        self.leaving: set[str] = set()
+        """Namespaces that are on their way out, topic by topic: none may come into being there."""
         for tenant, namespaces in SHIPPED.items():
             if tenant_key(tenant) not in core.catalog:
                 core.commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [self._cluster]})
@@ -120,7 +122,10 @@ class Tenants:
         self._core.policies.put_namespace(namespace, None)
 
     def require(self, namespace: str) -> None:
-        """Raises NamespaceNotFound where a topic cannot be in this namespace because it is not there."""
+        """Raises NamespaceNotFound where a topic cannot be in this namespace because it is not there, or on its way
+        out."""
+        if namespace in self.leaving:
+            raise NamespaceNotFound(f"Namespace {namespace} is being deleted")
         if not self.has_namespace(namespace):
             tenant = namespace.partition("/")[0]
             what = f"Namespace {namespace}" if tenant_key(tenant) in self._core.catalog else f"Tenant {tenant}"

@@ -31,8 +31,8 @@ from pulsarbox.errors import (
     TopicNotFound,
     Unprocessable,
 )
-from pulsarbox.names import COMPACTION_SUBSCRIPTION, NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, policies_key, topic_key
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, PERSISTENT, TopicName, parse_topic
+from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
 log = logging.getLogger(__name__)
@@ -40,11 +40,11 @@ log = logging.getLogger(__name__)
 SETTLING_SECONDS = 0.01
 """How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
 
-PAGE = 2000
+PAGE = 500
 """Names that are listed in one turn."""
 
 PARTITIONS_MAX = 10_000
-"""All partitions are made in one turn, in which nobody else is served."""
+"""Where a topic gets more of them, all are looked at in one turn, in which nobody else is served."""
 
 
 class Topics:
@@ -57,6 +57,8 @@ class Topics:
         self._schemas = schemas
         self._topics: dict[str, Topic] = {}
         """The topics in memory; of persistent ones there may be more in the catalog."""
+        self.leaving: set[str] = set()
+        """Partitioned topics that are on their way out, partition by partition: none may come into being."""
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Those that are on their way out of it, and who is to hear of it."""
         self.lists = TopicLists(core, partial(self.users_names, mode="PERSISTENT"))
@@ -198,7 +200,7 @@ class Topics:
         if name.base == name or not self._core.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled:
             return
         if not any(self.exists(name.base.partition(number)) for number in range(count)):
-            self._forget_partitioned(name.base, now)
+            self.forget_partitioned(name.base, now)
 
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
         """The topic for a client: found, or created where that is allowed.
@@ -218,7 +220,7 @@ class Topics:
         if is_system(str(name)):
             raise NotAllowed(f"Can not create system topic {name}: the box makes those that it needs itself")
         count = self.partitions(name.base)
-        if not count and not (create and self.auto_created(name).allowed):
+        if str(name.base) in self.leaving or (not count and not (create and self.auto_created(name).allowed)):
             raise TopicNotFound(f"Topic {name} does not exist")
         if name.base != name and not count:
             raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
@@ -303,17 +305,17 @@ class Topics:
         if not is_system(str(name)):
             self._core.events.tell(kind, str(name), text or ("created" if kind == "topic-created" else "deleted"), now)
 
-    def _make_partitions(self, name: TopicName, numbers: range, now: Now) -> None:
-        """Those that are not there; persistent ones as rows alone, until somebody uses them."""
-        for number in numbers:
-            partition = name.partition(number)
-            if self.exists(partition):
-                continue
-            if partition.persistent:
-                self._core.store.forget(self._make_stored(partition, now))
-                self.rows_changed(str(partition))
-            else:
-                self._make(partition, now)
+    def make_partition(self, name: TopicName, number: int, now: Now) -> None:
+        """Make a partition that is not there, and of which it is known that it should be; a persistent one as rows
+        alone, until somebody uses it."""
+        partition = name.partition(number)
+        if self.exists(partition) or number >= self.partitions(name) or str(name) in self.leaving:
+            return
+        if partition.persistent:
+            self._core.store.forget(self._make_stored(partition, now))
+            self.rows_changed(str(partition))
+        else:
+            self._make(partition, now)
 
     def delete(self, name: TopicName, now: Now, *, force: bool) -> None:
         """Delete a topic and its subscriptions.
@@ -367,7 +369,15 @@ class Topics:
     def create_partitioned(
         self, name: TopicName, count: int, now: Now, properties: dict[str, str] | None = None
     ) -> None:
-        """Create a partitioned topic with all its partitions.
+        """Create a partitioned topic with all its partitions. Raises as ``begin_partitioned``."""
+        self.begin_partitioned(name, count, now, properties)
+        for number in range(count):
+            self.make_partition(name, number, now)
+
+    def begin_partitioned(
+        self, name: TopicName, count: int, now: Now, properties: dict[str, str] | None = None
+    ) -> None:
+        """Create a partitioned topic; its partitions are to be made, or are once somebody uses them.
 
         Raises Conflict, NotFound, PreconditionFailed, NotAcceptable for a number that cannot be.
         """
@@ -382,14 +392,6 @@ class Topics:
             raise PreconditionFailed(TOO_MANY_TOPICS)
         row = {"partitions": count, "properties": properties or {}}
         self._core.commits.put_row(partitions_key(str(name)), row)
-        self._make_partitions(name, range(count), now)
-
-    def create_missing(self, name: TopicName, now: Now) -> None:
-        """Create the partitions that a partitioned topic lacks. Raises NotFound where it is none."""
-        count = self.partitions(name)
-        if not count:
-            raise NotFound(f"Topic {name} does not exist")
-        self._make_partitions(name, range(count), now)
 
     def grow(self, name: TopicName, count: int, now: Now, *, force: bool = False) -> None:
         """Give a partitioned topic more partitions, and all of them the durable subscriptions of the first.
@@ -420,7 +422,8 @@ class Topics:
             row = self._core.catalog.get(partitions_key(str(name)))
             assert row is not None
             self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
-        self._make_partitions(name, range(count), now)
+        for number in range(count):
+            self.make_partition(name, number, now)
         self._spread_subscriptions(name, count, now)
 
     def _partitions_from(self, name: TopicName, first: int) -> list[str]:
@@ -446,28 +449,8 @@ class Topics:
                     if model.dead_letters.policy is not None:
                         made.dead_letters.set_policy(model.dead_letters.policy, now)
 
-    def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
-        """Delete a partitioned topic, its partitions and their subscriptions.
-
-        Raises NotFound, Conflict where it is not partitioned; without ``force`` as ``delete`` for each partition.
-        """
-        count = self.partitions(name)
-        if not count:
-            if self.exists(name):
-                raise Conflict(
-                    f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic"
-                    " please call delete."
-                )
-            raise NotFound(f"Topic {name} not found.")
-        existing = [topic for i in range(count) if (topic := self.find(name.partition(i), now)) is not None]
-        if not force:
-            for topic in existing:
-                topic.check_idle()
-        for topic in existing:
-            self.delete(topic.name, now, force=True)
-        self._forget_partitioned(name, now)
-
-    def _forget_partitioned(self, name: TopicName, now: Now) -> None:
+    def forget_partitioned(self, name: TopicName, now: Now) -> None:
+        """A partitioned topic is no more; its partitions are seen to elsewhere."""
         self._core.commits.put_row(partitions_key(str(name)), None)
         self._permissions.forget_topic(name)
         self._forget_settings(name, now)
@@ -510,7 +493,11 @@ class Topics:
 
     def users_names(self, namespace: str, mode: str) -> list[str]:
         """The same for clients, who are told of no topics where there is no namespace."""
-        return self.names(namespace, mode) if self._tenants.has_namespace(namespace) else []
+        return [name for page in self.users_pages(namespace, mode) for name in page]
+
+    def users_pages(self, namespace: str, mode: str) -> Iterator[list[str]]:
+        """The same, piece by piece."""
+        return self.pages(namespace, mode) if self._tenants.has_namespace(namespace) else iter(())
 
     def pages(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> Iterator[list[str]]:
         """The same, piece by piece: topics may come and go meanwhile. Raises NotFound at once."""
@@ -534,25 +521,13 @@ class Topics:
         self._tenants.policies(namespace)
         return [key.partition("/")[2] for key in self._core.catalog.keys(f"partitions/{domain}://{namespace}/")]
 
-    def delete_namespace(self, namespace: str, now: Now, *, force: bool) -> None:
-        """Delete a namespace. Raises NotFound; without ``force`` Conflict while it has topics."""
-        topics = self.names(namespace, system=True)
-        partitioned = [n for d in (PERSISTENT, NON_PERSISTENT) for n in self.partitioned_names(namespace, d)]
-        if (topics or partitioned) and not force:
-            raise Conflict("Cannot delete non empty namespace")
-        for each in partitioned:
-            self.delete_partitioned(parse_topic(each), now, force=True)
-        for each in self.names(namespace, system=True):
-            self.delete(parse_topic(each), now, force=True)
-        for domain in (PERSISTENT, NON_PERSISTENT):  # a topic that is not persistent may be gone before its policies
-            for key in self._core.catalog.keys(policies_key(f"{domain}://{namespace}/")):
-                self._core.policies.put_topic(parse_topic(key.partition("/")[2]), None, now)
-        self._core.epochs.forget_namespace(namespace)
-        self._tenants.delete_namespace(namespace)
-
     def _require_namespace(self, name: TopicName) -> None:
         if not self._tenants.has_namespace(name.namespace):
             raise NotFound("Namespace not found")
+        if name.namespace in self._tenants.leaving:
+            raise Conflict(f"Namespace {name.namespace} is being deleted")
+        if str(name.base) in self.leaving:
+            raise Conflict(f"Topic {name.base} is being deleted")
 
     def _check_domain(self, name: TopicName) -> None:
         settings = self._core.settings

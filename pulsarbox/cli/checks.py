@@ -22,6 +22,7 @@ from pulsarbox.config.together import uses_tls
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.disk_speed import SLOW_MS, percentile, sync_times
 from pulsarbox.server.limits import FILES_MIN, WAY_OUT, file_limit, too_few
+from pulsarbox.server.listening import advice_on
 from pulsarbox.server.processes import described, listener
 from pulsarbox.server.running import read
 
@@ -226,21 +227,21 @@ def ports(patient: Patient) -> Iterator[Check]:
             yield Check("port", OK, f"any free one ({name} is 0)")
         elif port == own:
             yield Check("port", OK, f"{port} ({name}) is served by the box that runs")
-        elif (problem := _not_bound(settings.bindAddress, port)) is None:
+        elif (error := _not_bound(settings.bindAddress, port)) is None:
             yield Check("port", OK, f"{port} ({name}) is free on {settings.bindAddress}")
         else:
             pid = listener(port)
-            text = f"{port} ({name}) cannot be had on {settings.bindAddress}: {problem}"
+            text = f"{port} ({name}) cannot be had on {settings.bindAddress}: {error.strerror}"
             text += f", by {described(pid)}" if pid else ""
-            yield Check("port", FAIL, text, f"stop what holds it, or choose another with {option}")
+            yield Check("port", FAIL, text, advice_on(error, option))
 
 
-def _not_bound(host: str, port: int) -> str | None:
+def _not_bound(host: str, port: int) -> OSError | None:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        return str(error.strerror)
-    problem: str | None = None
+        return error
+    problem: OSError | None = None
     for family, kind, _, _, address in found:
         try:
             with socket.socket(family, kind) as tried:
@@ -250,7 +251,7 @@ def _not_bound(host: str, port: int) -> str | None:
                 tried.bind(address)
         except OSError as error:
             if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or len(found) == 1:
-                problem = error.strerror
+                problem = error
     return problem
 
 

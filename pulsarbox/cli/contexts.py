@@ -36,7 +36,8 @@ def load(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     except FileNotFoundError:
         return {"current": None, "contexts": {}}
     except (OSError, ValueError) as error:
-        raise Misused(f"{file} cannot be read: {error}") from None
+        what = "mend it, or move it away and add contexts with `pulsarbox context add`"
+        raise Misused(f"{file} cannot be read: {error}: {what}") from None
     contexts = found.get("contexts") if isinstance(found, dict) else None
     if not isinstance(contexts, dict) or not all(isinstance(one, dict) for one in contexts.values()):
         raise Misused(f"{file} does not hold contexts: move it away, and add them with `pulsarbox context add`")

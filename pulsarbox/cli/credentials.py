@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,7 +49,7 @@ def credentials_for(options: dict[str, Any], file: dict[str, str], target: Targe
         found = _of(source, made)
         if found is not None:
             return found
-    return replace(made, operator=target.operator) if target is not None and target.operator else made
+    return made._replace(operator=target.operator) if target is not None and target.operator else made
 
 
 def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
@@ -66,12 +65,12 @@ def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
         found = parameters_of(params)
         if not found.get("tlsCertFile") or not found.get("tlsKeyFile"):
             raise Misused("--auth-params: TLS needs tlsCertFile:PATH,tlsKeyFile:PATH")
-        return replace(made, certificate=found["tlsCertFile"], key=found["tlsKeyFile"])
+        return made._replace(certificate=found["tlsCertFile"], key=found["tlsKeyFile"])
     if plugin in _BASIC_PLUGINS:
         found = parameters_of(_text_of(params) if params.startswith("file:") else params)
         if not found.get("userId") or "password" not in found:
             raise Misused('--auth-params: basic authentication needs {"userId":"...","password":"..."}')
-        return replace(made, basic=f"{found['userId']}:{found['password']}")
+        return made._replace(basic=f"{found['userId']}:{found['password']}")
     if plugin:
         raise Misused(f"--auth-plugin: {clean(plugin)} is not known here: token, tls and basic are")
     return None
@@ -81,8 +80,8 @@ def _with_token(made: Credentials, text: str) -> Credentials:
     """A token that stands in a file is read again whenever it is needed."""
     token, named = read_token(text), text.strip()
     if named.startswith("file:"):
-        return replace(made, token_file=_path(named))
-    return replace(made, token=token)
+        return made._replace(token_file=_path(named))
+    return made._replace(token=token)
 
 
 def read_token(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
             made = _made(log_file.parent)
         log = os.open(log_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:
-        say(f"the log {log_file} cannot be written: {error.strerror}: choose another with --log-file")
+        say(_not_written(Path(log_file or os.devnull), error, in_data))
         return 1
     told, tell = os.pipe()
     log_to = [] if log_file is None else ["--log-to", str(log_file.absolute())]
@@ -58,6 +59,14 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
     return code if code > 0 else 1
 
 
+def _not_written(log_file: Path, error: OSError, in_data: bool) -> str:
+    folder = log_file.parent
+    if in_data and isinstance(error, FileExistsError | NotADirectoryError):
+        return f"the data directory {folder} is no directory: choose another with --data-dir"
+    others = "--data-dir, or another place for the log with --log-file" if in_data else "--log-file"
+    return f"the log {log_file} cannot be written: {error.strerror}: choose another with {others}"
+
+
 def _made(folder: Path) -> list[Path]:
     """Make a directory; those that were not there, the innermost first. Raises OSError."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -79,7 +88,7 @@ def _removed(log_file: Path, made: list[Path]) -> bool:
 
 
 def _print(running: dict[str, Any], log_file: Path | None) -> None:
-    which = f"--data-dir {running['data']}" if running["data"] else f"--memory --pid {running['pid']}"
+    which = f"--data-dir {shlex.quote(running['data'])}" if running["data"] else f"--memory --pid {running['pid']}"
     rows = {
         "process": str(running["pid"]),
         "pulsar": ", ".join(filter(None, (running["broker_url"], running["broker_url_tls"]))),

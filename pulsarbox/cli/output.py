@@ -199,7 +199,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return clean(", ".join(map(str, value))) or "-"
     if isinstance(value, dict):
         return clean(", ".join(f"{name}={each}" for name, each in value.items())) or "-"

@@ -70,6 +70,7 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
 
 def _publish(source: "Source", columns: "Columns", running: "RunOptions", given: dict[str, Any]) -> None:
     from pulsarbox.names import parse_topic
+    from pulsarbox.spark.naming import unglobbed
     from pulsarbox.spark.pipelines.shipped.backfill import is_payload
     from pulsarbox.spark.pipelines.shipped.backfill import messages as messages_of
     from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, Job
@@ -93,7 +94,7 @@ def _publish(source: "Source", columns: "Columns", running: "RunOptions", given:
             put_aside(job, lambda: messages_of(source.read(spark), columns), how.size)
             say(f"{messages(job.progress.rows)} put aside, {job.progress.rows_published:,} of them published before")
             if job.progress.rows:
-                there = dict(spark.read.parquet(str(job.rows_at)).dtypes)
+                there = dict(spark.read.parquet(unglobbed(job.rows_at)).dtypes)
                 del there[NUMBER]
                 form = {} if is_payload(there) else {"valueFormat": given["value_format"]}
                 publish(spark, job, list(there), replace(how, sink=sink | form))

@@ -1,6 +1,8 @@
 """``pulsarbox pipeline new``: a pipeline to begin with, which runs, and its test, which passes."""
 
+import keyword
 import re
+import sys
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -10,6 +12,7 @@ import click
 from pulsarbox.cli.exits import Failed, InTheWay, Misused, run
 from pulsarbox.cli.text import say
 
+_TAKEN: Final = {"pulsarbox", "pulsar", "pyspark", "pytest"}
 _PIPELINE: Final = '''"""Orders: what is none goes to $name-DLQ with the reason; when a customer has been silent, a sum.
 
     pulsarbox pipeline run $file
@@ -91,9 +94,13 @@ def new(place: Path) -> None:
 
 
 def _new(place: Path) -> None:
-    file = place if place.suffix == ".py" else place / f"{place.name.replace('-', '_')}.py"
+    file = place if place.suffix == ".py" else place / f"{place.resolve().name.replace('-', '_')}.py"
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", file.stem):
         raise Misused(f"'{file.stem}' is no name for a Python module: letters, digits and _, with a letter first")
+    if keyword.iskeyword(file.stem) or file.stem in sys.stdlib_module_names | _TAKEN:
+        raise Misused(
+            f"'{file.stem}' is a word or a module of Python's: its test could not import it; choose another name"
+        )
     test = file.with_name(f"test_{file.name}")
     for each in (file, test):
         if each.exists():

@@ -13,6 +13,7 @@ from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Failed, Interrupted, Misused, Partly, run
 from pulsarbox.cli.output import Found, Output, form_option, show
 from pulsarbox.cli.pipeline_options import options_of, reached
+from pulsarbox.cli.pipeline_words import topics_there
 from pulsarbox.cli.target import Target, service_and_admin_options
 from pulsarbox.cli.text import say
 from pulsarbox.cli.times import DURATION, moment
@@ -67,6 +68,7 @@ def offload(names: tuple[str, ...], output: Output, service: Target, admin: Targ
     \b
     Exit codes:
       1  a topic could not be offloaded, or is not what it was; of several some: 8
+      3  there is no such topic
 
     \b
     Examples:
@@ -91,7 +93,7 @@ def _offload(topics: tuple[str, ...], output: Output, box: tuple[Target, Target]
         raise Misused("--roll needs --hold: what nothing holds may go as soon as it is closed")
     if not (topics or pattern or verify or release):
         raise Misused("which topics? Give TOPICs, or --pattern")
-    with _in_words(), reached(*box):
+    with _in_words(directory), topics_there(), reached(*box):
         if verify:
             _verify(directory, topics, pattern, options_of(*box) if compare else None, output)
         elif release:
@@ -101,12 +103,15 @@ def _offload(topics: tuple[str, ...], output: Output, box: tuple[Target, Target]
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _in_words(directory: Path) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
         raise Failed(f"{error}. It comes with: pip install 'pulsarbox[spark]'") from None
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        why = f"{error.filename or directory} cannot be used: {error.strerror or error}"
+        raise Failed(f"{why}; mend that, or name another directory with --to") from error
+    except ValueError as error:
         raise Misused(str(error)) from error
 
 
@@ -157,7 +162,7 @@ class _Rounds:
         while not self._stop.is_set():
             try:
                 done = self._offload.round()
-                problems = {f"{each.topic}: {each.problem}" for each in done if each.problem}
+                problems = {_told(each) for each in done if each.problem}
             except (PulsarBoxError, ValueError) as error:  # a box that is just not there, a topic that is not there yet
                 problems = {str(error)}
             for each in sorted(problems - said):
@@ -175,7 +180,11 @@ class _Rounds:
                 ending.exit_code = EXIT_TERMINATED  # type: ignore[misc] # of this one only
             raise ending
         if failed:
-            _fail([f"{each.topic}: {each.problem}" for each in failed], of=len(done))
+            _fail([_told(each) for each in failed], of=len(done))
+
+
+def _told(done: "Done") -> str:
+    return done.problem if done.problem.startswith(done.topic) else f"{done.topic}: {done.problem}"
 
 
 def _fail(problems: list[str], of: int) -> None:

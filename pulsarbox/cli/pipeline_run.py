@@ -29,6 +29,7 @@ def run_file(file: Path, running: RunOptions, no_report: bool) -> None:
     \b
     Exit codes:
       1  a query has failed, and was not started again; of several some: 8
+      4  it runs already, with this --state
 
     \b
     Examples:

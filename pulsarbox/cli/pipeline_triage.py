@@ -106,6 +106,7 @@ def _look_for(looking: "Triage") -> None:
 
 
 def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
+    from pulsarbox.spark.naming import unglobbed
     from pulsarbox.spark.pipelines.shipped.export import check_empty
     from pulsarbox.spark.pipelines.shipped.triage import OURS, groups, looked_at
 
@@ -113,7 +114,7 @@ def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
     if parquet:
         check_empty(parquet)
         letters.drop(*OURS).write.parquet(parquet, mode="append")
-        letters = spark.read.parquet(parquet)
+        letters = spark.read.parquet(unglobbed(parquet))
     rows = [row.asDict() for row in groups(letters).collect()]
     for row in rows:
         row |= {"origin": short(row["origin"]) if row["origin"] else "", "sampleTopic": short(row["sampleTopic"])}

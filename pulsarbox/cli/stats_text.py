@@ -105,7 +105,7 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
     if "deadLetters" in stats:
         facts["dead letters"] = _letters(stats["deadLetters"])
     if why:
-        facts["why nothing is sent"] = why["text"] + (f", {since(why['since'])}" if why["since"] else "")
+        facts["why nothing is sent"] = why["text"] + (f"; so for {_passed(why['since'])}" if why["since"] else "")
     width = max(map(len, facts))
     lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
     rows = [
@@ -135,7 +135,11 @@ def _letters(told: dict[str, Any]) -> str:
 
 def since(wall: int) -> str:
     """How long ago an instant was (ms since 1970), for the eye."""
-    return f"{duration(max(time.time() - wall / 1000, 0))} ago"
+    return f"{_passed(wall)} ago"
+
+
+def _passed(wall: int) -> str:
+    return duration(max(time.time() - wall / 1000, 0))
 
 
 def duration(seconds: float) -> str:

@@ -145,7 +145,15 @@ def health(host: str, port: int, tls: "ssl.SSLContext | None" = None) -> str:
     if len(words) < 2 or not words[0].startswith(b"HTTP/"):
         return "no answer that is HTTP"
     text = body.decode(errors="replace").strip()
-    return text if words[1] == b"200" else f"HTTP {words[1].decode(errors='replace')}: {text}"
+    return text if words[1] == b"200" else f"HTTP {words[1].decode(errors='replace')}: {_reason(text)}"
+
+
+def _reason(text: str) -> str:
+    """What is wrong, of an answer that says so as Pulsar does."""
+    try:
+        return str(json.loads(text)["reason"])
+    except (ValueError, TypeError, KeyError):
+        return text
 
 
 def _show(document: dict[str, Any], output: str, watch: float | None) -> None:

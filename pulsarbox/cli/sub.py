@@ -73,9 +73,9 @@ def create(
 
 
 def _create(admin: "Admin", topic: TopicName, place: Place, properties: dict[str, str], name: str) -> None:
-    from pulsarbox.client.admin import path_of
+    from pulsarbox.client.admin import path_of_subscription
 
-    path = path_of(place.of(topic), "subscription", name)
+    path = path_of_subscription(place.of(topic), name)
     body = (place.body if place.time is None else Place(word="latest").body) | (
         {"properties": properties} if properties else {}
     )
@@ -110,9 +110,9 @@ def delete(topic_name: str, names: tuple[str, ...], force: bool, yes: bool, dry_
 
 
 def _delete(admin: "Admin", topic: TopicName, force: bool, name: str) -> None:
-    from pulsarbox.client.admin import path_of
+    from pulsarbox.client.admin import path_of_subscription
 
-    admin.ask("DELETE", path_of(topic, "subscription", name), force=str(force).lower())
+    admin.ask("DELETE", path_of_subscription(topic, name), force=str(force).lower())
 
 
 def _meant(admin: "Admin", topic: TopicName, names: tuple[str, ...]) -> list[str]:
@@ -219,10 +219,10 @@ def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin:
 
 
 def _seek(admin: "Admin", topic: TopicName, place: Place, name: str) -> None:
-    from pulsarbox.client.admin import path_of
+    from pulsarbox.client.admin import path_of_subscription
 
     target = place.of(topic)
-    path = path_of(target, "subscription", name) + "/resetcursor"
+    path = path_of_subscription(target, name) + "/resetcursor"
     if place.time is not None:
         admin.ask("POST", f"{path}/{place.time}")
     elif not admin.partitions(target):
@@ -254,9 +254,9 @@ def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "
 
 
 def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
-    from pulsarbox.client.admin import path_of
+    from pulsarbox.client.admin import path_of_subscription
 
-    admin.ask("POST", path_of(topic, "subscription", name, "skip", str(count)))
+    admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
 
 
 @sub.command()
@@ -283,9 +283,9 @@ def clear(topic_name: str, names: tuple[str, ...], yes: bool, dry_run: bool, adm
 
 
 def _clear(admin: "Admin", topic: TopicName, name: str) -> None:
-    from pulsarbox.client.admin import path_of
+    from pulsarbox.client.admin import path_of_subscription
 
-    admin.ask("POST", path_of(topic, "subscription", name, "skip_all"))
+    admin.ask("POST", path_of_subscription(topic, name, "skip_all"))
 
 
 @sub.command()
@@ -329,10 +329,10 @@ def expire(
 
 
 def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | None, name: str) -> None:
-    from pulsarbox.client.admin import Refused, path_of
+    from pulsarbox.client.admin import Refused, path_of_subscription
 
     target = topic if place is None else place.of(topic)
-    path = path_of(target, "subscription", name, "expireMessages")
+    path = path_of_subscription(target, name, "expireMessages")
     try:
         if place is not None:
             admin.ask("POST", path, place.body)

@@ -7,10 +7,10 @@ will do, a box or Apache Pulsar.
 
 import functools
 import os
+import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -64,9 +64,10 @@ TRUST_NAMES: Final = (
     *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
 )
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 
-@dataclass(frozen=True, slots=True)
-class Target:
+
+class Target(NamedTuple):
     """A broker, by its URL, and where that URL comes from."""
 
     url: str
@@ -77,12 +78,15 @@ class Target:
     """Hosts and ports of the URL, in its order."""
     certificate: str = ""
     """Of a box that runs here: the file with its certificate, which its client expects to see."""
-    operator: str = field(default="", repr=False)
+    operator: str = ""
     """What that box has written into its data directory for us; empty where it has not, or is another user's."""
-    directory: str = field(default="", compare=False)
+    directory: str = ""
     """The data directory of a box that was found because it runs here; empty for any other broker."""
-    options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    options: Mapping[str, Any] = _NOTHING
     """What the command line says of trust and credentials."""
+
+    def __repr__(self) -> str:  # without what is secret
+        return f"<Target: {self.url} ({self.origin})>"
 
     @property
     def secure(self) -> bool:
@@ -94,17 +98,21 @@ class Target:
         from pulsarbox.cli.credentials import credentials_for
 
         made = credentials_for({**self.options, **(options or {})}, file or {}, self)
-        return replace(made, pinned=self.certificate) if self.certificate and self.secure else made
+        return made._replace(pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
         """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
-        return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice()}")
+        return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice(reason)}")
 
     def silent(self, seconds: float) -> Failed:
         """The ending of a command that got no answer in time."""
         return TimedOut(f"{self.url} ({self.origin}) has not answered within {seconds:g} s; {self._advice()}")
 
-    def _advice(self) -> str:
+    def _advice(self, reason: str = "") -> str:
+        if "certificate" in reason and self.secure:
+            return "name what is to be trusted with --tls-trust-cert-path (docs/tls.md)"
+        if "EOF occurred" in reason or "unexpected eof" in reason:
+            return f"that may be a port without TLS: {self.url.replace('+ssl', '').replace('https', 'http')}"
         option = "--url" if self.url.startswith("pulsar") else "--admin-url"
         return f"see `pulsarbox status`, start a box with `pulsarbox start --detach`, or name a broker with {option}"
 
@@ -156,10 +164,10 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
         options = {name: kwargs.pop(name) for name in TRUST_NAMES}
 
         def find() -> Target:
-            return replace(admin_target(admin_url, config_file, data_dir), options=options)
+            return admin_target(admin_url, config_file, data_dir)._replace(options=options)
 
         if service:
-            kwargs["service"] = replace(service_target(url, config_file, data_dir), options=options)
+            kwargs["service"] = service_target(url, config_file, data_dir)._replace(options=options)
         if admin:
             kwargs["admin"] = find if late else find()
         return run(_placed(command, kwargs.get("service")), *args, **kwargs)
@@ -201,8 +209,7 @@ def admin_target(
     return _find(_ADMIN, url, config_file, data_dir, environ)
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
+class _Door(NamedTuple):
     """One of the two ports of a broker, and what names it."""
 
     option: str
@@ -234,7 +241,7 @@ def _find(
         return _target(door, door.default, DEFAULT_ORIGIN)
     running, origin = found
     found_one = _target(door, running.local_url(door is _ADMIN), origin)
-    return replace(found_one, certificate=running.certificate, operator=running.operator, directory=running.data)
+    return found_one._replace(certificate=running.certificate, operator=running.operator, directory=running.data)
 
 
 def _given(
@@ -281,7 +288,8 @@ def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Runnin
     if found is None:
         if data_dir is None:
             return None
-        raise Unreachable(f"no box runs on {directory}: start it with `pulsarbox start --detach --data-dir {data_dir}`")
+        where = shlex.quote(data_dir)
+        raise Unreachable(f"no box runs on {directory}: start it with `pulsarbox start --detach --data-dir {where}`")
     running = read(directory, found.pid)
     if running is None:
         raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")

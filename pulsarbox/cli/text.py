@@ -1,5 +1,6 @@
 """Text for a terminal."""
 
+import contextlib
 import os
 import sys
 from typing import Any, Final
@@ -23,7 +24,8 @@ OUTPUT: Final = click.option(
 
 def say(text: str) -> None:
     """Talk: one line on stderr, so that stdout holds data only."""
-    click.echo(f"pulsarbox: {clean(text)}", err=True)
+    with contextlib.suppress(OSError):  # a terminal that was closed, a pipe that nobody reads: what is done goes on
+        click.echo(f"pulsarbox: {clean(text)}", err=True)
 
 
 def coloured(text: str, **style: Any) -> str:

@@ -177,7 +177,7 @@ class Admin:
         self, topic: TopicName, subscription: str, method: str = "GET", value: dict[str, Any] | None = None
     ) -> dict[str, Any] | None:
         """The dead letter policy of a subscription, None where it has none; set with POST, taken away with DELETE."""
-        path = f"/pulsarbox/v1/dead-letter-policy{path_of(topic, subscription)}"
+        path = f"/pulsarbox/v1/dead-letter-policy{path_of(topic)}/{subscription_segment(subscription)}"
         found: dict[str, Any] | None = self._ask(method, path, value)
         return found
 
@@ -363,3 +363,13 @@ def quoted(*parts: str) -> str:
 def path_of(topic: TopicName, *more: str) -> str:
     """Where a topic is, and what there is below it."""
     return "/" + quoted(topic.domain, topic.tenant, topic.namespace_local, topic.local, *more)
+
+
+def subscription_segment(name: str, *more: str) -> str:
+    """A subscription in a path, behind its topic, and what there is below it: brokers decode its name twice."""
+    return quoted(quoted(name), *more)
+
+
+def path_of_subscription(topic: TopicName, name: str, *more: str) -> str:
+    """Where a subscription of a topic is, and what there is below it."""
+    return f"{path_of(topic)}/subscription/{subscription_segment(name, *more)}"

@@ -9,6 +9,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pulsarbox import __version__
@@ -36,6 +37,8 @@ from pulsarbox.protocol.violations import ProtocolError
 if TYPE_CHECKING:
     import ssl
 
+    from pulsarbox.protocol.deliveries import Deliveries
+
 Address = tuple[str, int]
 
 CLIENT_VERSION: Final = f"pulsarbox-{__version__}"
@@ -53,6 +56,8 @@ _OTHERS: Final = {
 _MESSAGE_START = b"\x08\x09\x4a"
 _RECEIPT_START = b"\x08\x07\x3a"
 """The number of the command and the tag of its part: how every broker begins these two."""
+_sizes: Final = Struct(">II").unpack_from
+"""Of a frame: its own behind the first four bytes, and that of its command."""
 
 
 class Attached(Protocol):
@@ -91,6 +96,7 @@ class Connection:
         self.closed = ""
         """Why it is closed; empty while it is open."""
         self._held = held
+        self._deliveries: Deliveries | None = None
         self._loop = loop
         self._socket = sock
         self._decoder = FrameDecoder(max_frame_size(DEFAULT_MAX_MESSAGE_SIZE))
@@ -175,6 +181,11 @@ class Connection:
 
     # Receiving -------------------------------------------------------------------------------------------------------
 
+    def deliver_to(self, deliveries: Deliveries) -> None:
+        """From now on, entries go there that somebody reads many at a time; everything else where it went before."""
+        self._deliveries = deliveries
+        self._decoder.expect_much()
+
     def _ready(self, mask: int) -> None:
         if mask & WRITE:
             self.flush()
@@ -200,15 +211,34 @@ class Connection:
             return
         self._heard = time.monotonic()
         try:
-            for data, rest in decoder.buffer_updated(size):
-                self._dispatch(data, rest)
-                if self.closed:
-                    return
+            if self._deliveries is not None:
+                decoder.give(size, self._take)
+            else:
+                for data, rest in decoder.buffer_updated(size):
+                    self._dispatch(data, rest)
+                    if self.closed:
+                        return
         except ProtocolError as error:
             self.close(f"the broker broke the protocol: {error}")
             return
         if decoder.error is not None:
             self.close(f"the broker broke the protocol: {decoder.error}")
+
+    def _take(self, data: bytes) -> int:
+        """Take complete frames; where the first one begins that is not, or that is none."""
+        assert self._deliveries is not None
+        take, at, end = self._deliveries.take, 0, len(data)
+        while not self.closed:
+            at = take(data, at)
+            if at + 8 > end:
+                return at
+            total, size = _sizes(data, at)
+            rest, stop = at + 8 + size, at + 4 + total
+            if not at + 8 < rest <= stop <= end:
+                return at
+            self._dispatch(data[at + 8 : rest], data[rest:stop])
+            at = stop
+        return end
 
     def _dispatch(self, data: bytes, rest: bytes) -> None:
         if data[:3] == _MESSAGE_START and data[3] == len(data) - 4 and data[3] < 128:

@@ -1,9 +1,8 @@
 """With what a client proves who it is, and whom it trusts; on the binary port and over HTTP."""
 
-from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.errors import AuthenticationError
 
@@ -14,8 +13,7 @@ OPERATOR: Final = "operator"
 """The method of who can read the data directory of the box that it talks to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(NamedTuple):
     """With what a broker is talked to. What is secret does not stand in its text."""
 
     token: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pulsarbox.client.transaction import Transaction
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
+_LOOK_SECONDS: Final = 0.02
+"""So often it is looked at least what the broker has said, while there is always more to be sent."""
 
 __all__ = ["Options", "Producer", "Stored"]
 
@@ -39,6 +42,7 @@ class Producer:
         self._batch = 0
         self._open: dict[int, TopicProducer] = {}
         self._txn: Transaction | None = None
+        self._looked = time.monotonic()
         self._of(0)
 
     def enter(self, transaction: Transaction | None) -> None:
@@ -123,6 +127,11 @@ class Producer:
         return found
 
     def _wait_for_room(self, producer: TopicProducer) -> None:
+        now = time.monotonic()
+        if now - self._looked >= _LOOK_SECONDS:  # receipts that nobody reads are none when the connection is lost
+            self._looked = now
+            self._client.turn()
+            self._check()
         while producer.full:
             self._client.turn(1.0)
             self._check()

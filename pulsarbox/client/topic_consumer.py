@@ -231,21 +231,6 @@ class TopicConsumer:
             self._start = Start(found[-1].id, inclusive=False)
         return found
 
-    def take_entries(self, limit: int) -> list[tuple[int, int, bytes]]:
-        """Up to so many entries that have come to a reader, as they are: ledger, entry, and the bytes from checksum or
-        metadata on, which nobody has looked into. Not together with ``take``.
-        """
-        found: list[tuple[int, int, bytes]] = []
-        for command, payload in (self._queue.popleft() for _ in range(min(limit, len(self._queue)))):
-            where = command.message_id
-            self._owed += parse_entry(payload, verify=False).metadata.num_messages_in_batch
-            found.append((where.ledgerId, where.entryId, payload))
-        if found:
-            self.seen = found[-1][:2]
-            self._start = Start(MessageId(*self.seen), inclusive=False)
-        self._used(0)
-        return found
-
     def give_up_chunks(self) -> None:
         """Look whether chunks are there that no message can be made of, and acknowledge them."""
         self._chunks.expire(time.monotonic())

@@ -7,8 +7,7 @@ the broker that has the topic, is followed; credentials go along to brokers of t
 import http.client
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
@@ -39,8 +38,7 @@ class Refusal(Exception):
         self.reply = reply
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer, whatever its status."""
 
     status: int

@@ -21,6 +21,7 @@ bytes that arrive (a header alone cannot make the broker allocate megabytes) and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -68,7 +69,7 @@ class FrameDecoder:
     the last good frames; from there on every byte is dropped and no frame comes.
     """
 
-    __slots__ = ("_buffer", "_end", "_limit", "_need", "error", "head")
+    __slots__ = ("_buffer", "_end", "_limit", "_need", "_size", "error", "head")
 
     def __init__(self, max_frame_size: int) -> None:
         """``max_frame_size``: the largest totalSize accepted, in bytes (see the function of that name)."""
@@ -76,6 +77,7 @@ class FrameDecoder:
         self.head = b""
         """The four bytes that were no size of a frame, where ``error`` is about them."""
         self._limit = max_frame_size
+        self._size = SMALL_BUFFER
         self._buffer: memoryview | None = None
         self._end = 0  # bytes pending in the buffer; they begin at its start, with a frame's header
         self._need = 8  # bytes the frame at the start needs before it can be looked at or cut
@@ -83,6 +85,10 @@ class FrameDecoder:
     def allow(self, max_frame_size: int) -> None:
         """From now on, another largest totalSize: a client learns it from its broker."""
         self._limit = max_frame_size
+
+    def expect_much(self) -> None:
+        """From now on, read into a large buffer from the beginning."""
+        self._size = LARGE_BUFFER
 
     @property
     def pending(self) -> int:
@@ -98,7 +104,7 @@ class FrameDecoder:
         """Free space to read into, never empty. ``sizehint`` is ignored: what is pending knows better."""
         buffer = self._buffer
         if buffer is None:
-            buffer = self._buffer = _lend(SMALL_BUFFER)
+            buffer = self._buffer = _lend(self._size)
             return buffer
         if self._need > SMALL_BUFFER:
             # Up to the end of the frame and no further: then it is cut out with one copy and leaves nothing to move.
@@ -118,6 +124,22 @@ class FrameDecoder:
         if end == self._need:
             return [self._cut_one(buffer)]
         return self._cut_all(bytes(buffer[:end]), buffer)
+
+    def give(self, nbytes: int, taker: Callable[[bytes], int]) -> None:
+        """The same for who cuts out many frames at a time. ``taker`` is given all that is pending, once it begins with
+        a complete frame, and tells where the first one begins that it has not taken: not complete, or wrong.
+        """
+        end = self._end = self._end + nbytes
+        if end < 4 or (buffer := self._buffer) is None:
+            return
+        if self._need == 8 and not self._measure(buffer, end):
+            return
+        if end < self._need:
+            self._make_room(buffer)
+            return
+        data = bytes(buffer[:end])
+        self._need = 8
+        self._keep(data, taker(data), buffer)
 
     def feed(self, data: bytes) -> list[Frame]:
         """The same from a bytes object: copied into the buffer piece by piece. For tests and the simulation."""
@@ -179,9 +201,9 @@ class FrameDecoder:
             self._drop()
             return
         buffer[:left] = data[start:]
-        if 4 <= left < 8:
+        if left >= 4 and self._need == 8:
             self._measure(buffer, left)
-        elif self._need > 8:
+        if self._need > 8:
             self._make_room(buffer)
 
     def _cut_one(self, buffer: memoryview) -> Frame:

@@ -35,13 +35,21 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
         for each in sockets:
             each.close()
         why, kind = error.strerror or str(error), OSError
+        advice = advice_on(error, option)
         if error.errno == errno.EADDRINUSE:
             kind = PortTaken
             why += f" by {described(listener(port))}"
-        raise kind(
-            f"port {port} on {host} cannot be listened on ({why}): stop what holds it, or choose another with {option}"
-        ) from None
+        raise kind(f"port {port} on {host} cannot be listened on ({why}): {advice}") from None
     return sockets
+
+
+def advice_on(error: OSError, option: str) -> str:
+    """What to do where a port cannot be listened on; ``option`` chooses it."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "name an address of this machine with --host (bindAddress)"
+    if error.errno == errno.EACCES:
+        return f"ports below 1024 are for root, or who has CAP_NET_BIND_SERVICE: choose another with {option}"
+    return f"stop what holds it, or choose another with {option}"
 
 
 def _listening(family: int, address: str, port: int) -> socket.socket:

@@ -9,6 +9,7 @@ Measured with 10,000 topics of a subscription each: 13 ms a frame in the loop, 2
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -111,10 +112,17 @@ class Store:
                 self._writer = FrameWriter(self._folder / f"{shown.time:015d}-0{SUFFIX}")
             self._writer.append(frame)
         except OSError as error:
-            self._writer = None
+            self._give_up()
             left_out = self._sparing.due()
             if left_out is not None:
                 log.warning("the history is not written to %s: %s%s", self._folder, error, and_more(left_out))
+
+    def _give_up(self) -> None:
+        """No frame may follow in this file. Where none is in it, it goes: a disk that stays full is tried for days."""
+        writer, self._writer = self._writer, None
+        if writer is not None and not writer.size:
+            with contextlib.suppress(OSError):
+                writer.path.unlink()
 
     def _tidy(self, now: int) -> None:
         while thin(self._folder, now):

@@ -13,7 +13,7 @@ from pulsarbox.broker.topic import Topic
 from pulsarbox.server.metrics.process import PROCESS
 from pulsarbox.server.shell import Shell
 
-TOPICS_AT_ONCE: Final = 100
+TOPICS_AT_ONCE: Final = 50
 
 
 class Sampling:

@@ -9,7 +9,7 @@ from typing import Final
 from pulsarbox.broker.series import STEP_SECONDS
 from pulsarbox.server.shell import Shell
 
-TOPICS_AT_ONCE: Final = 200
+TOPICS_AT_ONCE: Final = 50
 
 
 class Ticking:

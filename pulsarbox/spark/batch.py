@@ -67,7 +67,9 @@ class BatchReader(DataSourceReader):
         with Service(self._reach) as service:
             found = self._segments(service)
         options = self._options
-        return [Part(each) for each in plan.partitions(found, options.min_partitions, options.max_partition_bytes)]
+        bounds = options.min_partitions, options.max_partition_bytes
+        parts = plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
+        return [Part(each) for each in parts]
 
     def _chosen(self) -> list[str]:
         return self._topics

@@ -89,21 +89,22 @@ class Many:
             return None
         made: Columns = {}
         for name in names:
-            column = _apart(getattr(found, name)[:], self._marks[name], number)
+            column = _apart(getattr(found, name), self._marks[name], number)
             if column is None or (name in self._required and None in column):
                 return None
             made[name] = column
         if not self._lists:
             return made, Lists([0] * number, [])
-        lists = _listed(getattr(found, self._lists)[:], self._marks[self._lists], number)
+        lists = _listed(getattr(found, self._lists), self._marks[self._lists], number)
         return None if lists is None else (made, lists)
 
 
-def _apart(values: list[Any], mark: Any, messages: int) -> list[Any] | None:
+def _apart(values: Any, mark: Any, messages: int) -> list[Any] | None:
     """What stands between marks, the last of it."""
     if len(values) == 2 * messages and values[1::2].count(mark) == messages:
-        return values[::2]
-    found: list[Any] = []
+        found: list[Any] = values[::2]
+        return found
+    found = []
     last = None
     for value in values:
         if value == mark:
@@ -114,7 +115,7 @@ def _apart(values: list[Any], mark: Any, messages: int) -> list[Any] | None:
     return found if len(found) == messages else None
 
 
-def _listed(values: list[Any], mark: Any, messages: int) -> Lists | None:
+def _listed(values: Any, mark: Any, messages: int) -> Lists | None:
     """What stands between marks, all of it."""
     if len(values) == 2 * messages and values[1::2].count(mark) == messages:
         return Lists([1] * messages, values[::2])

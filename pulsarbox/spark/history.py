@@ -6,7 +6,6 @@ the first place that they do not have. What is offloaded meanwhile changes neith
 
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,6 +15,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructFi
 from pulsarbox.names import parse_topic
 from pulsarbox.spark import rows, selection
 from pulsarbox.spark.described import described
+from pulsarbox.spark.naming import quoted, unglobbed
 from pulsarbox.spark.offload.columns import PAYLOAD, is_raw, typed
 from pulsarbox.spark.offload.layout import folder_of, topics_in
 from pulsarbox.spark.offload.manifest import Manifest
@@ -130,8 +130,7 @@ def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Pas
 
 
 def _uri(path: Path) -> str:
-    """As Spark takes it, which takes paths for patterns."""
-    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
+    return f"file://{unglobbed(path)}"
 
 
 def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
@@ -285,11 +284,7 @@ def _column(taken: Taken) -> "Column":
     name, target = taken.wanted.name, taken.wanted.dataType
     if taken.stored is None:
         return functions.lit(None).cast(target).alias(name)
-    found = functions.col(_quoted(taken.stored.name))
+    found = functions.col(quoted(taken.stored.name))
     if taken.stored.dataType != target:
         found = found.try_cast(target)
     return found.alias(name)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 ROWS_MAX: Final = 512
 """Messages of one ``Messages``, or BYTES_MAX: Arrow takes lists of bytes fastest so."""
 BYTES_MAX: Final = 1 << 20
+BLOCK_ROWS: Final = 2048
+"""The same of a block, of whose payloads no lists are made: there it is what each record batch costs that counts."""
+BLOCK_BYTES: Final = 2 << 20
 HELD_BYTES: Final = 32 << 20
 """What is held of all topics together before there is enough of one."""
 PARTED_BYTES: Final = 8 << 20
@@ -137,7 +140,7 @@ class _Blocks:
         at, left = 0, len(block.entries)
         while left > 0:
             parts = -(-left // self._at_once)
-            part = block.part(at, -(-left // parts), BYTES_MAX)
+            part = block.part(at, -(-left // parts), BLOCK_BYTES)
             count = len(part.entries)
             at, left = at + count, left - count
             made = self._together.block(part, self._topics)
@@ -145,9 +148,9 @@ class _Blocks:
                 yield from part.each().items()
                 continue
             size = len(made.cuts.data) if made.cuts is not None and made.cuts.data is not part.data else 0
-            self._at_once = max(1, count * ROWS_MAX // max(1, made.rows))
+            self._at_once = max(1, count * BLOCK_ROWS // max(1, made.rows))
             if size:  # decompressed
-                self._at_once = max(1, min(self._at_once, count * BYTES_MAX // size))
+                self._at_once = max(1, min(self._at_once, count * BLOCK_BYTES // size))
             if made.rows:
                 yield made
 

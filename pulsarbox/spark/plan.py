@@ -9,34 +9,45 @@ SMALL: Final = 4 << 20
 """A read of less is not worth a second task, unless ``minPartitions`` asks for it."""
 SPREAD: Final = 8
 """A read of more is done by so many tasks, also where fewer would keep below ``maxBytesPerPartition``."""
-PIECE_MIN: Final = 256 << 10
+PIECE_MIN: Final = 64 << 10
 """A segment is not cut smaller only so that what stands in one volume is read by one task."""
 
 Partition = tuple[Segment, ...]
 
 
-def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int) -> list[Partition]:
+def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int, *, in_place: bool = True) -> list[Partition]:
     """The segments cut and put together: every entry once, what stands in one volume together, topics in order.
 
     At least ``at_least`` partitions, as far as there are as many entries; each with about ``bytes_max`` bytes at most.
+    Where they are not read ``in_place``, it does not matter where they stand, and each piece of a topic has its cost.
     """
-    found = list(segments)
+    found = [segment if in_place else segment._replace(volumes=()) for segment in segments]
     total = sum(segment.bytes for segment in found)
-    size = min(bytes_max, max(SMALL, -(-total // SPREAD)))
-    if at_least > 1:
-        size = min(size, max(1, total // at_least))
-    share = min(1.0, size / total) if total else 1.0
-    pieces = _by_volume([piece for segment in found for piece in segment.parts(_piece(segment, size, share))])
-    packed = _packed(pieces, size)
+    count = _count(total, at_least, bytes_max)
+    size = max(1, -(-total // count))
+    pieces = _by_volume([piece for segment in found for piece in segment.parts(_piece(segment, size, count))])
+    packed = _packed(pieces, total, count, bytes_max)
     while len(packed) < at_least and _split_one(packed):
         pass
     return [tuple(_joined(each)) for each in packed]
 
 
-def _piece(segment: Segment, size: int, share: float) -> int:
+def _count(total: int, at_least: int, bytes_max: int) -> int:
+    """How many partitions there are to be. More than SPREAD are a multiple of it: so two, four or eight tasks at a time
+    end together."""
+    if total <= 0:
+        return 1
+    room = max(1, bytes_max - (bytes_max >> 8))  # pieces are not all alike
+    count = max(-(-total // room), min(SPREAD, -(-total // SMALL)))
+    if count > SPREAD:
+        count = -(-count // SPREAD) * SPREAD
+    return max(count, at_least)
+
+
+def _piece(segment: Segment, size: int, count: int) -> int:
     """How large its pieces are. Of what stands beside other topics a task reads the same share of each, where that does
     not make them too small: so it reads a stretch of a volume, not everywhere a little."""
-    return min(size, max(int(segment.bytes * share), PIECE_MIN)) if segment.volumes else size
+    return min(size, max(-(-segment.bytes // count), PIECE_MIN)) if segment.volumes else size
 
 
 def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
@@ -63,15 +74,19 @@ def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
     return [each for _, each in ranked]
 
 
-def _packed(pieces: Iterable[Segment], size: int) -> list[list[Segment]]:
+def _packed(pieces: Iterable[Segment], total: int, count: int, bytes_max: int) -> list[list[Segment]]:
+    """Each piece to where its middle is. Filled up one by one, they would drift: then each would begin with what is
+    left of a stretch and end within another, and go through both for half of what is there."""
     packed: list[list[Segment]] = []
-    room = 0
+    place, room, done = -1, 0, 0
     for piece in pieces:
-        if not packed or piece.bytes > room:
+        its_place = (2 * done + piece.bytes) * count // (2 * total) if total else 0
+        if its_place != place or piece.bytes > room:
             packed.append([])
-            room = size
+            place, room = its_place, bytes_max
         packed[-1].append(piece)
         room -= piece.bytes
+        done += piece.bytes
     return packed
 
 

@@ -1,6 +1,7 @@
 """How the broker that options name is reached: its two URLs, and with what we prove who asks."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -77,13 +78,13 @@ def _of_the_box(made: Reach) -> Reach:
     if running is None:
         raise OptionError(
             f"option data.dir = {made.data_dir!r}: no box runs there. Start it with `pulsarbox start --detach "
-            f"--data-dir {made.data_dir}`, or give service.url"
+            f"--data-dir {shlex.quote(made.data_dir)}`, or give service.url"
         )
     credentials = made.credentials
     if not credentials.method and running.operator:
-        credentials = replace(credentials, operator=running.operator)
+        credentials = credentials._replace(operator=running.operator)
     if running.certificate and not credentials.trusted:
-        credentials = replace(credentials, pinned=running.certificate)
+        credentials = credentials._replace(pinned=running.certificate)
     service = made.service_url or running.local_url(web=False)
     admin = made.admin_url or running.local_url(web=True)
     return replace(made, service_url=service, admin_url=admin, credentials=credentials)
@@ -118,21 +119,21 @@ def _credentials(options: Options) -> Credentials:
             "contradict each other: give one of them"
         )
     if options.token:
-        return replace(made, token=options.token.removeprefix("token:"))
+        return made._replace(token=options.token.removeprefix("token:"))
     if options.token_file:
-        return replace(made, token_file=options.token_file.removeprefix("file://"))
+        return made._replace(token_file=options.token_file.removeprefix("file://"))
     if is_token and not params:
         raise OptionError("option pulsar.client.authPluginClassName is for a token, and there is none: give token")
     if is_token or (not plugin and params):
         if params.startswith("file:"):
-            return replace(made, token_file=params.removeprefix("file:").removeprefix("//"))
-        return replace(made, token=params.removeprefix("token:"))
+            return made._replace(token_file=params.removeprefix("file:").removeprefix("//"))
+        return made._replace(token=params.removeprefix("token:"))
     if plugin in ("tls", "AuthenticationTls"):
         found = _pairs(params)
-        return replace(made, certificate=_needed(found, "tlsCertFile"), key=_needed(found, "tlsKeyFile"))
+        return made._replace(certificate=_needed(found, "tlsCertFile"), key=_needed(found, "tlsKeyFile"))
     if plugin in ("basic", "AuthenticationBasic"):
         found = _pairs(params)
-        return replace(made, basic=f"{_needed(found, 'userId')}:{_needed(found, 'password')}")
+        return made._replace(basic=f"{_needed(found, 'userId')}:{_needed(found, 'password')}")
     if plugin:
         raise OptionError(
             f"option pulsar.client.authPluginClassName: {plugin!r} is not known; token, tls and basic are"

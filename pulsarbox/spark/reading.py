@@ -35,13 +35,13 @@ class Reading:
 
     def __init__(self, tables: Tables, reach: Reach) -> None:
         self._tables = tables
-        self._reach = reach
+        self.reach = reach
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part. Raises DataLost, MalformedError, Unreadable, and what the broker tells."""
         try:
             with _collecting_seldom():
-                for some in _patiently(part.value or (), self._tables, self._reach):
+                for some in _patiently(part.value or (), self._tables, self.reach):
                     yield self._tables.batch(some)
         finally:
             self._tables.close()

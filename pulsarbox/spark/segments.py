@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pulsarbox.client.credentials import NOBODY, Credentials
@@ -161,3 +162,13 @@ class Reach:
     """Where a worker has files with plugins, for codecs of entries that are read in place; empty for none."""
     seconds: float = 30.0
     """How long an answer is waited for."""
+
+    @property
+    def is_wire(self) -> bool:
+        """Whether it is known already that everything is read over the network."""
+        return self.access == "wire" or (self.access == "auto" and not self.data_dir)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether entries are likely read in place: workers decide, but mostly can what a driver can."""
+        return not self.is_wire and Path(self.data_dir).is_dir()

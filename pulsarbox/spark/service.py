@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from pulsarbox.client.admin import EARLIEST as EARLIEST_ID
-from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.client.admin import Admin, Refused, path_of, path_of_subscription, quoted
 from pulsarbox.client.client import Client
 from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
@@ -165,6 +165,12 @@ class Service:
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
         if told is None:
             return {}
+        if "batchesTotal" not in told:
+            raise PulsarBoxError(
+                f"{topic}: the box is older than this pulsarbox, and does not tell which messages of batches "
+                f"{subscription} has acknowledged: update the box, or leave -s out; dead letters are put back by the "
+                "box itself with `pulsarbox dlq replay`"
+            )
         if told["batchesTotal"] > len(told["batches"]):
             raise PulsarBoxError(
                 f"{topic}: {subscription} has acknowledged {told['batchesTotal']} batches in part, too many to be told"
@@ -183,7 +189,7 @@ class Service:
         there is none. Nobody may consume with it meanwhile, or is sent away."""
         if self._admin is None:
             raise ValueError("a subscription is moved over HTTP: name the Admin API with admin.url")
-        path = f"{path_of(parse_topic(topic))}/subscription/{quoted(quoted(subscription))}"
+        path = path_of_subscription(parse_topic(topic), subscription)
         where: dict[str, Any] = {"ledgerId": place.ledger, "entryId": place.entry, "partitionIndex": -1}
         if place.batch:
             where |= {"batchIndex": place.batch - 1, "isExcluded": True, "excluded": True}

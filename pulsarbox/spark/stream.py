@@ -208,7 +208,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What the tasks of a micro-batch read. The same whenever it is asked for. Raises DataLost."""
         begin, options = marks(start), self._options
         found = [each for some in self._segments(begin, marks(end)).values() for each in some]
-        return [Part(each) for each in plan.partitions(found, options.min_partitions, options.max_partition_bytes)]
+        bounds = options.min_partitions, options.max_partition_bytes
+        parts = plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
+        return [Part(each) for each in parts]
 
     def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[Segment]]:
         """What each topic has between two offsets."""

@@ -205,6 +205,9 @@ class Tables:
 
     def _groups(self, messages: Messages) -> Iterable[tuple["_Reader", Sequence[int]]]:
         """Rows whose values are read alike."""
+        if self._form in ("bytes", "string"):
+            any_of_them = messages.name_of(messages.of[0] if messages.of else -1)
+            return [(self._reader(any_of_them, None), range(messages.rows))]
         versions: Sequence[bytes | None] = messages.schema_version or [None] * messages.rows
         version = versions[0] if versions else None
         is_one = len(set(versions)) <= 1
@@ -260,7 +263,7 @@ class _Several:
         if every is None:
             values = [None if each[what] == -1 else each[what] for each in self.topics]
             every = self._arrays[what, target] = _as(pa.array(values, pa.int32() if what else pa.string()), target)
-        return every.take(pa.array(of, pa.int32()))
+        return every.take(_numbers(of))
 
 
 _ANY: Final = Messages(
@@ -422,9 +425,20 @@ def _cut(cuts: Cuts) -> pa.Array:
     count = len(cuts.places) // 2
     if not count:
         return pa.array([], pa.binary())
-    offsets = pa.py_buffer(array_of("i", cuts.places))
+    offsets = _numbers(cuts.places).buffers()[1]
     every = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, offsets, pa.py_buffer(cuts.data)])
     return every.take(_even(count))
+
+
+def _numbers(values: Iterable[int]) -> pa.Array:
+    """As 32 bits: an array of Python's takes half the time that Arrow takes to look at each."""
+    found = array_of("i", values)
+    return pa.Array.from_buffers(pa.int32(), len(found), [None, pa.py_buffer(found)])
+
+
+@lru_cache(maxsize=8)
+def _from_zero(count: int) -> pa.Array:
+    return pa.array(range(count), pa.int32())
 
 
 @lru_cache(maxsize=8)
@@ -451,7 +465,10 @@ def _signed(value: int | None, own: pa.DataType) -> int | None:
 def _map(properties: Properties, target: pa.DataType) -> pa.Array:
     if not pa.types.is_map(target):
         return pa.array(properties.pairs(), target)
-    offsets = pa.array([0, *accumulate(properties.counts)], pa.int32())
+    if properties.counts.count(1) == len(properties.counts):
+        offsets = _from_zero(1 << len(properties.counts).bit_length()).slice(0, len(properties.counts) + 1)
+    else:
+        offsets = _numbers(accumulate(properties.counts, initial=0))
     names, values = _texts(properties.names, target.key_type), _texts(properties.values, target.item_type)
     return pa.MapArray.from_arrays(offsets, names, values, target)
 

@@ -5,6 +5,7 @@ Protobuf says of all metadata afterwards has to be the same, else nothing is tak
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, sub
@@ -22,6 +23,11 @@ from pulsarbox.spark.lists import Cuts, Messages, text, unpacked_key, varint
 
 UNPACKED_MAX: Final = 4 << 20
 """Bytes of what is decompressed together."""
+PAIRS_MAX: Final = 1 << 14
+"""Properties that are known, of so few bytes each that they may be."""
+_PAIR_BYTES: Final = 256
+_NEW: Final = 4
+"""Where one property of so many is new, it is not asked which are known."""
 
 _frame: Final = Struct(">2s4xI").unpack_from
 _u32: Final = Struct(">I").unpack_from
@@ -41,7 +47,8 @@ class _Entries(NamedTuple):
 
     bodies: Cuts
     metadata: list[bytes]
-    ledgers: list[int]
+    ledgers: Iterable[int]
+    """To be gone through once."""
     entries: list[int]
 
 
@@ -81,10 +88,11 @@ class Together:
         self._alone: Many = many(MessageMetadata, (*entry_each, *own), (*entry_seldom, *seldom), lists)
         of_batch = ("null_value", *(("sequence_id",) if "sequence_id" in wanted else ()), *seldom)
         self._in_batch: Many = many(SingleMessageMetadata, ("payload_size", *own), of_batch, lists)
-        self._pair: Many = many(KeyValue, ("key", "value"))
-        self._numbers: Mapping[int, int] = {}
+        self._pairs = _Pairs()
+        self._ledgers: Mapping[int, int] = {}
+        self._heads: dict[int, bytes] = {}
         self._tails: dict[int, bytes] = {}
-        """Of the block before, by ledger: what the ids of entries end with."""
+        """Of the block before, by who wants them: what the ids of entries begin and end with."""
 
     def add(self, entries: Sequence[Entry], made: Messages) -> int | None:
         """Add what entries of one topic say to ``made``; how many bytes of payloads that were. None, and nothing is
@@ -93,8 +101,8 @@ class Together:
         opened = None if found is None else self._open(found)
         if found is None or opened is None:
             return None
-        tail = _tail(made.partition)
-        if not self._fill(opened, found, [tail] * len(entries) if tail else [], made):
+        heads, tail = map(_heads.__getitem__, (entry[0] for entry in entries)), _tail(made.partition)
+        if not self._fill(opened, found, heads, repeat(tail) if tail else None, made):
             return None
         if "payload" in self._wanted:
             made.payload += _with_nulls(opened)
@@ -103,18 +111,21 @@ class Together:
     def block(self, block: Block, topics: Sequence[tuple[str, int]]) -> Messages | None:
         """What a block says; ``topics`` are the names and partitions of those who want its entries, by number. None as
         for ``add``."""
-        found = _Entries(Cuts(block.data, block.bodies), block.metadata, block.ledgers, block.entries)
+        ledgers = map(block.ledgers.__getitem__, block.numbers)
+        found = _Entries(Cuts(block.data, block.bodies), block.metadata, ledgers, block.entries)
         opened = self._open(found)
         if opened is None:
             return None
         made = Messages("", -1, topics=topics)
-        if block.numbers is not self._numbers:
-            self._numbers = block.numbers
-            self._tails = {ledger: _tail(topics[number][1]) for ledger, number in block.numbers.items()}
-        tails = list(map(self._tails.__getitem__, block.ledgers)) if any(self._tails.values()) else []
-        if not self._fill(opened, found, tails, made):
+        if block.ledgers is not self._ledgers:
+            self._ledgers = block.ledgers
+            self._heads = {number: _heads[ledger] for number, ledger in block.ledgers.items()}
+            self._tails = {number: _tail(topics[number][1]) for number in block.ledgers}
+        heads = map(self._heads.__getitem__, block.numbers)
+        tails = map(self._tails.__getitem__, block.numbers) if any(self._tails.values()) else None
+        if not self._fill(opened, found, heads, tails, made):
             return None
-        made.of = opened.each(map(block.numbers.__getitem__, block.ledgers))
+        made.of = block.numbers if opened.counts is None else _each(block.numbers, opened.counts)
         if "payload" in self._wanted and "null_value" in opened.own:
             made.payload = _with_nulls(opened)
         elif "payload" in self._wanted:
@@ -151,17 +162,24 @@ class Together:
         of_entry = {name: _each(column, counts) for name, column in columns.items() if name in _PER_ENTRY}
         return _Opened(counts, payloads, own, properties, of_entry, indexes)
 
-    def _fill(self, opened: _Opened, found: _Entries, tails: list[bytes], made: Messages) -> bool:
-        """Add all columns but payloads; ``tails`` are what the ids of the entries end with. Nothing, and False, where
-        something is not what it should be."""
+    def _fill(
+        self,
+        opened: _Opened,
+        found: _Entries,
+        heads: Iterable[bytes],
+        tails: Iterable[bytes] | None,
+        made: Messages,
+    ) -> bool:
+        """Add all columns but payloads; ``heads`` and ``tails`` are what the ids of the entries begin and end with.
+        Nothing, and False, where something is not what it should be."""
         if "properties" in self._wanted:
-            pairs = self._pair.columns(opened.properties.values)
+            pairs = self._pairs.apart(opened.properties.values)
             if pairs is None:
                 return False
-            made.properties.add_many(opened.properties.counts, pairs[0]["key"], pairs[0]["value"])
+            made.properties.add_many(opened.properties.counts, *pairs)
         made.rows += opened.rows
         if "message_id" in self._wanted:
-            made.message_id += _ids(opened, found, tails)
+            made.message_id += _ids(opened, map(add, heads, map(_numbers.__getitem__, found.entries)), tails)
         if "ledger" in self._wanted:
             made.ledger += opened.each(found.ledgers)
         if "entry" in self._wanted:
@@ -201,13 +219,44 @@ _heads: Final = _Heads()
 _numbers: Final = _Numbers()
 
 
-def _ids(opened: _Opened, found: _Entries, tails: list[bytes]) -> list[bytes]:
-    """The ids of messages, as clients write them."""
-    ids = list(map(add, map(_heads.__getitem__, found.ledgers), map(_numbers.__getitem__, found.entries)))
-    if tails:
-        ids = list(map(add, ids, tails))
+class _Pairs:
+    """Properties, of which many are as one before: these are not parsed again."""
+
+    def __init__(self) -> None:
+        self._many: Many = many(KeyValue, ("key", "value"))
+        self._names: dict[bytes, bytes] = {}
+        self._values: dict[bytes, bytes] = {}
+
+    def apart(self, pairs: list[bytes]) -> tuple[list[bytes], list[bytes]] | None:
+        """Names and values of what is KeyValue in Protobuf; None where one is not."""
+        for _ in range(2):
+            with suppress(KeyError):
+                return list(map(self._names.__getitem__, pairs)), list(map(self._values.__getitem__, pairs))
+            new = list(set(pairs) - self._names.keys())
+            if len(new) * _NEW > len(pairs) or max(map(len, new)) > _PAIR_BYTES or not self._learn(new):
+                break
+        found = self._many.columns(pairs)
+        return None if found is None else (found[0]["key"], found[0]["value"])
+
+    def _learn(self, new: list[bytes]) -> bool:
+        found = self._many.columns(new)
+        if found is None:
+            return False
+        if len(self._names) + len(new) > PAIRS_MAX:
+            self._names.clear()
+            self._values.clear()
+            return False
+        self._names.update(zip(new, found[0]["key"], strict=True))
+        self._values.update(zip(new, found[0]["value"], strict=True))
+        return True
+
+
+def _ids(opened: _Opened, ids: Iterable[bytes], tails: Iterable[bytes] | None) -> list[bytes]:
+    """The ids of messages, as clients write them, by those of their entries."""
+    if tails is not None:
+        ids = map(add, ids, tails)
     if opened.counts is None:
-        return ids
+        return list(ids)
     return [prefix + tail for prefix, count in zip(ids, opened.counts, strict=True) for tail in _tails(count)]
 
 

@@ -95,6 +95,19 @@ def test_partitions_of_a_topic_on_which_a_role_was_granted_something(guarded: Pu
     client.close()
 
 
+def test_subscriptions_whose_names_have_to_begin_with_the_role(guarded: PulsarBox) -> None:
+    admin(guarded, "root", "tenants", "create", "prefixed", "--allowed-clusters", "standalone")
+    admin(guarded, "root", "namespaces", "create", "prefixed/eu")
+    admin(guarded, "root", "namespaces", "grant-permission", "prefixed/eu", "--role", "ann", "--actions", "consume")
+    told = asked(guarded, "root", "ns", "policy", "prefixed/eu", "subscription-auth-mode", "Prefix")
+    assert (told.exit_code, "nothing follows" in told.output) == (0, False)
+    client = client_of(guarded, "ann")
+    with pytest.raises(pulsar.AuthorizationError):
+        client.subscribe("persistent://prefixed/eu/orders", "billing")
+    client.subscribe("persistent://prefixed/eu/orders", "ann-billing")
+    client.close()
+
+
 def test_a_command_that_may_not_says_who_can_help(guarded: PulsarBox) -> None:
     said = admin(guarded, "nobody", "namespaces", "permissions", NAMESPACE, code=EXIT_DENIED)
     assert "'nobody' is none of the admin roles of public" in said

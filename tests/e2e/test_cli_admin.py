@@ -81,6 +81,22 @@ def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: 
     consumer.close()  # else it comes back, and makes the subscription again
 
 
+@pytest.mark.parametrize(("name", "neighbour"), [("a+b", "a b"), ("a%2Fb", "a/b"), ("100%", "100"), ("ü?#;", "ü")])
+def test_subscriptions_are_told_apart_whatever_their_names(
+    client: Any, topic: str, run: Run, name: str, neighbour: str
+) -> None:
+    for each in (neighbour, name):
+        client.subscribe(topic, each, initial_position=EARLIEST).close()
+    published(client, topic, 3)
+    assert run("sub", "clear", topic, name, "--yes").returncode == 0
+    backlogs = {each["name"]: each["backlog"] for each in data(run("sub", "list", topic, "-o", "json"))}
+    assert backlogs == {name: 0, neighbour: 3}
+    for words in (["seek", topic, name, "earliest"], ["skip", topic, name, "1"], ["dead-letter", topic, name]):
+        assert run("sub", *words).returncode == 0, words
+    assert run("sub", "delete", topic, name, "--yes").returncode == 0
+    assert data(run("sub", "list", topic, "-o", "json"))[0]["name"] == neighbour
+
+
 def test_holes_are_what_was_not_acknowledged(client: Any, topic: str, run: Run) -> None:
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, initial_position=EARLIEST)
     published(client, topic, 10)

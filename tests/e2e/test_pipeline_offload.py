@@ -123,6 +123,10 @@ def test_the_ledger_that_grows_goes_where_it_is_asked_for(box: PulsarBox, tmp_pa
 
 def test_what_cannot_be_done_is_said(box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
-    assert b"there is no topic" in run(*words(box, directory, "nowhere"), code=2).stderr
+    assert b"there is no topic nowhere: `pulsarbox topic list`" in run(*words(box, directory, "nowhere"), code=3).stderr
     assert b"which topics?" in run(*words(box, directory), code=2).stderr
     assert b"nothing is offloaded" in run(*words(box, directory, "--verify"), code=1).stderr
+    (tmp_path / "file").touch()
+    publish(box, 0, 1)
+    said = run(*words(box, tmp_path / "file" / "history", "t"), code=1).stderr
+    assert b"/file" in said and b"cannot be used: " in said and b"another directory with --to" in said

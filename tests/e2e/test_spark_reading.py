@@ -74,9 +74,15 @@ def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
         assert sorted(swept, key=lambda row: row[-1]) == expected, told
         several = list(messages(both, COLUMNS, reach_of(box, "mmap", data), mixed=True))
         assert any(some.of for some in several), "nothing was read as it stands"
-        mixed = [row for some in several for row, of in zip(rows_of(some), some.of or [-1] * some.rows, strict=True)
+        found = [row for some in several for row, of in zip(rows_of(some), some.of or [-1] * some.rows, strict=True)
                  if some.name_of(of) == topic]  # fmt: skip
-        assert sorted(mixed, key=lambda row: row[-1]) == expected, told
+        assert sorted(found, key=lambda row: row[-1]) == expected, told
         assert read(segments, reach_of(box, "wire")) == expected, told
+        for mixed in (True, False):
+            several = list(messages(both, COLUMNS, reach_of(box, "wire"), mixed=mixed))
+            assert mixed or not any(some.of for some in several)
+            wired = [row for some in several for row, of in zip(rows_of(some), some.of or [-1] * some.rows, strict=True)
+                     if some.name_of(of) == topic]  # fmt: skip
+            assert sorted(wired, key=lambda row: row[-1]) == expected, told
         mapped.close_all()
         history.close()

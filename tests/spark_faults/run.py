@@ -82,6 +82,7 @@ class Outcome:
     """One case."""
 
     name: str
+    rows: int
     points: list[str]
     drivers: int
     seconds: float
@@ -245,7 +246,7 @@ class Case:
 
     def ended(self, count: Count) -> Outcome:
         """What came of it."""
-        return Outcome(self.name, self.points, self.drivers, time.monotonic() - self._begin, count)
+        return Outcome(self.name, self.rows, self.points, self.drivers, time.monotonic() - self._begin, count)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -529,13 +530,13 @@ NAMES: Final = (
 
 def show(outcomes: list[Outcome]) -> None:
     """The summary."""
-    table = Table(title=f"spark-faults, {ROWS:,} rows each")
-    for name in ("case", "struck", "drivers", "seconds", "doubled", "missing"):
+    table = Table(title="spark-faults")
+    for name in ("case", "rows", "struck", "drivers", "seconds", "doubled", "missing"):
         table.add_column(name)
     for each in outcomes:
         count = each.count
         cells = (str(each.drivers), f"{each.seconds:.0f}", str(len(count.doubled)), str(len(count.missing)))
-        table.add_row(each.name, "\n".join(each.points), *cells)
+        table.add_row(each.name, f"{each.rows:,}", "\n".join(each.points), *cells)
     Console(width=120).print(table)
     for each in outcomes:
         for what, which in (("doubled", each.count.doubled), ("missing", each.count.missing)):

@@ -4,16 +4,22 @@ import contextlib
 import itertools
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import click
 import pytest
 
 from pulsarbox.cli.main import main
+from pulsarbox.config.load import problems_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"^ {4}(?:\$ )?(?P<line>pulsarbox .*)$|`(?P<inline>pulsarbox [^`]+)`", re.MULTILINE)
+SETTINGS = re.compile(
+    r"^```toml\n(?P<fenced>(?s:.*?))^```$|(?P<indented>^ {4}\[\w+\]\n(?:(?: {4}.*)?\n)+)", re.MULTILINE
+)
+"""Configuration; by a table in front it is known from a unit of systemd."""
 NOT_A_CALL = re.compile(r"\w\|\w|\[|\.\.\.")
 """`a|b` and `[a]` describe calls, and are none."""
 
@@ -68,3 +74,15 @@ def test_a_group_that_is_described_there_is_whole(name: str) -> None:
 
 def test_the_commands_of_the_process_are_shown() -> None:
     assert {words(call)[0] for call in calls() if words(call)} >= set(main.list_commands(click.Context(main)))
+
+
+def configurations() -> list[str]:
+    found = [match for page in PAGES for match in SETTINGS.finditer(page.read_text("utf-8"))]
+    texts = [match["fenced"] or textwrap.dedent(match["indented"]) for match in found]
+    return [text for text in texts if not text.startswith("[Service]")]
+
+
+@pytest.mark.parametrize("text", configurations(), ids=lambda text: text.split("\n")[0])
+def test_a_configuration_that_is_shown_can_be_read(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pulsarbox.toml").write_text(text)
+    assert problems_of(tmp_path / "pulsarbox.toml") == ((), ())

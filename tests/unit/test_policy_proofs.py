@@ -119,6 +119,9 @@ PROOFS: Final = {
         ("admitted", "levels"),
         (f"{_THROTTLING}::test_subscribing_too_often_is_refused",),
     ),
+    "subscription-auth-mode": Proof(
+        "unit/broker/test_role_commands.py::test_a_subscription_kept_for_others_and_names_that_begin_with_the_role"
+    ),
     "subscription-dispatch-rate": Proof(
         f"{_DISPATCH}::test_limits_of_all_levels_hold_at_once",
         ("rates", "liveness", "levels"),
@@ -190,6 +193,8 @@ ELSEWHERE: Final = {
     ("deduplication", "broker"): "e2e/test_deduplication.py::test_a_client_that_stays_goes_on_where_it_was",
     ("encryption-required", "namespace"): "e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",
     ("encryption-required", "broker"): "e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",
+    ("subscription-auth-mode", "namespace"): "e2e/test_authorization.py::"
+    "test_subscriptions_whose_names_have_to_begin_with_the_role",
     ("resource-group", "namespace"): f"{_THROTTLING}::test_namespaces_of_a_group_share_its_rates",
     ("max-message-size", "broker"): "e2e/test_policy_levels.py::test_clients_are_told_the_largest_message_of_the_box",
 }

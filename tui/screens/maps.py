@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from pulsarbox.cleaning import clean
-from pulsarbox.client.admin import path_of, quoted
+from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.bars import Part
 from pulsarbox.tui.columns import Column, short_topic
@@ -27,7 +27,7 @@ _ROWS_MAX: Final = 6
 
 def _target(kind: str, row: Row) -> str:
     _, _, tenant, namespace, local = path_of(topic_of(row)).split("/")
-    return f"/pulsarbox/v1/maps/{kind}/{tenant}/{namespace}/{local}/{quoted(real(row, 'subscription'))}"
+    return f"/pulsarbox/v1/maps/{kind}/{tenant}/{namespace}/{local}/{subscription_segment(real(row, 'subscription'))}"
 
 
 def _title(row: Row) -> str:

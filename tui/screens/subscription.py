@@ -1,7 +1,6 @@
 """One subscription: why it stands, its numbers over time, what limits it, and its consumers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from rich.console import Group
@@ -68,13 +67,13 @@ class SubscriptionDetails(ViewScreen):
         mine = Query("subscriptions", None, True, 0, 1, self._about, at)
         is_pattern = self.filter.startswith(("/", "!"))  # which no expression can go with: it is looked for here
         both = f"{self._about} and ({self.filter})" if self.filter and not is_pattern else self._about
-        theirs = replace(query, filter=both)
+        theirs = query._replace(filter=both)
         passes = self.passes()
 
         def consumers() -> Snapshot:
             if not is_pattern:
                 return feed.view(theirs)
-            return chosen(query, feed.view(replace(theirs, columns=(), offset=0, limit=_SEARCHED_MAX)).rows, passes)
+            return chosen(query, feed.view(theirs._replace(columns=(), offset=0, limit=_SEARCHED_MAX)).rows, passes)
 
         def ask() -> tuple[Snapshot, Snapshot | Trouble]:
             first = feed.view(mine)
@@ -126,7 +125,7 @@ class SubscriptionDetails(ViewScreen):
             ("to do", helps),
             (
                 "backlog",
-                f"{figures.counted(row.get('backlog'), 'message')}, {figures.change(row.get('change'))} a second"
+                f"{figures.counted(row.get('backlog'), 'message')}, {figures.change_in_words(row.get('change'))}"
                 f", oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
             ),
             (

@@ -306,7 +306,9 @@ class EntrySource:
             log.error("subscription %s of topic %d cannot read: %s", self._cursor.name, self._ledger.topic_id, error)
             self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
             return
-        self._ahead.extend(entry for entry in entries if (entry[0], entry[1]) >= self.position)
+        if entries and entries[0][:2] < self.position:
+            entries = [entry for entry in entries if entry[:2] >= self.position]
+        self._ahead.extend(entries)
         if self._starved:
             self._starved = False
             self._ready(now)

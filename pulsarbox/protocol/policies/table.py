@@ -397,10 +397,9 @@ _CLIENTS: Final = (
     ),
     PolicyRow(
         "subscription-auth-mode",
-        "Whether the name of a subscription must begin with the role that uses it",
+        "Whether the name of a subscription must begin with the role that uses it, where authorization is on",
         Word(("None", "Prefix")),
         Place("subscription_auth_mode", "subscriptionAuthMode", unset="None", removed=False),
-        stored_only="a later version knows roles",
     ),
 )
 

@@ -1,5 +1,6 @@
 """Statistics of everything at once: all topics by bundle, the broker's metrics as JSON, its load."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
@@ -8,7 +9,7 @@ from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
-from pulsarbox.server.http.bundles import Bundles, bundle_of
+from pulsarbox.server.http.bundles import AllBundles
 from pulsarbox.server.http.call import Answer, Call, Later, answer, compact
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.topic_digest import digest, text
@@ -28,32 +29,34 @@ def topics(call: Call) -> Later:
 
     Each becomes text in the turn that looks at it: all of them at once would be a long turn.
     """
-    tenants = call.broker.tenants
-    bundles: dict[str, Bundles | None] = {}
-    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    bundles = AllBundles(call.broker.tenants)
+    found: dict[str, dict[str, dict[str, list[bytes]]]] = {}
 
     def work(topic: Topic, now: Now) -> None:
         name = topic.name
-        namespace = name.namespace
-        if namespace not in bundles:  # one that is not there is being deleted
-            bundles[namespace] = Bundles(tenants, namespace) if tenants.has_namespace(namespace) else None
-        of_namespace = bundles[namespace]
-        if of_namespace is not None:
-            domains = found.setdefault(namespace, {}).setdefault(of_namespace.of(name), {})
+        bundle = bundles.of(name)
+        if bundle is not None:
+            domains = found.setdefault(name.namespace, {}).setdefault(bundle, {})
             domain = domains.setdefault("persistent" if name.persistent else "non-persistent", [])
-            domain.append(f"{text(str(name))}:{digest(topic, now)}")
+            domain.append(f"{text(str(name))}:{digest(topic, now)}".encode(errors="replace"))
 
     def finish(now: Now, later: Later) -> None:
-        later.give(Answer(200, _nested(found).encode(errors="replace")))
+        later.give(Answer(200, b"".join(_nested(found))))
 
     return in_turns(call, call.broker.topics, work, finish, AT_ONCE)
 
 
-def _nested(found: Any) -> str:
-    """Dictionaries of dictionaries, the innermost as pieces of JSON."""
+def _nested(found: Any) -> Iterator[bytes]:
+    """Dictionaries of dictionaries, the innermost as pieces of JSON; to be joined once, for there may be many MB."""
     if isinstance(found, list):
-        return f"{{{','.join(found)}}}"
-    return f"{{{','.join(f'{compact(name)}:{_nested(each)}' for name, each in found.items())}}}"
+        yield from (b"{", b",".join(found), b"}")
+        return
+    before = b"{"
+    for name, each in found.items():
+        yield before + compact(name).encode(errors="replace") + b":"
+        yield from _nested(each)
+        before = b","
+    yield b"}" if found else b"{}"
 
 
 def metrics(call: Call) -> Later:
@@ -145,14 +148,15 @@ def _traffic(row: TopicRow) -> Stats:
 
 def load_report(call: Call) -> Later:
     """What a load balancer would look at."""
-    broker, bundles = call.broker, dict[str, Stats]()
+    broker, bundles, all_bundles = call.broker, dict[str, Stats](), AllBundles(call.broker.tenants)
     latencies = broker.core.commits.times.last_minute(call.now)
 
     def work(topic: Topic, now: Now) -> None:
-        if not broker.tenants.has_namespace(topic.name.namespace):
+        of = all_bundles.of(topic.name)
+        if of is None:
             return
         row = look(topic, latencies, now).topic
-        name = f"{topic.name.namespace}/{bundle_of(broker.tenants, topic.name)}"
+        name = f"{topic.name.namespace}/{of}"
         bundle = bundles.setdefault(name, dict(_EMPTY_BUNDLE))
         for key, value in zip(_EMPTY_BUNDLE, (row.messages_in, row.bytes_in, row.messages_out, row.bytes_out,
                                               row.consumers, row.producers, 1, 0), strict=True):  # fmt: skip

@@ -7,7 +7,7 @@ from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
-from pulsarbox.server.http.bundles import bundle_of
+from pulsarbox.server.http.bundles import AllBundles
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, plain
 from pulsarbox.server.http.routes import Permission, Route
 
@@ -44,9 +44,9 @@ def owned(call: Call) -> Answer:
     """The bundles that have topics in memory: the one broker has them all."""
     if call.path["broker"] != _broker_id(call):
         raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
-    tenants = call.broker.tenants
-    bundles = {f"{topic.name.namespace}/{bundle_of(tenants, topic.name)}" for topic in call.broker.topics}
-    return answer(dict.fromkeys(sorted(bundles), OWNED))
+    bundles = AllBundles(call.broker.tenants)
+    found = {(topic.name.namespace, bundles.of(topic.name)) for topic in call.broker.topics}
+    return answer(dict.fromkeys(sorted(f"{namespace}/{bundle}" for namespace, bundle in found if bundle), OWNED))
 
 
 OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}

@@ -24,6 +24,23 @@ class Bundles:
         return f"{self._boundaries[i]}_{self._boundaries[i + 1]}"
 
 
+class AllBundles:
+    """The bundles of all namespaces, each looked up once."""
+
+    def __init__(self, tenants: Tenants) -> None:
+        self._tenants = tenants
+        self._found: dict[str, Bundles | None] = {}
+
+    def of(self, topic: TopicName) -> str | None:
+        """The bundle that a topic falls into; None where its namespace is not there: it is being deleted."""
+        namespace = topic.namespace
+        if namespace not in self._found:
+            there = self._tenants.has_namespace(namespace)
+            self._found[namespace] = Bundles(self._tenants, namespace) if there else None
+        bundles = self._found[namespace]
+        return None if bundles is None else bundles.of(topic)
+
+
 def bundle_of(tenants: Tenants, topic: TopicName) -> str:
     """The bundle that a topic falls into, as its two boundaries. Raises NotFound without its namespace."""
     return Bundles(tenants, topic.namespace).of(topic)

@@ -5,10 +5,11 @@ from typing import Any
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
-from pulsarbox.errors import BadRequest, NotAllowed, PreconditionFailed
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import PERSISTENT, TopicName
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, plain
 from pulsarbox.server.http.message_ids import place_of
+from pulsarbox.server.http.partitions import made
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import find_topic, parts_of, persistent, require_namespace, stored_topic
 from pulsarbox.server.http.topic_stats import timestamp
@@ -52,12 +53,14 @@ def close_ledger(call: Call) -> Answer:
     return answer({"closed": closed})
 
 
-def create_missing(call: Call) -> Answer:
+def create_missing(call: Call) -> Later:
     """Create the partitions that a partitioned topic lacks."""
     name = call.topic()
     require_namespace(call, name)
-    call.broker.topics.create_missing(name, call.now)
-    return DONE
+    count = call.broker.topics.partitions(name)
+    if not count:
+        raise NotFound(f"Topic {name} does not exist")
+    return made(call, name, count)
 
 
 def backlog_size(call: Call) -> Later:

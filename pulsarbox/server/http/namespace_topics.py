@@ -1,19 +1,22 @@
 """What is done to all topics of a namespace, or of one bundle of it: unload, clear backlogs, unsubscribe."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
-from pulsarbox.server.http.bundles import bundle_of, check_bundle
+from pulsarbox.server.http.bundles import Bundles, check_bundle
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.turns import in_turns
+from pulsarbox.server.http.turns import counted, in_turns, in_waves
 
 AT_ONCE = 50
 """Topics that one turn sees to."""
+
+WAVE = 10
+"""Topics that are unloaded or cleared together; what has to be done behind their commit is one turn."""
 
 
 def bundles(call: Call) -> Answer:
@@ -25,37 +28,39 @@ def in_bundle(call: Call) -> Answer:
     """The topics of a namespace that are not persistent and fall into a bundle; 204 where none does."""
     bundle = check_bundle(call.broker.tenants, call.namespace(), call.path["bundle"])
     names = call.broker.topics.names(call.namespace(), "NON_PERSISTENT", system=True)
-    found = [name for name in names if bundle_of(call.broker.tenants, parse_topic(name)) == bundle]
+    bundles = Bundles(call.broker.tenants, call.namespace())
+    found = [name for name in names if bundles.of(parse_topic(name)) == bundle]
     return answer(found) if found else DONE
 
 
 def unload(call: Call) -> Later:
     """Unload every topic: producers and consumers are closed, and come back by themselves. Nothing is lost."""
     namespace, bundle = _where(call)
-    tenants = call.broker.tenants
-    loaded = [topic for topic in call.broker.topics if topic.name.namespace == namespace]
-    wanted = [topic for topic in loaded if bundle is None or bundle_of(tenants, topic.name) == bundle]
-    count = _Count()
-    return in_turns(
-        call, wanted, lambda topic, now: call.broker.topics.unload(topic, count.begin(), now), count.finish, AT_ONCE
-    )
+    return _unload(call, _loaded(call, namespace, bundle))
+
+
+def _loaded(call: Call, namespace: str, bundle: str | None) -> Iterator[Topic]:
+    """The topics in memory, of a bundle where one is named."""
+    bundles = Bundles(call.broker.tenants, namespace)
+    for topic in call.broker.topics:
+        if topic.name.namespace == namespace and bundle in (None, bundles.of(topic.name)):
+            yield topic
+
+
+def _unload(call: Call, loaded: Iterable[Topic]) -> Later:
+    return in_waves(call, loaded, call.broker.topics.unload, lambda: DONE, WAVE)
 
 
 def delete_bundle(call: Call) -> Later:
     """Let go of a bundle whose topics nobody needs. As with Pulsar nothing is deleted, whatever the word says: with
     ``force`` the topics are unloaded, and without it a bundle that has topics is refused."""
-    namespace, tenants, topics = call.namespace(), call.broker.tenants, call.broker.topics
+    namespace, tenants = call.namespace(), call.broker.tenants
     if not tenants.has_namespace(namespace):
         raise NotFound("Namespace does not exist")
     bundle = check_bundle(tenants, namespace, call.path["bundle"])
-    loaded = [
-        topic for topic in topics if topic.name.namespace == namespace and bundle_of(tenants, topic.name) == bundle
-    ]
-    count = _Count()
+    loaded = list(_loaded(call, namespace, bundle))
     if call.flag("force") and loaded:
-        return in_turns(
-            call, loaded, lambda topic, now: topics.unload(topic, count.begin(), now), count.finish, AT_ONCE
-        )
+        return _unload(call, loaded)
 
     def look(name: str, now: Now) -> None:
         if not call.flag("force"):
@@ -72,14 +77,23 @@ def delete_bundle(call: Call) -> Later:
 def clear_backlog(call: Call) -> Later:
     """Acknowledge everything for every subscription, or for the one that is named wherever it is."""
     wanted = call.path.get("subscription")
-    count = _Count("" if wanted is None else f"Subscription {wanted} not found in this namespace")
+    found = 0
 
-    def clear(name: str, now: Now) -> None:
-        for each in _subscriptions(call, name, now):
-            if each.durable and wanted in (None, each.name):
-                each.clearing.clear(count.begin(), now)
+    def clear(name: str, ended: Callable[[Now], None], now: Now) -> None:
+        nonlocal found
+        meant = [each for each in _subscriptions(call, name, now) if each.durable and wanted in (None, each.name)]
+        found += len(meant)
+        one = counted(len(meant) + 1, ended)
+        for each in meant:
+            each.clearing.clear(one, now)
+        one(now)
 
-    return in_turns(call, _names(call), clear, count.finish, AT_ONCE)
+    def finish() -> Answer:
+        if wanted is not None and not found:
+            raise NotFound(f"Subscription {wanted} not found in this namespace")
+        return DONE
+
+    return in_waves(call, _names(call), clear, finish, WAVE)
 
 
 def unsubscribe(call: Call) -> Later:
@@ -101,35 +115,6 @@ def unsubscribe(call: Call) -> Later:
     return in_turns(call, _names(call), look, delete, AT_ONCE)
 
 
-class _Count:
-    """What is begun in several turns, and ends whenever it does; the answer when all of it has ended."""
-
-    def __init__(self, nothing: str = "") -> None:
-        """``nothing`` is what is wrong where nothing is begun."""
-        self._nothing = nothing
-        self._begun = self._ended = 0
-        self._later: Later | None = None
-
-    def begin(self) -> Callable[[Now], None]:
-        """One more; to be called at its end."""
-        self._begun += 1
-        return self._end
-
-    def _end(self, now: Now) -> None:
-        self._ended += 1
-        if self._later is not None and self._ended == self._begun:
-            self._later.give(DONE)
-
-    def finish(self, now: Now, later: Later) -> None:
-        """All are begun. Raises NotFound where there was nothing."""
-        if self._nothing and not self._begun:
-            raise NotFound(self._nothing)
-        if self._ended == self._begun:
-            later.give(DONE)
-        else:
-            self._later = later
-
-
 def _where(call: Call) -> tuple[str, str | None]:
     """The namespace, and the bundle where one is named. Raises NotFound, PreconditionFailed."""
     namespace, bundle = call.namespace(), call.path.get("bundle")
@@ -142,10 +127,8 @@ def _names(call: Call) -> Iterator[str]:
     """The persistent topics that are meant; their namespace is looked at at once."""
     namespace, bundle = _where(call)
     pages = call.broker.topics.pages(namespace, "PERSISTENT", system=True)
-    tenants = call.broker.tenants
-    return (
-        name for page in pages for name in page if bundle is None or bundle_of(tenants, parse_topic(name)) == bundle
-    )
+    bundles = Bundles(call.broker.tenants, namespace)
+    return (name for page in pages for name in page if bundle in (None, bundles.of(parse_topic(name))))
 
 
 def _subscriptions(call: Call, name: str, now: Now) -> list[Subscription]:

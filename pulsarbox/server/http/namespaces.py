@@ -6,6 +6,7 @@ from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_o
 from pulsarbox.server.http.policies.whole import DEFAULTS, brought
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.topics import listed
+from pulsarbox.server.http.turns import in_steps
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
@@ -29,7 +30,7 @@ def create(call: Call) -> Answer:
     return DONE
 
 
-def delete(call: Call) -> Answer:
+def delete(call: Call) -> Later:
     """Delete a namespace; by force, where that is allowed, with all its topics."""
     namespace = call.namespace()
     force = call.flag("force")
@@ -37,8 +38,7 @@ def delete(call: Call) -> Answer:
         raise NotAllowed("Broker doesn't allow forced deletion of namespaces")
     if not call.broker.tenants.has_namespace(namespace):
         raise NotFound(f"Namespace {namespace} does not exist.")
-    call.broker.topics.delete_namespace(namespace, call.now, force=force)
-    return DONE
+    return in_steps(call, call.broker.removal.of_namespace(namespace, force=force), lambda now: DONE)
 
 
 def topics(call: Call) -> Later:

@@ -1,11 +1,14 @@
 """Partitioned topics, of both domains."""
 
+from functools import partial
 from typing import Any
 
 from pulsarbox.errors import BadRequest, NotFound
-from pulsarbox.server.http.call import DONE, Answer, Call, answer, kind_of, texts
+from pulsarbox.names import TopicName
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import check_is_users
+from pulsarbox.server.http.turns import in_steps
 
 
 def partitioned_topics(call: Call) -> Answer:
@@ -30,7 +33,7 @@ def get(call: Call) -> Answer:
     return answer(metadata)
 
 
-def create(call: Call) -> Answer:
+def create(call: Call) -> Later:
     """Create a partitioned topic."""
     topic, body = call.topic(), call.json()
     check_is_users(topic)
@@ -39,8 +42,14 @@ def create(call: Call) -> Answer:
         properties = texts(body.get("properties"), "Properties of a topic")
         body = body.get("partitions")
     count = 0 if body is None else _count(body)
-    call.broker.topics.create_partitioned(topic, count, call.now, properties)
-    return DONE
+    call.broker.topics.begin_partitioned(topic, count, call.now, properties)
+    return made(call, topic, count)
+
+
+def made(call: Call, topic: TopicName, count: int) -> Later:
+    """Make the partitions that are missing."""
+    steps = (partial(call.broker.topics.make_partition, topic, number) for number in range(count))
+    return in_steps(call, steps, lambda now: DONE)
 
 
 def grow(call: Call) -> Answer:
@@ -51,10 +60,10 @@ def grow(call: Call) -> Answer:
     return DONE
 
 
-def delete(call: Call) -> Answer:
+def delete(call: Call) -> Later:
     """Delete a partitioned topic; while anybody is connected, by force only."""
-    call.broker.topics.delete_partitioned(call.topic(), call.now, force=call.flag("force"))
-    return DONE
+    steps = call.broker.removal.of_partitioned(call.topic(), force=call.flag("force"))
+    return in_steps(call, steps, lambda now: DONE)
 
 
 def _count(value: object) -> int:

@@ -1,8 +1,10 @@
 """Tenants."""
 
+from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError
-from pulsarbox.server.http.call import DONE, Answer, Call, answer
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.turns import in_steps
 
 
 def tenants(call: Call) -> Answer:
@@ -27,7 +29,7 @@ def update(call: Call) -> Answer:
     return DONE
 
 
-def delete(call: Call) -> Answer:
+def delete(call: Call) -> Later:
     """Delete a tenant; by force, where that is allowed, with everything in it."""
     tenant, tenants = call.path["tenant"], call.broker.tenants
     force = call.flag("force")
@@ -37,11 +39,14 @@ def delete(call: Call) -> Answer:
         tenants.get(tenant)
     except PulsarBoxError:
         raise NotFound("Tenant doesn't exist") from None
-    if force:
-        for namespace in tenants.namespaces(tenant):
-            call.broker.topics.delete_namespace(namespace, call.now, force=True)
-    tenants.delete(tenant)
-    return DONE
+    removal, namespaces = call.broker.removal, tenants.namespaces(tenant) if force else []
+    steps = (step for namespace in namespaces for step in removal.of_namespace(namespace, force=True))
+
+    def finish(now: Now) -> Answer:
+        tenants.delete(tenant)
+        return DONE
+
+    return in_steps(call, steps, finish)
 
 
 ROUTES = (

@@ -3,7 +3,7 @@
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAcceptable, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
-from pulsarbox.server.http.bundles import bundle_of
+from pulsarbox.server.http.bundles import Bundles
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import check_is_users, find_topic, parts_of, require_namespace
@@ -21,11 +21,10 @@ def topics(call: Call) -> Later:
 def listed(call: Call, mode: str, bundle: str = "") -> Later:
     """The names of topics, as ``Topics.pages`` has them. Raises NotFound."""
     found: list[str] = []
+    bundles = Bundles(call.broker.tenants, call.namespace()) if bundle else None
 
     def add(page: list[str], now: Now) -> None:
-        if bundle:
-            page = [name for name in page if bundle_of(call.broker.tenants, parse_topic(name)) == bundle]
-        found.extend(page)
+        found.extend(page if bundles is None else [name for name in page if bundles.of(parse_topic(name)) == bundle])
 
     pages = call.broker.topics.pages(call.namespace(), mode, system=call.flag("includeSystemTopic"))
     return in_turns(call, pages, add, lambda now, later: later.give(answer(found)), 1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
@@ -39,6 +39,66 @@ def in_turns(
 
     turn(call.now)
     return later
+
+
+STEPS_AT_ONCE: Final = 4
+"""Of steps that make or delete a topic: making one takes 0.2 ms of a processor, deleting one 1.7."""
+
+
+def in_steps(call: Call, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], Answer]) -> Later:
+    """Take steps that change something, a few of them a turn; then ``finish`` has the answer.
+
+    An error that is raised on the way is the answer; what was done before it stays done.
+    """
+    return in_turns(call, steps, lambda step, now: step(now), lambda now, later: later.give(finish(now)), STEPS_AT_ONCE)
+
+
+def in_waves(
+    call: Call,
+    things: Iterable[T],
+    begin: Callable[[T, Callable[[Now], None], Now], None],
+    finish: Callable[[], Answer],
+    at_once: int,
+) -> Later:
+    """Begin something on each of the things, which ends some time: ``at_once`` of them, and the next ones when these
+    have ended. What many commits set free would else come back in one turn. ``finish`` has the answer.
+
+    ``begin`` is given a function to be called at the end. An error that is raised on the way is the answer.
+    """
+    later = Later()
+    left: Iterator[T] = iter(things)
+
+    def wave(now: Now) -> None:
+        try:
+            some = list(islice(left, at_once))
+            ended = counted(len(some) + 1, on if some else over)
+            for thing in some:
+                begin(thing, ended, now)
+            ended(now)
+        except PulsarBoxError as error:
+            later.failed(error)
+
+    def on(now: Now) -> None:
+        call.broker.core.timers.at(now.monotonic, wave)
+
+    def over(now: Now) -> None:
+        later.give(finish())
+
+    wave(call.now)
+    return later
+
+
+def counted(count: int, last: Callable[[Now], None]) -> Callable[[Now], None]:
+    """A function that calls ``last`` when it is called for the ``count``-th time."""
+    left = count
+
+    def ended(now: Now) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            last(now)
+
+    return ended
 
 
 def when_all(

@@ -15,8 +15,7 @@ from pulsarbox.spark.segments import Lost, Place, Reach, Segment
 log = logging.getLogger(__name__)
 
 Entry = wire.Entry
-Piece = Block | tuple[int, list[Entry]]
-"""Entries of some segments, or the number of one and some of its entries."""
+Piece = wire.Piece
 Again = Callable[[Segment], list[Segment]]
 """Asks the box which of a segment's entries are still there."""
 
@@ -27,7 +26,7 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
     ``lost`` is told what is missing or damaged, and may raise. Raises NotInPlace where it must be read in place and
     cannot be, and what the broker tells.
     """
-    if reach.access == "wire" or (reach.access == "auto" and not reach.data_dir):
+    if reach.is_wire:
         yield from wire.entries(segment, reach, lost)
         return
     left = segment
@@ -48,13 +47,28 @@ def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], 
     turns on the disk do so here. Otherwise as ``entries``.
     """
     left = list(segments)
-    if reach.access != "wire" and reach.data_dir:
+    if reach.is_wire or not _is_at_hand(left, reach):
+        yield from wire.pieces({number: each for number, each in enumerate(left) if each.visible}, reach, lost)
+        return
+    if reach.data_dir:
         with suppress(taking.NotInPlace):  # which is said where it is read one by one
             yield from _swept(segments, left, reach)
     for number, segment in enumerate(left):
         if segment.visible:
             for found in entries(segment, reach, lost, again):
                 yield number, found
+
+
+def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
+    """Whether the data directory is, as far as that matters: who wants nothing else is told what is wrong with it."""
+    if reach.access == "mmap" or not segments:
+        return True
+    try:
+        mapped.store_of(reach.data_dir, segments[0].instance, reach.plugins_dir)
+    except taking.NotInPlace as error:
+        log.info("%s is read over the network: %s", segments[0].topic, error)
+        return False
+    return True
 
 
 def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[Piece]:

@@ -16,14 +16,17 @@ from pulsarbox.storage.record import MAGIC
 
 FRAME_HEAD: Final = 10
 """Bytes in front of an entry's metadata: magic number, checksum, size of the metadata."""
-_record: Final = Struct(">IIQQ64xQHII").unpack_from
+_RECORD: Final = ">IIQQ64xI6sII"
+_record: Final = Struct(_RECORD).unpack_from
 """Of ENTRY_HEADER what is needed here, and FRAME_HEAD behind it: kind, flags and header size as one word, size of the
-body, ledger, entry, checksum and codec as one, magic number, checksum, size of the metadata."""
-_RECORD_BYTES: Final = calcsize(">IIQQ64xQHII")
+body, ledger, entry, checksum, codec and magic number as one, checksum, size of the metadata."""
+_RECORD_BYTES: Final = calcsize(_RECORD)
 _HEADER_BYTES: Final = ENTRY_HEADER.size
 assert _HEADER_BYTES + FRAME_HEAD == _RECORD_BYTES
 _BATCH_BYTES: Final = BATCH_HEADER.size
 _ENTRY: Final = RecordKind.ENTRY
+_MIDDLE: Final = bytes(4) + MAGIC.to_bytes(2)
+"""No codec, then the magic number."""
 
 
 def _words(*more: int) -> frozenset[int]:
@@ -51,13 +54,14 @@ class Block(NamedTuple):
 
     data: bytes
     """In which they are."""
-    ledgers: list[int]
+    numbers: list[int]
+    """Who wants them."""
     entries: list[int]
     metadata: list[bytes]
     bodies: list[int]
     """Two each: where in ``data`` the body begins, right behind the metadata, and where it ends."""
-    numbers: Mapping[int, int]
-    """By ledger: who wants its entries. The same object for all blocks of a walk."""
+    ledgers: Mapping[int, int]
+    """By who wants them: the ledger. The same object for all blocks of a walk."""
 
     def part(self, begin: int, entries: int, size: int) -> "Block":
         """Entries from ``begin`` on: so many, or so many bytes, one at least."""
@@ -66,7 +70,7 @@ class Block(NamedTuple):
         if end - begin >= len(self.entries):
             return self
         return self._replace(
-            ledgers=self.ledgers[begin:end],
+            numbers=self.numbers[begin:end],
             entries=self.entries[begin:end],
             metadata=self.metadata[begin:end],
             bodies=self.bodies[2 * begin : 2 * end],
@@ -76,11 +80,11 @@ class Block(NamedTuple):
         """The same by who wants them: ledger, entry, and the bytes as the client sent them."""
         found: dict[int, list[tuple[int, int, bytes]]] = {}
         ends = iter(self.bodies)
-        for ledger, entry, metadata, begin, end in zip(
-            self.ledgers, self.entries, self.metadata, ends, ends, strict=True
+        for number, entry, metadata, begin, end in zip(
+            self.numbers, self.entries, self.metadata, ends, ends, strict=True
         ):
             stored = self.data[begin - len(metadata) - FRAME_HEAD : end]
-            found.setdefault(self.numbers[ledger], []).append((ledger, entry, stored))
+            found.setdefault(number, []).append((self.ledgers[number], entry, stored))
         return found
 
 
@@ -89,53 +93,49 @@ class Walk:
 
     def __init__(self, wanted: Mapping[int, Wanted]) -> None:
         """``wanted``: by ledger."""
-        self._numbers = {ledger: each.number for ledger, each in wanted.items()}
-        self._next = {ledger: each.first for ledger, each in wanted.items()}
-        """Only of ledgers from which something can still be taken."""
+        self._ledgers = {each.number: ledger for ledger, each in wanted.items()}
+        self._open = {ledger: [each.first, each.last, each.number] for ledger, each in wanted.items()}
+        """Of ledgers from which something can still be taken: the next entry, the last, and who wants them."""
         self._ends: dict[int, int] = {}
-        """Of the others: the entry behind the last that was taken."""
-        self._last = {ledger: each.last for ledger, each in wanted.items()}
+        """By who wants the others: the entry behind the last that was taken."""
         self.others = 0
         """Records that were not wanted."""
 
     @property
     def ends(self) -> dict[int, int]:
         """By who wants them: the first entry that was not taken."""
-        return {self._numbers[ledger]: end for ledger, end in (*self._next.items(), *self._ends.items())}
+        return {number: entry for entry, _, number in self._open.values()} | self._ends
 
     @property
     def is_over(self) -> bool:
         """Whether nothing can be taken any more."""
-        return not self._next
+        return not self._open
 
     def take(self, data: bytes, ends: Sequence[int]) -> Block:
         """What is wanted of some batches, one behind the other; ``ends`` are where each one ends.
 
         Raises PersistenceError and struct.error where these are no records: then nothing was taken.
         """
-        before = dict(self._next), dict(self._ends)
+        before = {ledger: each.copy() for ledger, each in self._open.items()}, self._ends.copy()
         try:
             return self._take(data, ends)
         except BaseException:
-            self._next, self._ends = before
+            self._open, self._ends = before
             raise
 
     def _take(self, data: bytes, ends: Sequence[int]) -> Block:
-        nexts, lasts, usual, record, extend = self._next, self._last, _USUAL, _record, extend_bytes
-        following = nexts.get
-        ledgers: list[int] = []
-        entries: list[int] = []
-        metadata: list[bytes] = []
-        bodies: list[int] = []
-        add_ledger, add_entry, add_metadata, add_place = ledgers.append, entries.append, metadata.append, bodies.append
+        usual, middle_of_usual, record, extend, find = _USUAL, _MIDDLE, _record, extend_bytes, self._open.get
+        block = Block(data, [], [], [], [], self._ledgers)
+        add_number, add_entry, add_metadata = block.numbers.append, block.entries.append, block.metadata.append
+        add_place = block.bodies.append
         others = 0
         for begin, end in zip((0, *ends), ends, strict=False):
             at, stop = begin + _BATCH_BYTES, end - _RECORD_BYTES
             while at <= stop:
-                word, size, ledger, entry, check, magic, checksum, metadata_size = record(data, at)
-                wanted = following(ledger)
-                if wanted != entry or word not in usual:
-                    if word in usual and (wanted is None or wanted > entry):
+                word, size, ledger, entry, check, middle, checksum, metadata_size = record(data, at)
+                wanted = find(ledger)
+                if wanted is None or wanted[0] != entry or word not in usual:
+                    if word in usual and (wanted is None or wanted[0] > entry):
                         others += 1
                         at += _HEADER_BYTES + size
                     else:
@@ -145,49 +145,48 @@ class Walk:
                 body = start + metadata_size
                 at += _HEADER_BYTES + size
                 if (
-                    check != checksum << 32  # there is a codec, or it is damaged
-                    or magic != MAGIC
+                    check != checksum
+                    or middle != middle_of_usual  # there is a codec, or it is damaged
                     or not body <= at <= end
                     or extend(0, data[start - 4 : at]) != checksum
                 ):
                     self._end(ledger, entry)
                     continue
-                add_ledger(ledger)
+                add_number(wanted[2])
                 add_entry(entry)
                 add_metadata(data[start:body])
                 add_place(body)
                 add_place(at)
-                if entry < lasts[ledger]:
-                    nexts[ledger] = entry + 1
+                if entry < wanted[1]:
+                    wanted[0] = entry + 1
                 else:
                     self._end(ledger, entry + 1)
         self.others += others
-        return Block(data, ledgers, entries, metadata, bodies, self._numbers)
+        return block
 
     def _pass(self, data: bytes, at: int, end: int) -> int:
         """Step over a record that is not taken; where the next one is."""
-        word, size, ledger, entry, check, magic, checksum, _ = _record(data, at)
+        word, size, ledger, entry, check, middle, checksum, _ = _record(data, at)
         header = word & 0xFFFF
         if header < RECORD_PREFIX.size:
             raise PersistenceError(f"a header of {header} bytes")
         start = at + header
-        wanted = self._next.get(ledger, -1)
-        if word >> 24 != _ENTRY or not 0 <= wanted <= entry:
+        wanted = self._open.get(ledger)
+        if word >> 24 != _ENTRY or wanted is None or wanted[0] > entry:
             self.others += 1
         elif (
             word in _MARKERS
-            and entry == wanted < self._last[ledger]
-            and check == checksum << 32
-            and magic == MAGIC
+            and wanted[0] == entry < wanted[1]
+            and check == checksum
+            and middle == _MIDDLE
             and start + size <= end
             and extend_bytes(0, data[start + 6 : start + size]) == checksum
         ):
-            self._next[ledger] = entry + 1
+            wanted[0] = entry + 1
         else:  # it is the next one, and unusual; or that is not here
-            self._end(ledger, wanted)
+            self._end(ledger, wanted[0])
         return int(start + size)
 
     def _end(self, ledger: int, entry: int) -> None:
         """Nothing of a ledger can be taken from this entry on."""
-        del self._next[ledger]
-        self._ends[ledger] = entry
+        self._ends[self._open.pop(ledger)[2]] = entry

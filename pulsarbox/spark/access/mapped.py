@@ -47,7 +47,7 @@ SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
 SPARSE_ROWS: Final = 2048
 """So many records that nobody wants are stepped over before it is asked whether it is worth it."""
-BLOCK_BYTES: Final = 512 << 10
+BLOCK_BYTES: Final = 1 << 20
 """Of batches that are taken apart together, if not one of them has more."""
 OPEN_MAX: Final = 8
 """Volumes that are open at once."""
@@ -149,8 +149,9 @@ class Store:
         left = dict(wants)
         while left:
             volumes: dict[int, list[int]] = {}
+            unsealed: list[tuple[int, int]] = []
             for number, want in list(left.items()):
-                volume = self._volume_of(want)
+                volume = self._volume_of(want, unsealed)
                 if volume is None:
                     del left[number]
                 else:
@@ -178,9 +179,9 @@ class Store:
                 else:
                     del left[number]
 
-    def _volume_of(self, want: Want) -> int | None:
-        """The volume that has its next entry; None where none says so."""
-        for number, _ in self._places(want.ledger, want.first):
+    def _volume_of(self, want: Want, unsealed: list[tuple[int, int]]) -> int | None:
+        """The volume that has its next entry; None where none says so. ``unsealed`` is kept for the next one."""
+        for number, _ in self._places(want.ledger, want.first, unsealed):
             try:
                 if self._open(number).has(want.ledger, want.first):
                     return number
@@ -188,17 +189,22 @@ class Store:
                 continue
         return None
 
-    def _places(self, ledger: int, entry: int) -> list[tuple[int, int]]:
-        """Volumes that may hold an entry, and the entry behind the last that they may hold."""
+    def _places(self, ledger: int, entry: int, unsealed: list[tuple[int, int]] | None = None) -> list[tuple[int, int]]:
+        """Volumes that may hold an entry, and the entry behind the last that they may hold. ``unsealed``: those that
+        were told of an entry just before, to which they are added where there are none."""
         try:
             stretch = self._asked(lambda: self._meta.stretch_of(ledger, entry))
             if stretch is not None:
                 return [(stretch.volume, stretch.end)]
+            if unsealed:
+                return unsealed
             sealed = self._asked(self._meta.marks)[1]
             numbers = [int(path.name) for path in (self.path / "volumes").iterdir() if path.name.isdigit()]
         except (lmdb.Error, OSError) as error:
             raise NotInPlace(f"{self.path} cannot be read in place: {error}") from error
-        return [(number, 1 << 62) for number in sorted(numbers, reverse=True) if number > sealed]
+        found = unsealed if unsealed is not None else []
+        found += [(number, 1 << 62) for number in sorted(numbers, reverse=True) if number > sealed]
+        return found
 
     def _asked(self, ask: Callable[[], _T]) -> _T:
         try:

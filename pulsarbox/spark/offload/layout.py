@@ -32,10 +32,17 @@ def file_of(topic: str, ledger: int) -> str:
 
 
 def topics_in(directory: Path) -> Iterator[TopicName]:
-    """The topics that have a manifest, sorted; partitioned ones without their partitions."""
-    for path in sorted(directory.glob(f"*/*/*/{MANIFEST}")):
-        tenant, namespace, local = (unquote(part) for part in path.parent.relative_to(directory).parts)
+    """The topics that have a manifest, or files without one, sorted; partitioned ones without their partitions."""
+    for folder in sorted(directory.glob("*/*/*")):
+        if not (folder / MANIFEST).exists() and not has_files(folder):
+            continue
+        tenant, namespace, local = (unquote(part) for part in folder.relative_to(directory).parts)
         yield parse_topic(f"{PERSISTENT}://{tenant}/{namespace}/{local}")
+
+
+def has_files(folder: Path) -> bool:
+    """Whether a topic's folder has files of ledgers, known to a manifest or not."""
+    return any(folder.glob("partition=*/ledger=*.parquet"))
 
 
 def _part(name: str) -> str:

@@ -20,11 +20,12 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.spark.durable import make_folder, sync
-from pulsarbox.spark.offload.layout import LOCK, MANIFEST
+from pulsarbox.spark.offload.layout import LOCK, MANIFEST, has_files
 from pulsarbox.spark.offsets import Mark, parse, text
 from pulsarbox.spark.segments import Place
 
 VERSION: Final = 1
+RESTORE: Final = "Restore the file from a copy, or offload into another directory what the box still has"
 Line = dict[str, Any]
 
 
@@ -101,7 +102,7 @@ class Manifest:
     """The manifest of one topic, as it was when it was read; ``Writing`` adds to it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OffloadError where it is damaged; one that is not there is empty."""
+        """Raises OffloadError where it is damaged, or gone and files are there; one that was never there is empty."""
         self.folder = folder
         self.path = folder / MANIFEST
         self.histories: dict[str, History] = {}
@@ -112,6 +113,8 @@ class Manifest:
         try:
             stored = self.path.read_bytes()
         except FileNotFoundError:
+            if has_files(folder):
+                raise OffloadError(f"{self.path} is gone, and files of ledgers are there. {RESTORE}") from None
             return
         for number, line in enumerate(_lines(self.path, stored), 1):
             try:
@@ -156,10 +159,7 @@ def _lines(path: Path, stored: bytes) -> Iterator[Line]:
         except (ValueError, KeyError, AttributeError, TypeError):
             told, line = "", {}
         if told != _checksum(line):
-            raise OffloadError(
-                f"{path}, line {number}: its bytes do not match its checksum. Restore the file from a copy, or offload "
-                "into another directory what the box still has"
-            )
+            raise OffloadError(f"{path}, line {number}: its bytes do not match its checksum. {RESTORE}")
         yield line
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql.types import StructType
 
-from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.client.admin import Admin, Refused, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark import selection
@@ -134,7 +134,10 @@ class Offload:
             self._topic(service, topic, partitions, count)
         except Stopped:
             pass
-        except (PulsarBoxError, OSError, ValueError) as error:
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            problem = f"{folder_of(self.asked.directory, topic)} cannot be written: {why}; the next run goes on there"
+        except (PulsarBoxError, ValueError) as error:
             problem = str(error)
         return Done(topic, count.ledgers, count.rows, count.bytes, problem)
 
@@ -340,7 +343,7 @@ def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], boo
 
 def _released(admin: Admin, topic: str, name: str) -> bool:
     try:
-        admin.ask("DELETE", f"{path_of(parse_topic(topic))}/subscription/{quoted(quoted(name))}")
+        admin.ask("DELETE", path_of_subscription(parse_topic(topic), name))
     except Refused as error:
         if error.status != 404:
             raise

@@ -15,7 +15,7 @@ from pulsarbox.spark.offload.columns import raw_names
 from pulsarbox.spark.offload.content import Content
 from pulsarbox.spark.offload.layout import folder_of, topics_in
 from pulsarbox.spark.offload.ledgers import Stretch, stretches
-from pulsarbox.spark.offload.manifest import History, Ledger, Manifest, OffloadError
+from pulsarbox.spark.offload.manifest import RESTORE, History, Ledger, Manifest, OffloadError
 from pulsarbox.spark.offload.writing import batch_of, check, checksum_of, tables_for, wanted, with_more
 from pulsarbox.spark.offsets import text
 from pulsarbox.spark.options import READ, parse
@@ -104,9 +104,9 @@ class _Topic:
             if rows != ledger.rows:
                 raise OffloadError(f"{path} has {rows} rows, not {ledger.rows}")
         except FileNotFoundError:
-            self._problems.append(f"{path} is not there any more")
+            self._problems.append(f"{path} is not there any more. {RESTORE}")
         except (OffloadError, OSError) as error:
-            self._problems.append(str(error))
+            self._problems.append(f"{error}. {RESTORE}")
 
     def _against_box(self, manifest: Manifest, history: History, box: Mapping[str, str]) -> None:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))

@@ -9,7 +9,10 @@ _FRAME: Final = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)', re
 _RAISED: Final = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
 _SPARKS: Final = re.compile(
     r"^\s*(at |\.\.\. \d+ more)|^(Driver|JVM) stacktrace|^(During handling|The above)|^=== Streaming Query ==="
+    r"|^== (DataFrame|SQL)\b"
 )
+_OF_A_CALL: Final = re.compile(r"^An error occurred while calling \S+\.?\s*:\s*(?:[\w.$]+: )?")
+"""What Python says in front of what the JVM says."""
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+$")
 _PLAN: Final = re.compile(r"SQLSTATE: \w{5};\n")
 """Behind that Spark's plan follows, which nobody needs; options stand in it."""
@@ -20,6 +23,13 @@ _OURS: Final = (
 )
 """Errors whose text says it all."""
 _LENGTH: Final = 600
+_MISFIT: Final = re.compile(
+    r"sources in the checkpoint offsets|\[STREAMING_STATEFUL_OPERATOR_(NOT_MATCH|MISSING)|\[STATE_STORE_\w*SCHEMA_"
+)
+"""How Spark says that a query is not the one of its checkpoint."""
+_VAGUE: Final = re.compile(r"\[FAILED_READ_FILE|\[CANNOT_WRITE_STATE_STORE|Error while instantiating")
+"""What Spark says of which the innermost cause has the reason."""
+_INNERMOST: Final = re.compile(r"^Caused by: [\w.$]+: (?:\[[A-Z0-9_.]+\] )?(?P<text>.*)$", re.MULTILINE)
 
 
 def line_of(error: BaseException, file: str) -> tuple[str, bool]:
@@ -42,7 +52,18 @@ def told(text: str, file: str) -> str:
     for found in _FRAME.finditer(text):
         if found["file"] == file:
             place = f"{Path(file).name}:{found['line']}"
-    return _with_place(place, _raised(text) or _first_lines(_CLASS.sub("", text.strip())))
+    return _with_place(place, _raised(text) or _without_traceback(text))
+
+
+def is_misfit(text: str) -> bool:
+    """Whether a query failed as it is not the one of its checkpoint any more, which trying again does not mend."""
+    return _MISFIT.search(text) is not None
+
+
+def _without_traceback(text: str) -> str:
+    said = _first_lines(_CLASS.sub("", _OF_A_CALL.sub("", text.strip())))
+    inner = [_STATE.sub("", found["text"]) for found in _INNERMOST.finditer(text)] if _VAGUE.search(text) else []
+    return f"{said.rstrip(' .:')}: {inner[-1]}" if inner else said
 
 
 def _raised(text: str) -> str:

@@ -22,7 +22,7 @@ PATTERN: Final = "regex:"
 KEY: Final = "__key"
 VALUES: Final = ("bytes", "text", "json")
 NOTED: Final = "__pulsarbox_step__"
-"""The attribute of a declared function that holds what was declared."""
+"""The attribute of a declared function, and the name in its module, that holds what was declared."""
 
 Topics = str | Sequence[str]
 Mode = Literal["append", "update", "complete"]
@@ -126,6 +126,8 @@ class Step:
             raise self.wrong("needs a name of letters, digits, - _ and . (at most 100): say name=...")
         if not callable(self.code):
             raise self.wrong("is no function")
+        if inspect.iscoroutinefunction(self.code) or inspect.isasyncgenfunction(self.code):
+            raise self.wrong("is async, and nobody would await it: declare it with def alone")
         self.reads()
         self.writes()
         for option in ("service.url", "checkpointLocation", "topic", "topics", "topicsPattern"):
@@ -312,6 +314,9 @@ def function(  # noqa: PLR0913 - each is a word of the declaration
 
 def _noted(code: _F, step: Step) -> _F:
     setattr(code, NOTED, (*getattr(code, NOTED, ()), step))
+    names = getattr(inspect.unwrap(code), "__globals__", None)
+    if names is not None:
+        names.setdefault(NOTED, []).append(step)
     return code
 
 
@@ -324,6 +329,13 @@ def steps_of(names: Mapping[str, object]) -> Iterator[Step]:
             if isinstance(step, Step) and id(step) not in seen:
                 seen.add(id(step))
                 yield step
+
+
+def lost_of(names: Mapping[str, object]) -> list[Step]:
+    """What was declared in a module and has no name there any more: Python lets a function replace one of its name."""
+    declared = names.get(NOTED)
+    there = {id(step) for step in steps_of(names)}
+    return [step for step in declared if id(step) not in there] if isinstance(declared, list) else []
 
 
 def step_of(code: Callable[..., Any]) -> Step:

@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.topics_pattern import TopicsPattern
-from pulsarbox.spark.pipelines.declaring import Function, PipelineError, Step, is_url, milliseconds, steps_of
+from pulsarbox.spark.pipelines.declaring import Function, PipelineError, Step, is_url, lost_of, milliseconds, steps_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -29,7 +29,9 @@ class Pipeline:
     def check(self) -> None:
         """Raises PipelineError for what cannot be run whatever the broker has."""
         if not _NAME.fullmatch(self.name):
-            raise PipelineError(f"{self.name!r} is no name for a pipeline: letters, digits, - _ and . (at most 100)")
+            raise PipelineError(
+                f"{self.name!r} is no name for a pipeline: letters, digits, - _ and . (at most 100); --name gives one"
+            )
         if not self.steps:
             raise PipelineError(f"{self.name} declares nothing: write a function with @frame or @function over it")
         for step in self.steps:
@@ -110,6 +112,11 @@ def load(path: Path, name: str = "") -> Pipeline:
     if not path.is_file():
         raise PipelineError(f"{path} is not there: `pulsarbox pipeline new {path}` writes one to begin with")
     module = _imported(path)
+    for lost in lost_of(vars(module)):
+        raise lost.wrong(
+            "is declared, and nothing in the file has this function any more: one below has its name, so give each a "
+            "name of its own (one that stands in a list or a dict alone needs one too)"
+        )
     pipeline = Pipeline(name or path.stem, list(steps_of(vars(module))), module)
     pipeline.check()
     return pipeline
@@ -140,8 +147,14 @@ def _imported(path: Path) -> ModuleType:
         ) from error
     except Exception as error:
         sys.modules.pop(known_as, None)
-        raise PipelineError(f"{_line_of(error, path)}: {type(error).__name__}: {error}") from error
+        raise PipelineError(f"{_line_of(error, path)}: {type(error).__name__}: {error}{_advice(error)}") from error
     return module
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, ImportError) and "no known parent package" in str(error):
+        return ": the file is no part of a package; what lies beside it is imported without the dot"
+    return ""
 
 
 def _line_of(error: BaseException, path: Path) -> str:

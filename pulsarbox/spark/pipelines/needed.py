@@ -18,7 +18,7 @@ _MASTERS: Final = "it is local[*], local[2], spark://host:7077, yarn, or another
 _ANSWER_SECONDS: Final = 5.0
 _TOO_OLD: Final = "UnsupportedClassVersionError"
 _LOG_BYTES: Final = 1 << 20
-_WORDS: Final = re.compile(r"(error|exception)\b", re.IGNORECASE)
+_WORDS: Final = re.compile(r"(error|exception|invalid)\b", re.IGNORECASE)
 
 
 class SparkMissingError(PipelineError):

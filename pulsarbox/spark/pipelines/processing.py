@@ -21,6 +21,8 @@ FAILURE: Final = "FAILURE_REASON"
 ATTEMPTS: Final = "PIPELINE_ATTEMPTS"
 QUERY: Final = "PIPELINE_QUERY"
 _REASON_MAX: Final = 1000
+_FAILURES: Final = (Exception, SystemExit)
+"""``sys.exit()`` in a function ends no worker: the message would end each that comes to it."""
 
 
 class FunctionError(PipelineError):
@@ -221,7 +223,7 @@ class Processor:
             return message.key or b""
         try:
             return _bytes(key(self._value(message), self._context(message, None, 1))) or b""
-        except Exception:
+        except _FAILURES:
             # It fails again where the message is processed, and is dealt with there.
             return message.key or b""
 
@@ -265,7 +267,7 @@ class Processor:
                 if state is not None:
                     state.settle()
                 return found
-            except Exception as error:
+            except _FAILURES as error:
                 if state is not None:
                     state.undo()
                 if attempt <= self.function.retries and not isinstance(error, _UnreadableError):
@@ -303,7 +305,7 @@ class Processor:
         properties, event_time = _properties(message.properties), _time(message.event_time)
         return Outgoing(topic, _bytes(message.value), _bytes(message.key), properties, event_time)
 
-    def _dead_letter(self, message: Incoming, error: Exception, attempts: int) -> Outgoing:
+    def _dead_letter(self, message: Incoming, error: BaseException, attempts: int) -> Outgoing:
         reason = self._reason(error)
         if self._dead_letters is None:
             came = (
@@ -323,7 +325,7 @@ class Processor:
         properties = {**message.properties, **told, **first}
         return Outgoing(self._dead_letters, message.value, message.key, properties, message.event_time)
 
-    def _reason(self, error: Exception) -> str:
+    def _reason(self, error: BaseException) -> str:
         code = getattr(self.function.code, "__code__", None)
         file = code.co_filename if code is not None else ""
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]

@@ -17,17 +17,18 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.admin import Refused, path_of
+from pulsarbox.client.admin import Refused, path_of, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
 from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
+from pulsarbox.spark.pipelines.idle import Idle
 from pulsarbox.spark.pipelines.log import LOG
 from pulsarbox.spark.pipelines.needed import check as check_spark
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import jvm_has_ended, session
+from pulsarbox.spark.pipelines.session import is_local, jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.telling import Telling
@@ -196,7 +197,8 @@ class _Runner:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """SIGTERM and Ctrl-C stop the queries; Ctrl-C once more does not wait for them. Spark sets a handler itself."""
+        """SIGTERM, Ctrl-C and the end of the terminal, unless nohup was said, stop the queries; Ctrl-C once more does
+        not wait for them. Spark sets a handler itself."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -206,7 +208,8 @@ class _Runner:
                 raise KeyboardInterrupt
             self._stop.set()
 
-        before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
+        closed = () if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else (signal.SIGHUP,)
+        before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT, *closed)}
         try:
             yield
         finally:
@@ -216,6 +219,8 @@ class _Runner:
     # Queries
 
     def _until_over(self, spark: "SparkSession") -> None:
+        master = self._options.master
+        idle = None if is_local(master) else Idle(spark.sparkContext.statusTracker(), master)
         while not self._stop.is_set() and not all(each.is_done for each in self._queries):
             for each in self._queries:
                 if each.query is not None:
@@ -224,6 +229,8 @@ class _Runner:
                     self._start(spark, each)
                 if self._stop.is_set():
                     break
+            if idle is not None and (text := idle.look(time.monotonic())):
+                self._telling.say(text)
             self._telling.show()
             self._stop.wait(_LOOK_SECONDS)
 
@@ -249,7 +256,7 @@ class _Runner:
         }
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit() in a frame's function is a failure of that one
             if jvm_has_ended(error):
                 raise
             text, is_users = causes.line_of(error, each.file)
@@ -278,7 +285,13 @@ class _Runner:
             each.watched.state = STOPPED
             self._note(each)
         else:
-            self._failed(each, causes.told(str(error), each.file), for_good=False)
+            text, is_misfit = causes.told(str(error), each.file), causes.is_misfit(str(error))
+            if is_misfit:
+                text += (
+                    ". It is not the query of its checkpoint any more: undo that; or give it another name=, by which "
+                    f"it begins anew, or do so here: `pulsarbox pipeline reset {self._pipeline.name} {each.step.query}`"
+                )
+            self._failed(each, text, for_good=is_misfit)
 
     def _failed(self, each: _Query, text: str, *, for_good: bool) -> None:
         each.watched.state, each.watched.error = FAILED, text
@@ -318,9 +331,11 @@ class _Runner:
 
     def _note(self, each: _Query) -> None:
         watched = each.watched
-        each.held.note(
-            state=watched.state, lastError=watched.error, batch=watched.batch, stoppedAt=round(time.time() * 1000)
-        )
+        more = {"state": watched.state, "lastError": watched.error, "batch": watched.batch}
+        try:
+            each.held.note(**more, stoppedAt=round(time.time() * 1000))
+        except PipelineError as error:  # the queries themselves may go on, and have to be stopped in any case
+            self._telling.say(str(error))
 
 
 def _waits_for_timers(step: Step) -> bool:
@@ -439,7 +454,7 @@ def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str]
             with _refused_before(401, 403, 409):  # who may not make topics may subscribe all the same
                 admin.ask("PUT", path_of(name))
         with _refused_before(409):
-            admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+            admin.ask("PUT", path_of_subscription(name, subscription_of(pipeline, step)), _EARLIEST)
     except Refused as error:
         if error.status not in (401, 403, 404):
             raise
@@ -454,7 +469,7 @@ def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
         subscription = "-".join(each for each in (subscription_of(pipeline, step), name) if each)
         for topic in selection.get("topics", "").split(",") if "topics" in selection else ():
             with _refused_before(404, 409):
-                admin.ask("PUT", path_of(parse_topic(topic), "subscription", subscription), _EARLIEST)
+                admin.ask("PUT", path_of_subscription(parse_topic(topic), subscription), _EARLIEST)
 
 
 @contextlib.contextmanager

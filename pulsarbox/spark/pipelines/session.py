@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.log import begin, keep_bounded
 from pulsarbox.spark.pipelines.needed import check, not_started
@@ -100,13 +101,10 @@ def session(
         for key, value in chosen.items():
             builder = builder.config(key, value)
         made = _made(builder, master, log)
-    made.sparkContext.setLogLevel("ERROR")
     # What is wrong with a frame is told by who catches it: here it would be told once more, as JSON.
-    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    for each in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     _quietly(getattr(made.sparkContext, "_accumulatorServer", None))
-    from pulsarbox.spark import register
-
-    register(made)
     return made
 
 
@@ -132,12 +130,17 @@ def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "Sp
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    from pulsarbox.spark import register
+
     try:
-        return builder.getOrCreate()
+        made = builder.getOrCreate()
+        made.sparkContext.setLogLevel("ERROR")
+        register(made)  # the first that looks at settings of spark.sql
+        return made
     except (Py4JJavaError, PySparkException) as error:
-        said = str(getattr(error, "java_exception", error)).partition("\n")[0]
+        said = told(str(error), "")
         more = f"; {log} may say more" if log is not None else ""
-        raise PipelineError(f"Spark does not start with --master {master}: {said}{more}") from None
+        raise PipelineError(f"Spark does not start with --master {master} and what --conf says: {said}{more}") from None
 
 
 def _prepare(master: str, fast: bool) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 from uuid import uuid4
 
+from pulsarbox.errors import Conflict
 from pulsarbox.spark.durable import put
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.log import LOG, forget
@@ -26,7 +27,7 @@ _LOOKS: Final = 500
 _LOOK_SECONDS: Final = 0.01
 
 
-class LockedError(PipelineError):
+class LockedError(PipelineError, Conflict):
     """Somebody runs it already; says which process."""
 
 
@@ -62,17 +63,21 @@ class Held:
             self._file = self._opened()
         self._file.seek(0)
         self._file.truncate()
-        self._file.write(str(os.getpid()))
-        self._file.flush()
+        try:
+            self._file.write(str(os.getpid()))
+            self._file.flush()
+        except OSError as error:
+            raise self._of_no_use(error) from None
 
     def _opened(self) -> TextIO:
         try:
             self.place.mkdir(parents=True, exist_ok=True)
             return (self.place / _LOCK).open("a+")
         except OSError as error:
-            raise PipelineError(
-                f"{self.place} cannot be used: {error.strerror}; name another place with --state"
-            ) from None
+            raise self._of_no_use(error) from None
+
+    def _of_no_use(self, error: OSError) -> PipelineError:
+        return PipelineError(f"{self.place} cannot be used: {error.strerror}; name another place with --state")
 
     @property
     def checkpoint(self) -> Path:
@@ -89,8 +94,11 @@ class Held:
         return _about(self.place)
 
     def note(self, **more: Any) -> None:
-        """Keep what is known of it; the file is replaced as a whole."""
-        put(self.place / _ABOUT, json.dumps(self.about() | more, indent=2) + "\n")
+        """Keep what is known of it; the file is replaced as a whole. Raises PipelineError where it cannot be."""
+        try:
+            put(self.place / _ABOUT, json.dumps(self.about() | more, indent=2) + "\n")
+        except OSError as error:
+            raise self._of_no_use(error) from None
 
     def release(self) -> None:
         """Let it go."""

@@ -1,5 +1,6 @@
 """What a runner says on stderr: on a terminal one line a query that is drawn anew, elsewhere a line now and then."""
 
+import contextlib
 import shutil
 import sys
 import threading
@@ -71,18 +72,22 @@ class Telling:
         lines = [
             (each.line(now) + (f": {clean(each.error)}" if each.error else ""))[: width - 1] for each in self._queries
         ]
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
-        sys.stderr.flush()
+        _write("".join(f"{line}\n" for line in lines))
         self._drawn = len(lines)
 
     def _clear(self) -> None:
         if self._drawn:
-            sys.stderr.write(f"\x1b[{self._drawn}A\x1b[J")
+            _write(f"\x1b[{self._drawn}A\x1b[J")
             self._drawn = 0
 
     def _line(self, text: str) -> None:
         if self._say is not None:
             self._say(text)
             return
-        sys.stderr.write(f"pulsarbox: {clean(text)}\n")
+        _write(f"pulsarbox: {clean(text)}\n")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):  # a terminal that was closed, a pipe that nobody reads: what runs goes on
+        sys.stderr.write(text)
         sys.stderr.flush()

@@ -19,7 +19,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsarbox.cli.exits import EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
+from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
 from pulsarbox.spark.pipelines.state import known
 from tests.e2e.conftest import Running
 from tests.tools.turns import in_turn
@@ -153,7 +153,7 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
         # Some micro-batches of 40 are through, and none of the queries is at its end.
         first.until(lambda: bool(topics.values("clean")))
         second = subprocess.run(first.process.args, capture_output=True, check=False, text=True, timeout=250)
-        assert second.returncode != EXIT_OK
+        assert second.returncode == EXIT_CONFLICT
         assert "runs already" in second.stderr
         first.kill()
     send(range(120, 200))

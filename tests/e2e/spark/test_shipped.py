@@ -130,6 +130,26 @@ def test_rows_of_csv_are_published_once_with_their_times_and_keys_and_exported(
     _export_it(command, topic, tmp_path)
 
 
+def test_what_no_message_can_be_is_said_before_any_is_published(
+    command: "Command", box: Running, topic: str, take: "Take", tmp_path: Path
+) -> None:
+    kept(box, topic, "s")
+    path, job = tmp_path / "odd.csv", topic.rpartition("/")[2]
+    asked = ["backfill", str(path), "--format", "csv", "--to", topic, "--job", job, "--state", str(tmp_path / "st[1]")]
+    path.write_text("order.id,a b,at\n1,x,1969-12-31T23:59:59Z\n")
+    assert "column 'a b' can be no field of a record" in command(*asked, "--key", "order.id", ends_with=2).stderr
+    asked += ["--key", "order.id", "--property", "a b", "--option", "header=true"]
+    before = command(*asked, "--event-time", "at", ends_with=1).stderr
+    assert "column at: 1969-12-31 23:59:59 is before 1970" in before
+    path.write_text("order.id,a b,at\n1,x\n")
+    assert "Malformed CSV record: 1,x" in command(*asked, ends_with=1).stderr
+    assert take(topic) == []
+    path.write_text("order.id,a b,at\n1,x,2026-11-22T10:00:00Z\n")
+    command(*asked, "--event-time", "at")
+    (found,) = take(topic)
+    assert (found.partition_key(), found.properties(), found.event_timestamp()) == ("1", {"a b": "x"}, 1795341600000)
+
+
 def _export_it(command: "Command", topic: str, folder: Path) -> None:
     place = folder / "out"
     command("export", topic, "--to", str(place), "--format", "csv", "--columns", "n,__key,__messageProperties")

@@ -135,7 +135,8 @@ def test_sinks_go_with_their_namespace() -> None:
     for sink in ("public/gone/s", "public/default/s"):
         box.broker.core.epochs.commit(sink, 1, [], Nobody(), lambda done, now: None, box.now)
         box.turn()
-    box.broker.topics.delete_namespace("public/gone", box.now, force=True)
+    for step in box.broker.removal.of_namespace("public/gone", force=True):
+        step(box.now)
     box.turn()
     assert box.broker.core.epochs.last("public/gone/s") is None
     assert box.broker.core.epochs.last("public/default/s") is not None

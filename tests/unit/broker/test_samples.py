@@ -3,6 +3,7 @@
 import pytest
 
 from pulsarbox.broker import samples as module
+from pulsarbox.broker import stored_samples
 from pulsarbox.broker.topic_samples import SubscriptionSample, TopicSample, seconds_to_drain
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import TOPIC, Box, Client
@@ -141,6 +142,46 @@ def test_topics_that_are_not_in_memory_are_known_once_somebody_watches() -> None
     assert (found.backlog, found.subscriptions["s"].backlog, found.size > 0) == (7, 7, True)
     assert box.broker.topics.loaded(parse_topic(TOPIC)) is None, "it was not brought into memory"
     assert box.broker.samples.stored.complete
+
+
+def backlogs(box: Box, seconds: int) -> list[float | None]:
+    """What the graph has of so many seconds more."""
+    for _ in range(seconds):
+        box.broker.samples.tick(box.now)
+        while not box.broker.samples.step(box.now, 100):
+            pass
+        box.advance(1.0)
+    return box.broker.samples.series.values()["backlog"][-seconds:]
+
+
+def test_a_backlog_that_nobody_watches_stays_in_the_graphs_and_in_the_history() -> None:
+    box = Box(brokerUnloadIdleTopicsAfterSeconds=10)
+    client = box.client()
+    client.subscribe()
+    client.publish(7)
+    assert backlogs(box, 3)[-1] == 7
+    client.cnx.closed(box.now)
+    assert set(backlogs(box, 20)) == {7}
+    assert box.broker.topics.loaded(parse_topic(TOPIC)) is None
+    box = box.restart()
+    assert backlogs(box, 700)[1:] == [7] * 599
+    assert topic_of(box).backlog == 7
+
+
+def test_of_very_many_topics_graphs_have_gaps_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_samples, "KEPT_ALWAYS", 3)
+    box = Box()
+    box.broker.topics.create_partitioned(parse_topic(TOPIC), 9, box.now)
+    box.turn()
+    box = box.restart()
+    monkeypatch.setattr(stored_samples, "A_SECOND", 2)
+    assert set(backlogs(box, 600)) == {None}
+    backlogs(box, 5)
+    assert not box.broker.samples.stored.topics, "they are let go"
+    box.broker.samples.watch(box.now)
+    look(box)
+    assert set(backlogs(box, 600)) == {0}
+    assert set(backlogs(box, 5)[-3:]) == {None}
 
 
 def test_a_topic_that_comes_into_memory_and_leaves_it_is_there_once_all_the_time() -> None:

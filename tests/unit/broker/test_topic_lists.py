@@ -68,7 +68,8 @@ def test_a_watcher_is_told_of_what_comes_and_goes() -> None:
     box.broker.topics.grow(parse_topic(f"{SPACE}w-p"), 3, box.now)
     box.turn()
     assert updates(client) == [(["w-p-partition-2"], [], hashed("w-1", *parts, "w-p-partition-2"))]
-    box.broker.topics.delete_partitioned(parse_topic(f"{SPACE}w-p"), box.now, force=True)
+    for step in box.broker.removal.of_partitioned(parse_topic(f"{SPACE}w-p"), force=True):
+        step(box.now)
     box.turn()
     assert [update[1] for update in updates(client)] == [[*parts, "w-p-partition-2"]]
 
@@ -207,6 +208,29 @@ def test_lists_that_are_asked_for() -> None:
     assert ask(topics_pattern="public/default/(?!w).*") == (["w-1", "x"], False, True)
     refused = client.request("getTopicsOfNamespace", namespace="nonsense")
     assert refused.error == ServerError.InvalidTopicName
+
+
+def test_a_long_list_is_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.broker.handlers.lookup.LOOKED_AT_ONCE", 10)
+    monkeypatch.setattr("pulsarbox.broker.topics.PAGE", 10)
+    box = Box()
+    names = [f"{word}-{number:02}" for word in "wx" for number in range(25)]
+    create(box, *names)
+    client = box.client()
+    asked = {"request_id": 7, "namespace": "public/default", "topics_pattern": "public/default/w-.*"}
+    client.ask("getTopicsOfNamespace", **asked)
+    turns = 0
+    while not client.inbox:
+        box.broker.on_timer(box.now)
+        box.flush()
+        turns += 1
+    assert turns == len(names) // 10
+    told = client.take("getTopicsOfNamespaceResponse")
+    assert [name.rpartition("/")[2] for name in told.topics] == names[:25]
+    assert told.topics_hash == hashed(*names[:25])
+    client.ask("getTopicsOfNamespace", **asked)
+    client.cnx.closed(box.now)
+    box.advance(1)
 
 
 def test_a_client_that_does_not_read_hears_later_what_it_missed() -> None:

@@ -59,6 +59,14 @@ def test_a_log_that_cannot_be_written(folder: Path) -> None:
     assert "file/it.log cannot be written" in result.stderr and "--log-file" in result.stderr
 
 
+@pytest.mark.parametrize("named", ["file", "file/below"])
+def test_a_data_directory_that_is_none(folder: Path, named: str) -> None:
+    (folder / "file").touch()
+    result = start("--data-dir", named)
+    assert result.exit_code == 1
+    assert result.stderr == f"pulsarbox: the data directory {named} is no directory: choose another with --data-dir\n"
+
+
 def test_a_configuration_that_cannot_be_used_starts_nothing(folder: Path) -> None:
     result = start("--config", "none.toml")
     assert result.exit_code == 2

@@ -35,6 +35,7 @@ def test_columns() -> None:
         "pay\\x1b[31m      12,000      0.0  a, b",
     ]
     assert table(["name"], []) == ["NAME"]
+    assert table(["a", "b"], [{"a": (), "b": ("x", "y")}]) == ["A  B", "-  x, y"]
 
 
 def test_data() -> None:

@@ -85,6 +85,8 @@ def test_the_directory_is_that_of_the_configuration(held: Path) -> None:
     [
         (b"HTTP/1.0 200 OK\r\nA: b\r\n\r\nok", "ok"),
         (b"HTTP/1.1 503 Unavailable\r\n\r\nthe store did not take it\n", "HTTP 503: the store did not take it"),
+        (b'HTTP/1.1 500 Error\r\n\r\n{"reason":"the disk is full"}', "HTTP 500: the disk is full"),
+        (b"HTTP/1.1 500 Error\r\n\r\n[]", "HTTP 500: []"),
         (b"\0\0\0\x05hello", "no answer that is HTTP"),
         (b"", "no answer that is HTTP"),
     ],

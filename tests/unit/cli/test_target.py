@@ -62,7 +62,9 @@ def test_the_option_wins_over_the_environment_and_this_over_the_box(box: Path) -
     assert service_target(environ=environ) == Target("pulsar://two:2", "PULSARBOX_SERVICE_URL", (("two", 2),))
     assert admin_target(environ=environ) == Target("http://two:3", "PULSARBOX_ADMIN_URL", (("two", 3),))
     named = service_target(data_dir=str(box), environ=environ)
-    assert named == Target("pulsar://127.0.0.1:16650", f"the box on {box}", (("127.0.0.1", 16650),))
+    assert named._replace(directory="") == Target(
+        "pulsar://127.0.0.1:16650", f"the box on {box}", (("127.0.0.1", 16650),)
+    )
     assert service_target(environ={}).url == "pulsar://127.0.0.1:16650"
     assert admin_target(environ={}).url == "http://127.0.0.1:18080"
 
@@ -197,3 +199,17 @@ def test_a_wrong_url_is_a_mistake_of_usage() -> None:
     result = call(two, "--admin-url", "ftp://a\x1b[2J")
     assert result.exit_code == 2
     assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("url", "reason", "advice"),
+    [
+        ("https://a:1", "certificate verify failed: self-signed certificate", "--tls-trust-cert-path"),
+        ("pulsar+ssl://a:1", "no TLS handshake: unexpected eof while reading", "a port without TLS: pulsar://a:1"),
+        ("https://a:1", "EOF occurred in violation of protocol", "a port without TLS: http://a:1"),
+        ("http://a:1", "Connection refused", "start a box with"),
+    ],
+)
+def test_what_to_do_follows_from_what_is_wrong(url: str, reason: str, advice: str) -> None:
+    found = admin_target(url) if url.startswith("http") else service_target(url)
+    assert advice in str(found.unreachable(reason))

@@ -220,6 +220,10 @@ CALLS: list[tuple[Callable[[Admin], Any], str]] = [
         "/admin/v2/persistent/public/default/t/partitioned-stats?getPreciseBacklog=true",
     ),
     (
+        lambda admin: admin.dead_letter_policy(parse_topic("t"), "a+b/c d%"),
+        "/pulsarbox/v1/dead-letter-policy/persistent/public/default/t/a%252Bb%252Fc%2520d%2525",
+    ),
+    (
         lambda admin: admin.internal_stats(parse_topic("t")),
         "/admin/v2/persistent/public/default/t/internalStats",
     ),

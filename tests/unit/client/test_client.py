@@ -1,8 +1,11 @@
 """Finding brokers, and what becomes of a connection: against a peer that says what is written down for it."""
 
+import time
+
 import pytest
 
 from pulsarbox.client import connection as connections
+from pulsarbox.client import producer as module
 from pulsarbox.client.client import Client
 from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
 from pulsarbox.client.producer import Options, Producer
@@ -274,6 +277,24 @@ def test_what_had_no_receipt_is_sent_again_in_order() -> None:
     sent, stored = produced(["ok", "end"])
     assert stored == STORED
     assert sent[:2] == [0, 1] and sent[-2:] == [1, 2] and sent.count(0) == 1
+
+
+def test_receipts_are_read_while_there_is_always_more_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
+    stored: list[int] = []
+    broker = Broker([])
+    with peer(broker.answer) as one:
+        broker.url = one.url
+        client = Client([one.address], timeout=60.0)
+        producer = Producer(client, "t", Options(batching=False), lambda *told: stored.append(told[2]))
+        deadline = time.monotonic() + 60
+        for number in range(20):
+            producer.send_plain([b"x"])
+            while len(broker.sent) <= number:  # so that the one before has been answered
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+        assert stored[:10] == list(range(10))
+        client.close()
 
 
 def test_an_error_that_may_pass() -> None:

@@ -219,7 +219,7 @@ def test_blocks_are_parted_in_order_and_in_portions(monkeypatch: pytest.MonkeyPa
 
     def block(at: int) -> Block:
         places = [body, len(stored), len(stored) + body, 2 * len(stored)]
-        return Block(2 * stored, [7, 8], [at, at], [stored[10:body]] * 2, places, {7: 0, 8: 1})
+        return Block(2 * stored, [0, 1], [at, at], [stored[10:body]] * 2, places, {0: 7, 1: 8})
 
     pieces: list[access.Piece] = [block(at) for at in range(20)]
     pieces[15] = (1, [(8, 15, stored)])

@@ -1,6 +1,5 @@
 """How options say where a broker is, and with what it is proved who asks."""
 
-from dataclasses import replace
 from ssl import SSLCertVerificationError
 
 import pytest
@@ -41,7 +40,7 @@ def test_the_admin_api_may_have_credentials_of_its_own() -> None:
     )
     assert found.admin_credentials is not None
     assert [each.token for each in (found.credentials, found.admin_credentials)] == ["c", "a"]
-    assert replace(found.credentials, token="a") == found.admin_credentials
+    assert found.credentials._replace(token="a") == found.admin_credentials
     assert (found.credentials.trusted, found.credentials.check_host) == ("/ca.pem", True)
     assert found.admin_url == "https://localhost:8443"
 

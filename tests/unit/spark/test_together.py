@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pulsarbox.plugins.compression.wire import CODECS, compress
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, MessageMetadata, SingleMessageMetadata
+from pulsarbox.spark import together
 from pulsarbox.spark.access import Entry
 from pulsarbox.spark.access.blocks import Block
 from pulsarbox.spark.columns import Many
@@ -154,16 +155,16 @@ TOPICS = [(T, 3), ("persistent://public/default/alone", -1), ("persistent://publ
 def block_of(frames: list[tuple[int, bytes]], first: int) -> Block:
     """Entries of ledgers 7 and on, by turns; each of the topic that is as far down the list."""
     data, bodies, nexts = b"gap", [], [first] * len(TOPICS)
-    ledgers, entries, metadata = [], [], []
+    numbers, entries, metadata = [], [], []
     for number, stored in frames:
         size = int.from_bytes(stored[6:10])
-        ledgers.append(7 + number)
+        numbers.append(number)
         entries.append(nexts[number])
         nexts[number] += 1
         metadata.append(stored[10 : 10 + size])
         bodies += [len(data) + 10 + size, len(data) + len(stored)]
         data += stored + b"gap"
-    return Block(data, ledgers, entries, metadata, bodies, {7 + number: number for number in range(len(TOPICS))})
+    return Block(data, numbers, entries, metadata, bodies, {number: 7 + number for number in range(len(TOPICS))})
 
 
 def of_topic(some: Messages, number: int) -> Messages:
@@ -260,3 +261,27 @@ def test_what_cannot_be_read_of_many_is_refused() -> None:
         Many(MessageMetadata, [])
     with pytest.raises(ValueError, match="none that can be read of many"):
         Many(DoubleValue, ["value"])
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy") | text), max_size=20), max_size=5))
+def test_properties_that_are_as_ones_before_are_not_parsed_again(some: list[list[tuple[str, str]]]) -> None:
+    known = together._Pairs()
+    for pairs in some:
+        written = [KeyValue(key=key, value=value).SerializeToString() for key, value in pairs]
+        found = known.apart(written)
+        assert found is not None
+        assert list(zip(*found, strict=True)) == [(key.encode(), value.encode()) for key, value in pairs]
+        assert known.apart([*written, b"\x0a\x01k"]) is None, "one has no value"
+
+
+def test_of_the_properties_that_are_known_there_are_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "PAIRS_MAX", 10)
+    known = together._Pairs()
+    for at in range(30):
+        pairs = [KeyValue(key="k", value=str(at)).SerializeToString()] * 5
+        assert known.apart(pairs) == ([b"k"] * 5, [str(at).encode()] * 5)
+        assert len(known._names) == len(known._values) <= 10
+    before = len(known._names)
+    assert known.apart([KeyValue(key="k", value="x" * 300).SerializeToString()] * 5) == ([b"k"] * 5, [b"x" * 300] * 5)
+    assert known.apart([KeyValue(key="k", value=f"x{at}").SerializeToString() for at in range(9)]) is not None
+    assert len(known._names) == before, "neither what is long nor what differs each time is kept"

@@ -90,6 +90,17 @@ def test_rows_stay_within_one_page(run_length: int) -> None:
     assert found == flatten(segments)
 
 
+@pytest.mark.parametrize(("first", "last"), [(10, 10), (10, 12), (11, 13), (13, 99), (9, 12), (20, 30)])
+def test_of_a_row_no_more_is_unpacked_than_is_wanted(first: int, last: int) -> None:
+    segments = [Segment(1, 10, array("I", [5, 6])), Segment(3, 12, array("I", [7])), Segment(4, 13, array("I", [8, 9]))]
+    ((_, row),) = pack_rows(1, segments)
+    every = flatten(segments) if 10 <= first < 15 else {}
+    ends = [each for each in segments if each.first_entry <= last]
+    reached = {entry for each in ends for entry in range(each.first_entry, each.first_entry + len(each.offsets))}
+    expected = {entry: where for entry, where in every.items() if entry >= first and entry in reached}
+    assert flatten(unpack_row(10, row, first, last)) == expected
+
+
 def test_a_gap_begins_a_new_row() -> None:
     segments = [Segment(1, 0, array("I", [1])), Segment(2, 5, array("I", [2]))]
     assert [INDEX_KEY.unpack(key) for key, _ in pack_rows(1, segments)] == [(1, 0), (1, 5)]

@@ -8,6 +8,11 @@ from pulsarbox.tui.bars import Part, fitted
 from pulsarbox.tui.graph import area, resampled
 
 
+def test_a_change_within_a_sentence() -> None:
+    told = [figures.change_in_words(value) for value in (12.5, -0.5, 0, None)]
+    assert told == ["▲ +12 a second", "▼ -0.5 a second", "steady", "-"]
+
+
 @pytest.mark.parametrize(
     ("form", "value", "text"),
     [

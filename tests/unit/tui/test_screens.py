@@ -450,6 +450,17 @@ async def test_an_empty_box_says_how_to_begin() -> None:
             await driver.until(lambda text=text: text in driver.text())  # type: ignore[misc]
 
 
+@driven
+async def test_what_an_empty_screen_says_is_not_cut_off() -> None:
+    box = FakeBox()
+    for rows in box.rows.values():
+        rows.clear()
+    async with dashboard(box, SMALL) as driver:
+        for key, text in (("4", "sub dead-letter TOPIC SUB 3"), ("5", "limits a backlog")):
+            await driver.press(key)
+            await driver.until(lambda text=text: text in " ".join(driver.text().split()))  # type: ignore[misc]
+
+
 def test_numbers_of_the_store_stand_beside_each_other_where_there_is_room() -> None:
     totals: dict[str, Any] = {"mapSize": 1 << 30, "oldestReader": None, "fsyncP99": 8.4, "ratio": 2.61, "freePages": 7}
     lines = facts(totals, 200).split("\n")

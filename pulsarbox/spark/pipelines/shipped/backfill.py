@@ -1,10 +1,12 @@
 """``backfill``: rows of files, tables or any source of Spark as messages, with the times and keys that they had."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PreconditionFailed
+from pulsarbox.spark.naming import quoted
 from pulsarbox.spark.outgoing import EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES, TOPIC
 from pulsarbox.spark.pipelines.shipped.export import CSV
 
@@ -15,6 +17,10 @@ KEPT: Final = (KEY, ORDERING_KEY, PROPERTIES, EVENT_TIME)
 """Columns that are taken as they are where nothing else is said: rows that `export` has written have them."""
 _OF_A_BROKER: Final = ("__messageId", "__publishTime", "__partition", "__ledgerId", "__entryId", "__batchIndex")
 _MORE: Final = ("__producerName", "__sequenceId", "__schemaVersion", "__redeliveryCount", "_corrupt_record")
+_STRICT: Final = {"mode": "FAILFAST"}
+_USUAL: Final = {"csv": CSV | _STRICT, "json": _STRICT}
+"""Options of a format unless others are given: what cannot be read ends the job before anything is published."""
+_FIELD: Final = re.compile(r"(?!\d)[\w$]+")
 _NUMBERS: Final = ("bigint", "int", "smallint", "tinyint")
 
 
@@ -31,8 +37,7 @@ class Source:
 
     def read(self, spark: "SparkSession") -> "DataFrame":
         """Its rows. Raises what Spark does."""
-        usual = CSV if self.form == "csv" else {}
-        reader = spark.read.format(self.form).options(**usual, **self.options)
+        reader = spark.read.format(self.form).options(**{**_USUAL.get(self.form, {}), **self.options})
         if self.schema:
             reader = reader.schema(self.schema)
         return reader.load(list(self.paths)) if self.paths else reader.load()
@@ -74,12 +79,20 @@ def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
         if name not in there:
             raise PreconditionFailed(f"there is no column {name}: there are {', '.join(there)}")
     if given.order_by:
-        rows = rows.orderBy(*given.order_by)
+        rows = rows.orderBy(*(rows[quoted(name)] for name in given.order_by))
     made = _meaning(rows, there, given)
     values = _values(there, given)
     if not values:
         raise PreconditionFailed("no column is left for the value: name one with --value")
-    fields = [rows[given.value].alias("value")] if given.value else [rows[name] for name in values]
+    for name in values if not given.value else ():
+        if not _FIELD.fullmatch(name):
+            raise PreconditionFailed(
+                f"column {name!r} can be no field of a record, whose names have letters, digits, _ and $: name it "
+                "otherwise (of CSV with --schema), use it up with --key or --property, or publish one column alone "
+                "with --value"
+            )
+    columns = [rows[quoted(name)] for name in values]
+    fields = [columns[0].alias("value")] if given.value else columns
     return rows.select(*fields, *(column.alias(name) for name, column in made.items()))
 
 
@@ -112,12 +125,19 @@ def _values(there: Mapping[str, str], given: Columns) -> list[str]:
 
 
 def _text(rows: "DataFrame", name: str, kind: str) -> "Column":
-    return rows[name] if kind in ("string", "binary") else rows[name].cast("string")
+    return rows[quoted(name)] if kind in ("string", "binary") else rows[quoted(name)].cast("string")
 
 
 def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
-    """Times, dates, texts that say one, and numbers: milliseconds since 1970."""
-    return rows[name].cast("bigint") if kind in _NUMBERS else rows[name].cast("timestamp")
+    """Times, dates, texts that say one, and numbers: milliseconds since 1970. One before that ends the job."""
+    from pyspark.sql import functions as sql
+
+    is_number = kind in _NUMBERS
+    made = rows[quoted(name)].cast("bigint" if is_number else "timestamp")
+    begin = sql.lit(0) if is_number else sql.timestamp_seconds(sql.lit(0))
+    why = "is before 1970, and no message can have it: leave that row out, or do without --event-time"
+    refused = sql.raise_error(sql.concat_ws(" ", sql.lit(f"column {name}:"), made.cast("string"), sql.lit(why)))
+    return sql.when(made < begin, refused).otherwise(made)
 
 
 def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str]) -> "Column":
@@ -126,7 +146,7 @@ def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str
 
     pairs: list[Any] = []
     for name in names:
-        text = rows[name].cast("string")
+        text = rows[quoted(name)].cast("string")
         pairs.append(sql.when(text.isNotNull(), sql.struct(sql.lit(name).alias("key"), text.alias("value"))))
     made = sql.map_from_entries(sql.filter(sql.array(*pairs), lambda pair: pair.isNotNull()))
     return sql.map_concat(rows[PROPERTIES], made) if PROPERTIES in there else made

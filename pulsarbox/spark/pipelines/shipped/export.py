@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pulsarbox.errors import Conflict, PreconditionFailed, PulsarBoxError
 from pulsarbox.spark import selection
+from pulsarbox.spark.naming import quoted
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of, left_of
 from pulsarbox.spark.reaching import reach
@@ -119,13 +120,13 @@ def export(spark: "SparkSession", asked: Export) -> int:
     for name in named:
         if name not in rows.columns:
             raise PreconditionFailed(f"--columns: there is no {name}: there are {', '.join(rows.columns)}")
-    rows = rows.select(*(rows[f"`{name}`"] for name in named)) if named else rows
+    rows = rows.select(*(rows[quoted(name)] for name in named)) if named else rows
     rows = plain(rows) if asked.form == "csv" else rows
     rows = rows.observe(counted, sql.count(sql.lit(1)).alias("rows"))
     usual = CSV if asked.form == "csv" else {}
     there = urlsplit(asked.place).scheme not in ("", "file")
     mode = asked.mode or ("errorifexists" if there else "append")
-    rows.write.format(asked.form).mode(mode).options(**usual, **asked.written).save(asked.place)
+    rows.write.format(asked.form).mode(mode).options(**{**usual, **asked.written}).save(asked.place)
     return int(counted.get["rows"])
 
 
@@ -143,7 +144,7 @@ def plain(rows: "DataFrame") -> "DataFrame":
 def _plain(rows: "DataFrame", name: str, kind: str) -> "Column":
     from pyspark.sql import functions as sql
 
-    column = rows[f"`{name}`"]
+    column = rows[quoted(name)]
     if kind == "binary":
         text = column.cast("string")
         return sql.when(sql.is_valid_utf8(text), text).otherwise(sql.base64(column))

@@ -142,6 +142,8 @@ class Job:
         return Progress(**kept, spans=None if found is None else [Span(**each) for each in found])
 
     def _check(self, asked: Mapping[str, str]) -> None:
+        if self.progress.spans is None:  # nothing was put aside yet: what was wrong with it may be mended
+            self.progress.asked = dict(asked)
         before = self.progress.asked
         for name in sorted({*before, *asked}):
             if before.get(name) != asked.get(name):
@@ -149,8 +151,13 @@ class Job:
                 raise JobError(f"job {self.name} was begun with {was}: go on with that, or choose another --job")
 
     def save(self) -> None:
-        """Write down how far it is, durably."""
-        put(self._path, json.dumps(asdict(self.progress)))
+        """Write down how far it is, durably. Raises PulsarBoxError where that cannot be."""
+        try:
+            put(self._path, json.dumps(asdict(self.progress)))
+        except OSError as error:
+            raise PulsarBoxError(
+                f"{self._path} cannot be written: {error.strerror}; mend that, and run it again"
+            ) from None
 
     def claim(self, box: Mapping[str, str], namespace: str) -> None:
         """Have the box keep the name for this directory. Raises JobError, PulsarBoxError."""

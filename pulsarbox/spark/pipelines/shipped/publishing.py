@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pulsarbox.spark.naming import quoted, unglobbed
 from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, PART_ROWS, PARTITION_BITS, Job, spans
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def put_aside(job: Job, make: "Callable[[], DataFrame]", size: int) -> None:
     frame = make().withColumn(NUMBER, sql.monotonically_increasing_id())
     frame.write.mode("overwrite").parquet(str(job.rows_at))
     spark = frame.sparkSession
-    numbers = spark.read.parquet(str(job.rows_at)).select(sql.shiftright(NUMBER, PARTITION_BITS).alias("partition"))
+    numbers = spark.read.parquet(unglobbed(job.rows_at)).select(
+        sql.shiftright(NUMBER, PARTITION_BITS).alias("partition")
+    )
     counts = numbers.groupBy("partition").count().collect()
     job.progress.spans = spans([(row["partition"], row["count"]) for row in counts], size)
     job.save()
@@ -54,12 +57,12 @@ def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing
     """Publish what is left of a job: ``columns`` of its rows."""
     if not job.progress.rows:
         return
-    rows = spark.read.parquet(str(job.rows_at))
+    rows = spark.read.parquet(unglobbed(job.rows_at))
     options = {**how.box, **how.sink, "sinkNamespace": how.namespace}
     for number, span in job.parts():
         begin = time.monotonic()
         part = rows.where((rows[NUMBER] >= span.first) & (rows[NUMBER] < span.end))
-        ordered = part.coalesce(1).sortWithinPartitions(NUMBER).select(*columns)
+        ordered = part.coalesce(1).sortWithinPartitions(NUMBER).select(*map(quoted, columns))
         ordered.write.format("pulsarbox").mode("append").options(**options, **job.part(number)).save()
         how.told(job.progress.rows_published + span.rows, job.progress.rows)
         if how.rate:

@@ -12,6 +12,7 @@ from pulsarbox.client.topic_consumer import Subscribing
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.spark.connecting import client_of
+from pulsarbox.spark.naming import unglobbed
 from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, Job
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
 from pulsarbox.spark.pipelines.shipped.triage import OURS, Triage, in_order, looked_at, ways
@@ -55,7 +56,7 @@ def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, par
     if parquet:
         _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(f"{parquet.rstrip('/')}/job={job.name}")
     if triage.subscription and progress.rows:
-        rows = spark.read.parquet(str(job.rows_at)).orderBy(NUMBER).select("sampleTopic", "messageId")
+        rows = spark.read.parquet(unglobbed(job.rows_at)).orderBy(NUMBER).select("sampleTopic", "messageId")
         progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))
     return ended(job)
 
@@ -72,7 +73,7 @@ def _letters_at(job: Job) -> Path:
 
 
 def _letters(spark: "SparkSession", job: Job) -> "DataFrame":
-    return spark.read.parquet(str(_letters_at(job)))
+    return spark.read.parquet(unglobbed(_letters_at(job)))
 
 
 def _chosen(spark: "SparkSession", job: Job, triage: Triage) -> "DataFrame":

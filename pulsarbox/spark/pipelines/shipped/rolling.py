@@ -53,8 +53,14 @@ class Rolling(NamedTuple):
 
     def check(self) -> None:
         """Raises ValueError for what cannot be."""
-        if self.slide < 1 or self.length % self.slide:
-            raise ValueError("the window must be a multiple of its slide")
+        if self.slide < 1 or self.length < 1:
+            raise ValueError("a window and its slide are at least a millisecond")
+        if self.length % self.slide:
+            nearest = max(1, self.length // self.slide) * self.slide
+            raise ValueError(
+                f"the window, {self.length / 1000:g} s, must be a multiple of its slide, {self.slide / 1000:g} s: "
+                f"{nearest / 1000:g} s is one"
+            )
         if self.length // self.slide > 1000:
             raise ValueError("a message would be in more than 1000 windows: choose a longer slide")
 

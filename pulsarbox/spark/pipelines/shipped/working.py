@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.options import READ, OptionError, parse
 from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
+from pulsarbox.spark.pipelines.idle import LOOK_SECONDS, Idle
 from pulsarbox.spark.pipelines.log import LOG
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
@@ -42,7 +44,7 @@ def spark_of(
     from pyspark.errors import PySparkException
 
     try:
-        with telling(spark.sparkContext.statusTracker(), say):
+        with telling(spark.sparkContext.statusTracker(), say, running.master):
             yield spark
     except (PySparkException, Py4JError, OptionError) as error:
         raise SparkFailedError(told(str(error), "")) from error
@@ -51,15 +53,23 @@ def spark_of(
 
 
 @contextmanager
-def telling(tracker: "StatusTracker", say: Callable[[str], None], seconds: float = TELL_SECONDS) -> Iterator[None]:
-    """While it lasts, how many tasks of Spark's are done is said every so many ``seconds``."""
+def telling(
+    tracker: "StatusTracker", say: Callable[[str], None], master: str, seconds: float = TELL_SECONDS
+) -> Iterator[None]:
+    """While it lasts, how many tasks of Spark's are done is said every so many ``seconds``; and where nobody works."""
     over = threading.Event()
+    idle = Idle(tracker, master)
 
     def tell() -> None:
-        while not over.wait(seconds):
+        at = time.monotonic() + seconds
+        while not over.wait(min(seconds, LOOK_SECONDS)):
+            now = time.monotonic()
             with suppress(Exception):  # Spark may be ending
-                if text := tasks_of(tracker):
+                if text := idle.look(now):
                     say(text)
+                if now >= at and (text := tasks_of(tracker)):
+                    say(text)
+            at = at if now < at else now + seconds
 
     thread = threading.Thread(target=tell, name="pulsarbox tells", daemon=True)
     thread.start()

@@ -60,7 +60,11 @@ def test_the_policies_of_a_topic_go_with_it() -> None:
             topics.create(topic, box.now)
         policies.set_topic(topic, "retentionPolicies", row(1, 1), box.now)
         assert policies.of(topic).found(RETENTION)[1] is Level.TOPIC
-        (topics.delete_partitioned if partitions else topics.delete)(topic, box.now, force=False)
+        if partitions:
+            for step in box.broker.removal.of_partitioned(topic, force=False):
+                step(box.now)
+        else:
+            topics.delete(topic, box.now, force=False)
         assert policies.of(topic).found(RETENTION)[1] is Level.BROKER
 
 

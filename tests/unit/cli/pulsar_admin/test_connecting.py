@@ -331,4 +331,5 @@ def test_a_file_that_holds_no_contexts_is_said(text: str, home: Path) -> None:
     result = tenants()
     assert result.exit_code == 2
     assert str(file) in result.stderr
+    assert "`pulsarbox context add`" in result.stderr
     assert file.read_text() == text

@@ -1,6 +1,8 @@
 """The history over HTTP: live views as they were, recorded by the same functions that show them now."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -126,5 +128,25 @@ def test_a_disk_that_cannot_be_written_is_no_reason_to_stop(tmp_path: Path) -> N
         (tmp_path / FOLDER).unlink()
         store.write(shown(box, START))
         assert len(files(tmp_path / FOLDER)) == 1
+
+    with_box(scenario)
+
+
+def test_a_disk_that_stays_full_is_not_filled_with_empty_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def scenario(box: Box) -> None:
+        store = Store(tmp_path / FOLDER, Settings())
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            for number in range(3):
+                store.write(shown(box, START + number))
+        assert list((tmp_path / FOLDER).iterdir()) == []
+        store.write(shown(box, START + 10))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            store.write(shown(box, START + 20))
+        assert [each.path.stat().st_size > 0 for each in files(tmp_path / FOLDER)] == [True]
 
     with_box(scenario)

@@ -6,6 +6,7 @@ import pytest
 
 from pulsarbox.spark.offload.layout import file_of, folder_of, topics_in
 from pulsarbox.spark.offload.manifest import Gap, Ledger, Manifest, OffloadError, Writing
+from pulsarbox.spark.offload.verifying import choice, verify
 from pulsarbox.spark.offsets import Mark
 from pulsarbox.spark.segments import Place
 
@@ -64,6 +65,23 @@ def test_a_wrong_byte_is_said(tmp_path: Path, at: int) -> None:
     path.write_bytes(stored)
     with pytest.raises(OffloadError, match=r"line [123]: its bytes do not match"):
         Manifest(tmp_path)
+
+
+def test_one_that_is_gone_is_not_one_that_never_was(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "orders")
+    with Writing(folder):
+        pass
+    manifest = folder / "_manifest.jsonl"
+    manifest.unlink()
+    assert Manifest(folder).histories == {} and list(topics_in(tmp_path)) == []
+    (folder / "partition=none").mkdir()
+    (folder / "partition=none" / "ledger=3.parquet").touch()
+    with pytest.raises(
+        OffloadError, match=r"_manifest.jsonl is gone, and files of ledgers are there\. Restore the file"
+    ):
+        Manifest(folder)
+    (found,) = verify(tmp_path, choice((), ""))
+    assert found.topic == "persistent://public/default/orders" and "is gone" in found.problems[0]
 
 
 def test_two_do_not_write_at_once(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsarbox.spark.pipelines.causes import line_of, told
+from pulsarbox.spark.pipelines.causes import is_misfit, line_of, told
 
 WORKER = """[STREAM_FAILED] Query [id = 7a, runId = 8b] terminated with exception: Job aborted due to stage failure: Task 0 in
 stage 1.0 failed 3 times, most recent failure: Lost task 0.2: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -44,6 +44,40 @@ def test_what_no_line_of_the_user_has_to_do_with_is_told_as_it_is() -> None:
     assert told(planned, "") == "There is no x. Did you mean y?"
     refused = "requirement failed: no Update mode.\n=== Streaming Query ===\nIdentifier: totals"
     assert told(refused, "") == "requirement failed: no Update mode."
+
+
+def test_what_spark_and_python_say_around_it_is_left_out() -> None:
+    call = "An error occurred while calling o7.load.\n: org.apache.spark.SparkException: "
+    assert told(f"{call}[DATA_SOURCE_NOT_FOUND] Failed to find x. SQLSTATE: 42K02\n\tat a.B$.c(D.scala:1)", "") == (
+        "Failed to find x."
+    )
+    text = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1, position 6) ==\n1 / 0\n^^^^^\n"
+    assert told(text, "") == "Division by zero."
+    why = "Caused by: a.B: [MALFORMED_RECORD] Malformed. SQLSTATE: 22023\n\t... 1 more\n"
+    unread = f"{call}[FAILED_READ_FILE.NO_HINT] Error while reading file:///x.csv.  SQLSTATE: KD001\n\tat a.b(C:1)\n"
+    assert (
+        told(f"{unread}Caused by: a.C: outer\n\tat a.b(C:1)\n{why}", "")
+        == "Error while reading file:///x.csv: Malformed."
+    )
+
+
+def test_the_reason_of_what_spark_says_vaguely_is_its_innermost_cause() -> None:
+    text = "Error while instantiating 'a.B':\n\nJVM stacktrace:\njava.lang.E: Error\n\tat a.b(C:1)\n"
+    cause = "Caused by: a.E: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'x' is invalid. SQLSTATE: 22022\n"
+    assert told(text + cause, "") == "Error while instantiating 'a.B': The value 'x' is invalid."
+
+
+@pytest.mark.parametrize(
+    ("text", "misfit"),
+    [
+        ("assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources", True),
+        ("[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match existing state key schema.", True),
+        ("[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart streaming query", True),
+        ("[DIVIDE_BY_ZERO] Division by zero.", False),
+    ],
+)
+def test_what_is_not_the_query_of_its_checkpoint_is_known(text: str, misfit: bool) -> None:
+    assert is_misfit(text) == misfit
 
 
 def test_what_is_long_is_cut() -> None:

@@ -92,6 +92,10 @@ def test_two_inputs_go_by_name() -> None:
     assert "must take orders, bills" in refusal(Frame(build=joined, inputs={"orders": "o", "bills": "b"}, output="x"))
 
 
+async def waits(value: Any, ctx: Any) -> Any:
+    """Of nobody who awaits it."""
+
+
 def three(value: Any, ctx: Any, more: Any) -> Any:
     """Of too much."""
 
@@ -112,6 +116,7 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Frame(build=same, inputs="a", output="x"), "must take one frame"),
         (Function(process=passed, inputs="a", output="x"), "passed must take two arguments"),
         (Function(process=three, inputs="a", output="x"), "three must take two arguments"),
+        (Function(process=waits, inputs="a", output="x"), "is async, and nobody would await it"),
         (Function(process=same, inputs="a", output="x", retries=-1), "retries is -1"),
         (Function(process=same, inputs="a", output="x", value="avro"), "value 'avro' is none of"),
         (Function(process=same, inputs="a", output="x", key="key"), "key 'key': it is '__key'"),
@@ -140,7 +145,9 @@ def test_what_is_wrong_between_steps() -> None:
     files = [Frame(build=passed, inputs="a", output=place, name=name) for name, place in places.items()]
     assert "as f does" in refusal(*files)
     assert "declares nothing" in refusal()
-    assert "no name for a pipeline" in refusal(step("x", "a", "b"), name="a/b")
+    assert "no name for a pipeline: letters, digits, - _ and . (at most 100); --name gives one" in refusal(
+        step("x", "a", "b"), name="a/b"
+    )
     Pipeline("p", [step("x", "a", "b"), step("y", "b", "c"), step("z", "a", "c")]).check()
 
 
@@ -153,6 +160,10 @@ def test_what_is_wrong_between_steps() -> None:
         ("import sys\nsys.exit(3)\n", "bad.py:2: it ends the process when it is imported"),
         ("x = '\0'\n", "bad.py: "),
         ("import broken_beside\n", "broken_beside.py:2: "),
+        (
+            "from .beside import x\n",
+            "bad.py:1: ImportError: attempted relative import with no known parent package: the",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
@@ -162,6 +173,26 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path, te
     with pytest.raises(PipelineError) as told:
         load(file)
     assert said in str(told.value)
+
+
+def test_a_function_that_another_one_of_its_name_replaces_is_not_lost_without_a_word(tmp_path: Path) -> None:
+    file = tmp_path / "shop.py"
+    begin = "from pulsarbox.pipelines import frame, function\n"
+    one, two = (f"@frame(inputs='{name}', output='to')\ndef totals(df):\n    return df\n" for name in "ab")
+    file.write_text(begin + one + two)
+    with pytest.raises(
+        PipelineError, match=r"totals \(shop.py:2\): is declared, and nothing in the file has this func"
+    ):
+        load(file)
+    made = (
+        "def made(name):\n    @function(inputs=name, output='to', name=name)\n    def f(value, ctx): ...\n"
+        "    return f\n"
+    )
+    file.write_text(f"{begin}{made}all = [made('a'), made('b')]\n")
+    with pytest.raises(PipelineError, match=r"a \(shop.py:3\): .*one that stands in a list or a dict alone nee"):
+        load(file)
+    file.write_text(f"{begin}{made}x, y = [made('a'), made('b')]\n")
+    assert [step.query for step in load(file).steps] == ["a", "b"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Jobs that publish rows part by part: how rows are cut, what is written down, who may go on with one."""
 
+import errno
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
-from pulsarbox.spark.pipelines.shipped import replay, working
+from pulsarbox.spark.pipelines.idle import Idle
+from pulsarbox.spark.pipelines.shipped import jobs, replay, working
 from pulsarbox.spark.pipelines.shipped.jobs import PARTITION_BITS, Job, JobError, Span, spans
 
 ASKED = {"from": "a.csv"}
@@ -45,8 +48,11 @@ def test_a_job_goes_on_where_it_was_killed(tmp_path: Path) -> None:
         assert list(job.parts()) == []
 
 
-def test_a_job_is_what_it_was_begun_as(tmp_path: Path) -> None:
-    Job(tmp_path, "j", ASKED).close()
+def test_a_job_is_what_its_rows_were_put_aside_for(tmp_path: Path) -> None:
+    Job(tmp_path, "j", ASKED | {"from": "no-such.csv"}).close()
+    with Job(tmp_path, "j", ASKED) as job:  # a name that was wrong may be mended
+        job.progress.spans = []
+        job.save()
     for asked, before in (({"from": "b.csv"}, "from 'a.csv'"), (ASKED | {"rate": "1"}, "no rate")):
         with pytest.raises(JobError, match=f"was begun with {before}.*--job"):
             Job(tmp_path, "j", asked)
@@ -68,6 +74,15 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JobError, match=r"cannot be used: .*--state"):
         Job(tmp_path / "file" / "j", "j", ASKED)
+
+
+def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(jobs, "put", full)
+    with pytest.raises(PulsarBoxError, match=r"job.json cannot be written: No space left on device; mend that"):
+        Job(tmp_path, "j", ASKED)
 
 
 def test_what_somebody_was_killed_over_goes_when_the_job_is_asked_for_again(tmp_path: Path) -> None:
@@ -112,7 +127,9 @@ class Tracker:
 
     def getStageInfo(self, number: int) -> Any:  # noqa: N802 - Spark's name
         found = self._stages[number]
-        return found and SimpleNamespace(numTasks=found[0], numCompletedTasks=found[1])
+        if found is None:
+            return None
+        return SimpleNamespace(numTasks=found[0], numCompletedTasks=found[1], numActiveTasks=int(found[1] > 0))
 
 
 def test_how_a_long_job_goes_is_said_now_and_then() -> None:
@@ -128,7 +145,19 @@ def test_how_a_long_job_goes_is_said_now_and_then() -> None:
         if len(said) == 2:
             twice.set()
 
-    with working.telling(at_work, say, seconds=0.001):
+    with working.telling(at_work, say, "local[2]", seconds=0.001):
         assert twice.wait(60)
     assert set(said) == {"Spark is at work: 12 of 42 tasks are done"}
     assert not [each for each in threading.enumerate() if each.name == "pulsarbox tells"]
+
+
+def test_tasks_that_nobody_works_on_are_told_of() -> None:
+    looking = Idle(Tracker((3, 0), None), "spark://h:7077")  # type: ignore[arg-type]
+    said = [looking.look(float(second)) for second in range(90)]
+    told = {second: text for second, text in enumerate(said) if text}
+    assert list(told) == [8, 68]
+    assert told[8].startswith("for 8 s nobody has worked on Spark's tasks, which wait: spark://h:7077 has no worker")
+    assert "sbin/start-worker.sh" in told[8]
+    for busy in (Tracker(), Tracker((3, 0), (4, 1))):
+        looking = Idle(busy, "spark://h:7077")  # type: ignore[arg-type]
+        assert not any(looking.look(float(second)) for second in range(90))

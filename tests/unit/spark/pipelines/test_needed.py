@@ -57,7 +57,10 @@ def test_spark_that_is_not_there(java: dict[str, str], monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Invalid maximum heap size: -Xmx2zz\nError: Could not create the Java Virtual Machine.\n", "Error: Could not"),
+        (
+            "Invalid maximum heap size: -Xmx2zz\nError: Could not create the Java Virtual Machine.\n",
+            "start: Invalid max",
+        ),
         (
             "Error: LinkageError occurred while loading main class X\n\tjava.lang.UnsupportedClassVersionError: X has "
             "been compiled by a more recent version\n",

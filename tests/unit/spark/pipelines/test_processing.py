@@ -1,5 +1,6 @@
 """Functions tried out without Spark: values, retries, dead letters, state and timers, on a clock that stands."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -147,6 +148,15 @@ def test_what_cannot_be_sent_is_a_dead_letter_too() -> None:
     made = trial(lambda value, ctx: "y", output=None)
     made.send("x")
     assert "no topic" in made.dead_letters[0].properties["FAILURE_REASON"]
+
+
+def test_who_ends_the_process_ends_its_message_alone() -> None:
+    made = trial(lambda value, ctx: sys.exit(f"no {value!r}"), retries=1)
+    made.send("x")
+    told = made.dead_letters[0].properties
+    assert told["FAILURE_REASON"].endswith(": SystemExit: no b'x'")
+    assert told["PIPELINE_ATTEMPTS"] == "2"
+    trial(lambda value, ctx: None, key=lambda value, ctx: sys.exit()).send("x")
 
 
 @pytest.mark.parametrize(

@@ -189,4 +189,8 @@ def test_windows_that_cannot_be_are_refused() -> None:
         HOW._replace(slide=300).check()
     with pytest.raises(ValueError, match="more than 1000 windows"):
         HOW._replace(length=100_000, slide=1).check()
+    with pytest.raises(ValueError, match=r"the window, 0\.7 s, must be a multiple of its slide, 0\.3 s: 0\.6 s is one"):
+        HOW._replace(length=700, slide=300).check()
+    with pytest.raises(ValueError, match="at least a millisecond"):
+        HOW._replace(length=0).check()
     HOW.check()

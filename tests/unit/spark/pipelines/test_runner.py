@@ -15,7 +15,7 @@ import pytest
 from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
-from pulsarbox.spark.pipelines import needed, runner, sources
+from pulsarbox.spark.pipelines import needed, runner, sources, state
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.watching import FAILED, STOPPED, Watched
@@ -177,6 +177,59 @@ def test_what_stands_wrong_in_the_file_is_not_tried_again_and_what_is_not_ready_
     }
     line = wrong.__code__.co_firstlineno + 1
     assert ended["line"].error == f"test_runner.py:{line}: ValueError: no such column"
+
+
+def test_a_frame_that_ends_the_process_fails_alone(stage: Stage) -> None:
+    stage.lives = {"q": [Played(on_start=sys.exit)], "r": [Played()]}
+    ended = stage.run(step("q"), step("r"))
+    assert (ended["q"].state, ended["r"].state) == (FAILED, STOPPED)
+    assert "SystemExit" in str(ended["q"].error)
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGHUP])
+def test_it_is_stopped_by_who_ends_it_and_by_the_end_of_its_terminal(stage: Stage, by: signal.Signals) -> None:
+    before = signal.getsignal(by)
+    stage.lives = {"q": [Played(endless=True, on_start=lambda: signal.raise_signal(by))]}
+    assert stage.run(step("q"), once=False)["q"].state == STOPPED
+    assert signal.getsignal(by) == before
+
+
+def test_what_is_to_stay_when_its_terminal_ends_stays(stage: Stage) -> None:
+    def closed() -> None:
+        signal.raise_signal(signal.SIGHUP)
+        stage.said.append("it goes on")
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stage.lives = {"q": [Played(endless=True, on_start=closed)]}
+        stage.run(step("q"), once=False)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert "it goes on" in stage.said
+
+
+def test_a_state_that_cannot_be_written_while_it_runs_is_said_and_all_is_stopped(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill() -> None:
+        monkeypatch.setattr(state, "put", full)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    stage.lives = {"q": [Played("no", on_start=fill)], "r": [Played()]}
+    ended = stage.run(step("q"), step("r"), restarts=0)
+    assert (ended["q"].state, ended["r"].state) == (FAILED, STOPPED)
+    assert any("q cannot be used: No space left on device" in each for each in stage.said)
+
+
+def test_a_query_that_its_checkpoint_does_not_fit_is_not_tried_again(stage: Stage) -> None:
+    stage.lives = {"q": [Played("There are [1] sources in the checkpoint offsets and now there are [2]")]}
+    ended = stage.run(step("q"))
+    assert (ended["q"].state, ended["q"].starts) == (FAILED, 1)
+    assert "another name=, by which it begins anew" in str(ended["q"].error)
+    assert "`pulsarbox pipeline reset p q`" in str(ended["q"].error)
 
 
 def test_a_jvm_that_ends_by_itself_fails_what_runs(

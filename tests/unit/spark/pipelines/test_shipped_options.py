@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from pulsarbox.cli.main import main
 from pulsarbox.errors import Conflict, PulsarBoxError
+from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.shipped import rollup
 from pulsarbox.spark.pipelines.shipped.acked import Acked, read
@@ -18,6 +19,8 @@ from pulsarbox.spark.pipelines.shipped.export import check_empty, ranged
 from pulsarbox.spark.pipelines.shipped.rolling import ROW, Rolling
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline, windows_of
 from pulsarbox.spark.pipelines.shipped.working import namespace_of, selected
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.service import Service
 
 HOW = Rolling(1000, 1000, 0, 0)
 
@@ -89,6 +92,15 @@ def test_what_a_subscription_has_acknowledged_is_read_from_statistics() -> None:
     cursor["totalNonContiguousDeletedMessagesRange"] = "3"
     with pytest.raises(PulsarBoxError, match="of which the broker tells 2: use"):
         read({"cursors": {"s": cursor}}, "t", "s")
+
+
+def test_a_box_that_is_too_old_to_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Service, "_of_box", lambda *_: {"earliest": "3:0", "subscription": "3:5"})
+    with (
+        Service(reach(parse({"service.url": "pulsar://localhost:1", "topic": "t"}, READ))) as service,
+        pytest.raises(PulsarBoxError, match=r"t: the box is older .* update the box, or leave -s out"),
+    ):
+        service.in_part("t", "s")
 
 
 def test_a_rollup_is_one_query_or_two(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The state directory: locks, what is known of queries, resetting."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -86,6 +87,17 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match=r"cannot be used: .*--state"):
         Held(tmp_path / "file", "shop", "totals")
+
+
+def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    held = Held(tmp_path, "shop", "totals")
+    monkeypatch.setattr(state, "put", full)
+    with pytest.raises(PipelineError, match=r"totals cannot be used: No space left on device; .*--state"):
+        held.note(state="running")
+    held.release()
 
 
 def test_who_is_killed_while_it_is_reset_leaves_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,12 @@
 """How queries are going, as Spark's progress tells it."""
 
+import errno
+import io
 import json
+import sys
 from typing import Any
+
+import pytest
 
 from pulsarbox.pipelines import Function
 from pulsarbox.spark.pipelines.telling import Telling
@@ -56,6 +61,21 @@ def test_the_lag_is_what_was_not_read_yet() -> None:
     assert lag_of({"sources": [{"endOffset": offset(a=-1), "latestOffset": offset(a=10)}]}) is None
     assert lag_of({"sources": [{"endOffset": None, "latestOffset": offset(a=10)}]}) is None
     assert lag_of({"sources": [{"endOffset": "no json", "latestOffset": offset(a=10)}]}) is None
+
+
+def test_a_terminal_that_was_closed_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    telling = Telling([Watched(step("one"))])
+    telling.show()
+    telling.say("something")
+    telling.end()
 
 
 def test_where_there_is_no_terminal_a_line_tells_what_has_changed() -> None:

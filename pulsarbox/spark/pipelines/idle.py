@@ -1,0 +1,47 @@
+"""Whether nobody does what Spark has to do: on a cluster whose workers are gone, or have no room, tasks wait, and Spark
+tells its own log alone. Nothing of pyspark is imported.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+
+SAY_SECONDS: Final = 8.0
+AGAIN_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 2.0
+
+
+class Idle:
+    """Looks now and then whether tasks wait, and none is worked on."""
+
+    def __init__(self, tracker: "StatusTracker", master: str) -> None:
+        self._tracker = tracker
+        self._master = master
+        self._since: float | None = None
+        self._say_at = 0.0
+        self._next = 0.0
+
+    def look(self, now: float) -> str:
+        """What is to be said at this moment, seconds of a monotonic clock: once it has lasted, and each minute."""
+        if now < self._next:
+            return ""
+        self._next = now + LOOK_SECONDS
+        if not _waits(self._tracker):
+            self._since = None
+            return ""
+        if self._since is None:
+            self._since, self._say_at = now, now + SAY_SECONDS
+        if now < self._say_at:
+            return ""
+        self._say_at = now + AGAIN_SECONDS
+        return (
+            f"for {now - self._since:.0f} s nobody has worked on Spark's tasks, which wait: {self._master} has no "
+            "worker, or none that has the memory and a core for it. Start one (Spark's sbin/start-worker.sh), or ask "
+            "for less (--conf spark.executor.memory=512m); Ctrl-C ends it"
+        )
+
+
+def _waits(tracker: "StatusTracker") -> bool:
+    stages = [found for each in tracker.getActiveStageIds() if (found := tracker.getStageInfo(each)) is not None]
+    return bool(stages) and not any(each.numActiveTasks for each in stages)
