@@ -57,13 +57,21 @@ def parse(text: str) -> Place:
     return found
 
 
-def document(marks: Mapping[str, Mark]) -> dict[str, object]:
-    """An offset as Spark takes it from a reader: in the same order whatever that of ``marks`` is."""
-    return {
+def document(marks: Mapping[str, Mark], starts: int = 0) -> dict[str, object]:
+    """An offset as Spark takes it from a reader: in the same order whatever that of ``marks`` is. ``starts`` makes
+    another one of the same places."""
+    found: dict[str, object] = {
         "n": {topic: marks[topic].seen for topic in sorted(marks) if marks[topic].seen >= 0},
         "p": {topic: text(marks[topic].place) for topic in sorted(marks)},
         "v": VERSION,
     }
+    return found | {"w": starts} if starts else found
+
+
+def starts(offset: Mapping[str, object]) -> int:
+    """Of what ``document`` made, of which other versions may have left this out."""
+    found = offset.get("w", 0)
+    return found if isinstance(found, int) else 0
 
 
 def marks(offset: Mapping[str, object]) -> dict[str, Mark]:

@@ -273,6 +273,14 @@ class Options:
         used=(STREAM,),
         shown="`15m`",
     )
+    batch_at_start: bool = option(
+        False,
+        "batchAtStart",
+        YES_OR_NO,
+        "A query begins with a micro-batch, whether anything is new or not: after a restart, Spark looks at timers of "
+        "processing time only behind one.",
+        used=(STREAM,),
+    )
     min_partitions: int = option(
         1, "minPartitions", COUNT, "At least so many Spark partitions, as far as there are entries.", used=READS
     )

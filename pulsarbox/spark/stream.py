@@ -22,7 +22,7 @@ from pulsarbox.spark import plan, selection
 from pulsarbox.spark.admission import Available, admitted
 from pulsarbox.spark.batch import reading
 from pulsarbox.spark.connecting import Waiting
-from pulsarbox.spark.offsets import FIRST, Mark, document, marks
+from pulsarbox.spark.offsets import FIRST, Mark, document, marks, starts
 from pulsarbox.spark.options import LATEST, Options
 from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.reading import Part
@@ -65,6 +65,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._bounds: dict[str, Bounds] = {}
         self._told: set[Mark] = set()
         self._turn = 0
+        self._starts = self._options.batch_at_start
+        """Whether the next micro-batch is to be there whatever is new."""
         self._moved = time.monotonic()
         """When there was something new last."""
         self.stop()
@@ -119,14 +121,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Up to where the next micro-batch reads, after some waiting where nothing is new. All before ``start`` is
         committed by then, so the subscription is told, where there is the time."""
-        begin = marks(start)
+        begin, count = marks(start), starts(start) + self._starts
         deadline = time.monotonic() + IDLE_SECONDS
         while True:
             found = self._next(begin, limit)
             if self._target is not None or found == begin:
                 self._acknowledge(begin)
-            if found != begin or self._target is not None or time.monotonic() > deadline:
-                return document(found)
+            if found != begin or self._starts or self._target is not None or time.monotonic() > deadline:
+                self._starts = False
+                return document(found, count)
             time.sleep(_POLL_SECONDS)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name

@@ -76,6 +76,25 @@ class Steps:
         self.reader.stop()
 
 
+def test_a_query_may_begin_with_a_micro_batch_though_nothing_is_new(box: PulsarBox) -> None:
+    publish(box, "a")
+    with Steps(box) as steps:
+        assert steps.next() == ["a"]
+    for _ in range(2):
+        with Steps(box, batchAtStart="true") as again:
+            again.at = steps.at
+            end = again.reader.latestOffset(again.at, again.limit)
+            assert end != steps.at and again.reader.partitions(steps.at, end) == []
+            assert again.reader.latestOffset(end, again.limit) == end, "that was it"
+            publish(box, "b")
+            again.at = end
+            assert again.next() == ["b"]
+            steps.at = again.at
+    with Steps(box) as steps:
+        steps.at = again.at
+        assert steps.reader.latestOffset(steps.at, steps.limit) == steps.at, "what another one has begun with stays"
+
+
 def test_so_many_bytes_a_micro_batch(box: PulsarBox) -> None:
     sent = [f"{number:04}" + "x" * 1000 for number in range(30)]
     publish(box, *sent)

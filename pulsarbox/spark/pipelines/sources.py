@@ -132,6 +132,8 @@ def read(
         if clash:
             raise step.wrong(f"option {', '.join(sorted(clash))} is for frames: a function says value=text or json")
         found |= functions.OPTIONS
+        if step.on_timer is not None:
+            found["batchAtStart"] = "true"
     found |= {key: value for key, value in step.options.items() if value != ""}
     return spark.readStream.format(FORMAT).options(**found).load()
 
