@@ -116,6 +116,25 @@ def test_many_are_looked_at_some_at_a_time_and_less_often() -> None:
     assert not samples.step(box.now, 10)
 
 
+def test_who_asks_is_told_of_what_was_made_just_now() -> None:
+    box = Box()
+    client = box.client()
+    client.subscribe()
+    look(box)
+    box.advance(module.FRESH_SECONDS)
+    client.subscribe(topic=f"{TOPIC}-new", consumer_id=2)
+    samples = box.broker.samples
+    assert samples.step(box.now, 10) and samples.passes == 1, "nobody asks"
+    samples.watch(box.now)
+    look(box)
+    assert (samples.passes, len(samples.topics)) == (2, 2)
+    samples.watch(box.now)
+    assert samples.step(box.now, 10) and samples.passes == 2, "that was just now"
+    samples.totals.subscriptions = module.FEW
+    box.advance(module.FRESH_SECONDS)
+    assert samples.step(box.now, 10) and samples.passes == 2, "there are many"
+
+
 @pytest.mark.parametrize(("watched", "a_second"), [(True, module.WATCHED_A_SECOND), (False, module.UNWATCHED_A_SECOND)])
 def test_no_more_is_looked_at_a_second_however_many_there_are(watched: bool, a_second: int) -> None:
     box = Box()
