@@ -50,6 +50,14 @@ start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--por
 test: env-dev ## Run all tests (ARGS="-k name")
 	@.ci/tests -n $(WORKERS) --dist worksteal $(ARGS)
 
+.PHONY: campaigns
+campaigns: env-dev ## Run the long forms of tests, which make test leaves out (half an hour; ARGS="-k name")
+	@.ci/tests -m campaign -n $(WORKERS) --dist worksteal $(ARGS)
+
+.PHONY: check
+check: env-dev ## Check what changed since main: lint, types, unit tests of the changed rooms (BASE=main)
+	@.ci/check $(or $(BASE),main)
+
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)

@@ -53,6 +53,7 @@ def test_readers_know_the_latest_when_the_box_was_killed_while_it_compacts(tmp_p
     assert run.counts["messages read"] > 0
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(300)
 def test_a_box_that_keeps_the_first_is_noticed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FIRST_STAYS, *PULSARBOX[3:]]

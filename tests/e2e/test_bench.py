@@ -11,6 +11,7 @@ from benchmarks.raw_driver import count_receipts
 from benchmarks.rows import ROWS, Figure
 from pulsarbox.protocol.receipts import ReceiptEncoder
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 from tests.tools.go import GoError
 
 DRIVEN = ["publish-single", "publish-1000-topics", "roundtrip", "catchup-shared", "catchup-key_shared-4"]
@@ -38,7 +39,7 @@ def measured(box: Running, rows: list[str], kind: str, folder: Path, *words: str
 
 
 @pytest.mark.timeout(700)  # the Go driver may have to be built
-@pytest.mark.parametrize("kind", ["go", "python"])
+@pytest.mark.parametrize("kind", short(["python", "go"], 1))
 def test_two_brokers_are_measured_shown_and_written(
     box: Running, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from tests.powercut.marks import Marker
 from tests.powercut.record import RecorderError, compile_recorder
 from tests.powercut.recording import CORE, ENGINE
 from tests.powercut.run import powercut
+from tests.tools.campaigns import short
 
 IMAGES = 40
 
@@ -43,7 +44,7 @@ def test_what_was_acknowledged_survives_a_power_cut(folder: Path, level: str) ->
     assert run.counts["compactions"] > 0 or level == ENGINE
 
 
-@pytest.mark.parametrize("mutant", sorted(MUTANTS))
+@pytest.mark.parametrize("mutant", short(sorted(MUTANTS), 2))
 def test_a_disk_that_lies_is_noticed(folder: Path, mutant: str) -> None:
     run = powercut(folder, IMAGES, seed=7, mutant=mutant, levels=[ENGINE], violations_max=1)
     assert run.findings

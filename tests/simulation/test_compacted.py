@@ -22,6 +22,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from tests.simulation.compacted import CompactedRun
 from tests.simulation.history import Violation
+from tests.tools.campaigns import short
 
 SEEDS = range(16)
 STEPS = 250
@@ -37,7 +38,7 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", short(SEEDS, 4))
 def test_a_seed_keeps_all_rules(seed: int) -> None:
     CompactedRun(seed).run(STEPS)
 

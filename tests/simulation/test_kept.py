@@ -11,6 +11,7 @@ import pytest
 from tests.simulation.history import Violation
 from tests.simulation.kept import KeptRun
 from tests.simulation.kept_mutants import KEPT_MUTANTS
+from tests.tools.campaigns import short
 
 SEEDS = range(16)
 STEPS = 400
@@ -24,7 +25,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", short(SEEDS, 4))
 def test_a_seed_keeps_all_rules(seed: int) -> None:
     KeptRun(seed).run(STEPS)
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.simulation.run import explain
 from tests.simulation.workload import TRANSACTING, Run
+from tests.tools.campaigns import short
 
 COMPRESSING = (25, 26)
 """What is packed is compressed there."""
@@ -50,10 +51,10 @@ def played(engine: str, seed: int, steps: int) -> Counter[str]:
 @pytest.mark.parametrize(
     ("engine", "seed", "steps"),
     [
-        *(("memory", seed, STEPS) for seed in SEEDS),
-        *(("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS),
-        *(("memory", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS),
-        *(("lmdb", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS[:2]),
+        *short((("memory", seed, STEPS) for seed in SEEDS), 6),
+        *short((("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS), 5),
+        *short((("memory", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS), 2),
+        *short((("lmdb", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS[:2]), 1),
     ],
 )
 def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:

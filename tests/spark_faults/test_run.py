@@ -11,7 +11,6 @@ import pytest
 from tests.spark_faults import moving, pipelines
 from tests.spark_faults.run import SHORT, Keeper, counted, points
 from tests.tools.java import need_java
-from tests.tools.turns import in_turn
 
 
 @pytest.fixture
@@ -26,9 +25,8 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=in_turn(each)) for each in ("points", "rollup", "dlq-triage")]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["points", "rollup", "dlq-triage"])
 def test_rows_are_there_once_whoever_is_killed(java: None, name: str, tmp_path: Path, keeper: Keeper) -> None:
     struck = SHORT if name == "points" else pipelines.SHORT
     if name == "points":
@@ -43,7 +41,7 @@ def test_rows_are_there_once_whoever_is_killed(java: None, name: str, tmp_path: 
 
 
 @pytest.mark.timeout(900)
-@in_turn("backfill")
+@pytest.mark.campaign
 def test_every_row_is_published_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
     struck = ("box commit-during", "jvm commit-after")
     outcome = moving.backfill(tmp_path, keeper, struck, moving.PUT_ASIDE[1:])
@@ -52,7 +50,7 @@ def test_every_row_is_published_once_whoever_is_killed(java: None, tmp_path: Pat
 
 
 @pytest.mark.timeout(900)
-@in_turn("export and offload")
+@pytest.mark.campaign
 def test_every_message_is_in_the_files_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
     exported = moving.export(tmp_path, keeper, moving.EXPORT[:1])
     assert exported.is_good and exported.drivers == 2, exported.count

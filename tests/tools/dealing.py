@@ -14,13 +14,15 @@ from xml.etree import ElementTree as ET
 TABLE: Final = Path(__file__).with_name("dealing.tsv")
 DEAR_SECONDS: Final = 3.0
 SPARK: Final = "tests.e2e.spark"
+OWN_JVM: Final = f"{SPARK}.test_pipelines"
+"""Runs commands, each with its own JVM."""
 
 Item = TypeVar("Item")
 
 
 def group_of(module: str) -> str:
-    """The tests that one process is to have together: those of a file; of Spark's folder all, which share a JVM."""
-    return SPARK if module.startswith(f"{SPARK}.") else module
+    """Return the group that one process runs: a file, or all files of the Spark folder that share a JVM."""
+    return SPARK if module.startswith(f"{SPARK}.") and module != OWN_JVM else module
 
 
 def dealt(

@@ -22,7 +22,6 @@ import pytest
 from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
 from pulsarbox.spark.pipelines.state import known
 from tests.e2e.conftest import Running
-from tests.tools.turns import in_turn
 
 SECONDS = 240.0
 FILE = """
@@ -135,7 +134,7 @@ def told(box: Running, name: str) -> dict[str, dict[str, Any]]:
         return {row["query"]: row for row in json.load(answer)["rows"] if row["pipeline"] == name}
 
 
-@in_turn("killed")
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tmp_path: Path) -> None:
     name = f"shop{os.getpid()}"
@@ -188,7 +187,6 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
     }
 
 
-@in_turn("scaffolded")
 @pytest.mark.timeout(600)
 def test_what_is_scaffolded_runs(
     box: Running, client: pulsar.Client, fresh: Callable[[str], str], tmp_path: Path
@@ -245,7 +243,7 @@ def lines_in(folder: Path) -> "collections.Counter[int]":
     return collections.Counter(int(json.loads(row)["value"]) for row in rows)
 
 
-@in_turn("ended")
+@pytest.mark.campaign
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.timeout(900)
 def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(

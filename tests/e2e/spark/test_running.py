@@ -67,6 +67,7 @@ def csv(df):
 """
 
 
+@pytest.mark.campaign
 def test_files_have_every_row_once_over_a_restart(
     command: "Command", spark: "SparkSession", client: Any, topic: str, tmp_path: Path
 ) -> None:
