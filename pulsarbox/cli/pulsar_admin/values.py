@@ -37,7 +37,15 @@ def _scaled(text: str, units: dict[str, int], looks: str) -> int:
     digits = number.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"'{clean(text)}': {looks}")
-    return int(number) * (factor or 1)
+    return _long(number, factor or 1)
+
+
+def _long(digits: str, factor: int = 1) -> int:
+    """A number of 64 bits, as Java's long. Raises ValueError beyond these."""
+    found = int(digits) * factor if len(digits) < 100 else 2**63  # int() refuses thousands of digits in its own words
+    if not -(2**63) <= found < 2**63:
+        raise ValueError(f"'{digits[:40]}' is out of range: it must fit 64 bits")
+    return found
 
 
 def whole(text: str) -> int:
@@ -45,7 +53,7 @@ def whole(text: str) -> int:
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"'{clean(text)}' is no whole number")
-    return int(text)
+    return _long(text)
 
 
 def fraction(text: str) -> float:

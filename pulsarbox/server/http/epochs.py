@@ -13,7 +13,7 @@ from typing import Any
 from pulsarbox.broker.transactions.writers import NOTHING, Writer
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
-from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, long_of
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
@@ -121,10 +121,11 @@ def _transactions(body: dict[str, Any]) -> list[TxnId]:
         raise BadRequest('The body must name transactions: {"transactions": ["0:17"]}')
     found = []
     for each in named:
-        halves = each.split(":") if isinstance(each, str) else []
-        if len(halves) != 2 or not all(half.isascii() and half.isdigit() for half in halves):
+        most, _, least = each.partition(":") if isinstance(each, str) else ("", "", "")
+        halves = long_of(most), long_of(least)
+        if halves[0] is None or halves[1] is None or min(halves) < 0:
             raise BadRequest(f"{str(each)[:40]!r} is no transaction: it is written 0:17")
-        found.append(TxnId(int(halves[0]), int(halves[1])))
+        found.append(TxnId(*halves))
     return found
 
 
