@@ -7,6 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pulsarbox.cli.text import clean
+from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_namespace, parse_topic
 
@@ -24,6 +25,14 @@ UNITS: Final[dict[str, Callable[[int], int]]] = {
 def seconds(text: str) -> int:
     """``90``, ``90s``, ``15m``, ``3h``, ``1d``, ``2w``, ``1y``, ``-1``; without a unit, seconds."""
     return _scaled(text, SECONDS, "a duration looks like 90, 90s, 15m, 3h, 1d, 2w")
+
+
+def end_of(text: str, now: float) -> int:
+    """The end of a duration that begins ``now``, both in seconds since 1970. Raises ValueError beyond the year 9999."""
+    found = int(now) + seconds(text)
+    if found > WALL_MAX // 1000:
+        raise ValueError(f"'{clean(text[:40])}' from now is beyond the year 9999")
+    return found
 
 
 def size(text: str) -> int:
