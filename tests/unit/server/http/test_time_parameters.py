@@ -40,7 +40,9 @@ def test_a_time_that_overflows_is_a_bad_request(far: str, tmp_path: Path) -> Non
     with_box(scenario)
 
 
-@pytest.mark.parametrize("far", ["99999999999d", "9" * 400 + "w", -(2**70), 2**70, "9999-12-31T23:59:59-14:00"], ids=str)
+@pytest.mark.parametrize(
+    "far", ["99999999999d", "9" * 400 + "w", -(2**70), 2**70, "9999-12-31T23:59:59-14:00"], ids=str
+)
 def test_the_clock_is_not_moved_out_of_the_calendar(far: str | int) -> None:
     async def scenario(box: Box) -> None:
         for method, path, name in (("POST", "/clock/advance", "by"), ("PUT", "/clock", "to")):
