@@ -39,6 +39,24 @@ class WebSettings:
         minimum=512,
         maximum=1024 * 1024,
     )
+    httpAllowedHosts: str = setting(
+        "",
+        "Own setting. Names by which clients may reach the HTTP ports while nothing has to be proved, with commas "
+        "between: box.example.com, *.example.com for the names below it, * for any. Addresses, localhost, the host "
+        "name of the machine and the names of advertisedAddress and advertisedListeners are always allowed; if "
+        "bindAddress is not loopback, so are names that public DNS does not have (pulsar, box.internal). "
+        "docs/security.md.",
+        table="admin",
+        dynamic=True,
+    )
+    httpAllowedOrigins: str = setting(
+        "",
+        "Own setting. Origins of web pages that may send requests and read the answers, with commas between: "
+        "https://board.example.com, null for pages without one, * for any. Pages that the box itself has served are "
+        "always allowed. docs/security.md.",
+        table="admin",
+        dynamic=True,
+    )
     subscriptionBacklogScanMaxEntries: int = setting(
         10_000,
         "Entries that one request to analyze a backlog looks at, at most; then it answers with what it has counted.",
