@@ -22,8 +22,10 @@ TOPIC = "persistent/public/default/t"
 EVIL = "http://evil.example"
 FOREIGN = {
     "a page of another origin": {
-        **{"Host": "localhost", "Origin": EVIL},
-        **{"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"},
+        "Host": "localhost",
+        "Origin": EVIL,
+        "Sec-Fetch-Site": "cross-site",
+        "Content-Type": "text/plain",
     },
     "a frame": {"Host": "localhost", "Origin": "null", "Content-Type": "text/plain"},
     "a form of old": {"Host": "localhost", "Sec-Fetch-Site": "cross-site"},

@@ -21,7 +21,7 @@ from pulsarbox.server.http.audit import Audit, printable
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Live, Pieces, refusal
 from pulsarbox.server.http.cross_site import CrossSite
 from pulsarbox.server.http.http_connections import HttpConnection, Server
-from pulsarbox.server.http.live import LiveAnswers
+from pulsarbox.server.http.live import LiveAnswers, holder_of
 from pulsarbox.server.http.permitting import permit
 from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
@@ -123,7 +123,10 @@ class HttpServer:
         if isinstance(found, Pieces):
             return await stream(request, found, headers)
         if isinstance(found, Live):
-            return await self._live.give(request, found, headers, lambda: self._may_still(request, who))
+            holder = holder_of(who, request.remote)
+            found = self._live.refusal(holder, self._shell.broker.core.settings) or found
+        if isinstance(found, Live):
+            return await self._live.give(request, found, headers, holder, lambda: self._may_still(request, who))
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
