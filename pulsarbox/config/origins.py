@@ -50,8 +50,9 @@ class AllowedHosts(NamedTuple):
     suffixes: tuple[str, ...] = ()
     """``.example.com`` for ``*.example.com``; the empty suffix for ``*``."""
 
-    def __contains__(self, host: object) -> bool:
-        return host in self.names or (isinstance(host, str) and host.endswith(self.suffixes))
+    def include(self, host: str) -> bool:
+        """Whether a name, in lower case, is among them."""
+        return host in self.names or host.endswith(self.suffixes)
 
 
 def allowed_hosts(text: str) -> AllowedHosts:

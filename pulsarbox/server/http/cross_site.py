@@ -71,7 +71,7 @@ class Rules(NamedTuple):
 
     def takes_host(self, host: str) -> bool:
         """Whether clients may reach the box by a name or an address."""
-        if host in self.own or is_loopback(host) or host in self.hosts or _is_address(host):
+        if host in self.own or is_loopback(host) or self.hosts.include(host) or _is_address(host):
             return True
         return self.private and ("." not in host or host.endswith(_PRIVATE))
 

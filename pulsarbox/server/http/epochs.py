@@ -121,11 +121,11 @@ def _transactions(body: dict[str, Any]) -> list[TxnId]:
         raise BadRequest('The body must name transactions: {"transactions": ["0:17"]}')
     found = []
     for each in named:
-        most, _, least = each.partition(":") if isinstance(each, str) else ("", "", "")
-        halves = long_of(most), long_of(least)
-        if halves[0] is None or halves[1] is None or min(halves) < 0:
+        halves = each.split(":") if isinstance(each, str) else []
+        numbers = [number for half in halves if (number := long_of(half)) is not None and number >= 0]
+        if len(halves) != 2 or len(numbers) != 2:
             raise BadRequest(f"{str(each)[:40]!r} is no transaction: it is written 0:17")
-        found.append(TxnId(*halves))
+        found.append(TxnId(*numbers))
     return found
 
 

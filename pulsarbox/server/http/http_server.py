@@ -124,9 +124,10 @@ class HttpServer:
             return await stream(request, found, headers)
         if isinstance(found, Live):
             holder = holder_of(who, request.remote)
-            found = self._live.refusal(holder, self._shell.broker.core.settings) or found
-        if isinstance(found, Live):
-            return await self._live.give(request, found, headers, holder, lambda: self._may_still(request, who))
+            refused = self._live.refusal(holder, self._shell.broker.core.settings)
+            if refused is None:
+                return await self._live.give(request, found, headers, holder, lambda: self._may_still(request, who))
+            found = refused
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
