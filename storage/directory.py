@@ -213,17 +213,24 @@ class DataDirectory:
 
 
 def is_made(path: Path) -> bool:
-    """Whether there is a data directory at ``path``, of whatever format."""
-    return (path / INSTANCE).exists()
+    """Whether there is a data directory at ``path``, of whatever format. Raises PersistenceError where it is another
+    user's."""
+    try:
+        return (path / INSTANCE).exists()
+    except OSError as error:
+        raise _unusable(path, error) from error
 
 
 def holder(path: Path) -> tuple[bool, int]:
     """Whether a process holds the data directory at ``path``, and its pid: 0 where that is not known.
 
-    For others than the daemon: the lock is tried for an instant, and given back. Nothing is written.
+    For others than the daemon: the lock is tried for an instant, and given back. Nothing is written. Raises
+    PersistenceError where the directory is another user's.
     """
     try:
         descriptor = os.open(path / LOCK, os.O_RDONLY)
+    except PermissionError as error:
+        raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
     except OSError:
         return False, 0
     try:
