@@ -51,7 +51,7 @@ class AllowedHosts(NamedTuple):
     """``.example.com`` for ``*.example.com``; the empty suffix for ``*``."""
 
     def include(self, host: str) -> bool:
-        """Whether a name, in lower case, is among them."""
+        """Whether a name, in lower case, is among them; the empty name only where any is."""
         return host in self.names or host.endswith(self.suffixes)
 
 

@@ -54,7 +54,7 @@ class Rules(NamedTuple):
     hosts: AllowedHosts
     origins: frozenset[str]
     private: bool
-    """Whether names that public DNS does not have may stand in Host: the box serves more than this machine."""
+    """Whether Host may be a name that public DNS does not have; not where the box serves its own machine only."""
 
     @classmethod
     def of(cls, settings: Settings, endpoints: Endpoints, machine: str) -> "Rules":
@@ -69,8 +69,13 @@ class Rules(NamedTuple):
             not is_loopback(settings.bindAddress),
         )
 
-    def takes_host(self, host: str) -> bool:
-        """Whether clients may reach the box by a name or an address."""
+    def takes_host(self, place: Authority | None) -> bool:
+        """Whether clients may reach the box by the name or address of a Host header; None is no such header."""
+        if self.hosts.include(""):
+            return True
+        if place is None:
+            return False
+        host = place.host
         if host in self.own or is_loopback(host) or self.hosts.include(host) or _is_address(host):
             return True
         return self.private and ("." not in host or host.endswith(_PRIVATE))
@@ -85,7 +90,7 @@ def refusal_of(headers: Headers, rules: Rules, *, host: bool, origin: bool) -> s
     # Browsers always name a host, and one only. Of several, each is checked, whichever a parser would believe.
     places = {text: authority(text) for text in headers.getall("Host", []) if text}
     for text, place in places.items() if host else ():
-        if place is None or not rules.takes_host(place.host):
+        if not rules.takes_host(place):
             return _HOST.format(shown=_shown(text), name=place.host if place else "the name")
     return _foreign(headers, rules, list(places.values())) if origin else ""
 

@@ -97,7 +97,7 @@ def test_of_several_hosts_each_is_checked() -> None:
             ["a.example.com", "a.b.example.com"],
             ["example.com", "badexample.com"],
         ),
-        ({"httpAllowedHosts": "*"}, ["evil.example", "pulsar"], ["a b"]),
+        ({"httpAllowedHosts": "*"}, ["evil.example", "pulsar", "a:b:c"], []),
     ],
 )
 def test_names_of_the_box_are_let_in(settings: dict[str, str], let_in: list[str], not_let_in: list[str]) -> None:
