@@ -5,15 +5,13 @@ run on monotonic time; policies (delay, TTL, retention, rollover by age) run on 
 virtual clock moves without disturbing the connections.
 """
 
-import re
 from typing import Final, NamedTuple
 
 WALL_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: what every calendar can still show."""
 _TIME_MAX: Final = 2**63 - 1
 
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Now(NamedTuple):
@@ -42,19 +40,8 @@ class Deadlines(NamedTuple):
     wall: int | None
 
 
-def milliseconds(text: str) -> int:
-    """``10d``, ``1h30m``, ``250ms``: units w, d, h, m, s, ms. Raises ValueError, in words."""
-    total, at = 0.0, 0
-    while match := _PART.match(text, at):
-        total += float(match[1]) * _UNITS[match[2]]
-        at = match.end()
-    if not text or at != len(text):
-        raise ValueError(f'"{text}" is no time: it looks like 10d, 1h30m or 250ms (w, d, h, m, s, ms)')
-    return round(total)
-
-
 def in_words(duration: int) -> str:
-    """Milliseconds as ``milliseconds`` reads them: ``10d2h``; ``0s`` for none."""
+    """Milliseconds as ``times.duration`` reads them: ``10d2h``; ``0s`` for none."""
     words, left = "", abs(duration)
     for unit in ("d", "h", "m", "s", "ms"):
         count, left = divmod(left, _UNITS[unit])

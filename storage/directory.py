@@ -1,8 +1,8 @@
 """The data directory: made once, held by one process, checked before anything in it is mapped.
 
 What only the process that holds it needs is imported where it is used: every command asks who holds a directory.
-Only this file, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine and event_files know of files, locks,
-threads.
+Only this file, private_files, narrowing, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine and
+event_files know of files, locks, threads.
 """
 
 import contextlib
@@ -16,13 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import FORMAT_COMPRESSED, FORMAT_VERSION, LOCK, OPERATOR, PACKED, RUNNING
+from pulsarbox.storage.format import (
+    FORMAT_COMPRESSED,
+    FORMAT_VERSION,
+    INSTANCE,
+    LOCK,
+    META,
+    NEW_SUFFIX,
+    OPERATOR,
+    PACKED,
+    PACKED_VOLUMES,
+    RUNNING,
+    VOLUMES,
+)
+from pulsarbox.storage.private_files import PRIVATE, make_directory, opener
 
 DATA_FILE = "data.mdb"
-INSTANCE = "INSTANCE"
-"""The file that makes a directory a data directory: its format, its own id."""
-NEW_SUFFIX = ".new"
-"""Of an environment that is being made. It gets its name once it is complete; at start, leftovers are removed."""
 
 _VERIFY_SECONDS_MAX = 600
 _HOLD_SECONDS = 1.0
@@ -73,18 +82,23 @@ class DataDirectory:
         an unknown format or cannot be used.
         """
         self.path = path
-        self.meta = path / "meta"
-        self.volumes = path / "volumes"
-        self.packed = path / "packed"
+        self.meta = path / META
+        self.volumes = path / VOLUMES
+        self.packed = path / PACKED_VOLUMES
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                from pulsarbox.storage.narrowing import narrow
+
+                narrow(path)
+            else:
+                make_directory(path)
             self._lock = self._hold()
         except OSError as error:
             raise _unusable(path, error) from error
         try:
             self._fields = self._instance()
-            self.volumes.mkdir(exist_ok=True)
-            self.packed.mkdir(exist_ok=True)
+            make_directory(self.volumes)
+            make_directory(self.packed)
             for name in (RUNNING, OPERATOR):
                 (path / name).unlink(missing_ok=True)  # of a process that was killed
             for place in (path, self.volumes, self.packed):
@@ -143,7 +157,7 @@ class DataDirectory:
 
     def _hold(self) -> int:
         # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
-        lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE)
         try:
             _lock(lock)
             os.ftruncate(lock, 0)
@@ -188,7 +202,7 @@ class DataDirectory:
     def _write_instance(self, fields: dict[str, Any]) -> None:
         path = self.path / INSTANCE
         new = path.with_name(path.name + NEW_SUFFIX)
-        with new.open("w") as file:
+        with open(new, "w", opener=opener) as file:
             fields.setdefault("created", os.fstat(file.fileno()).st_mtime_ns // 1_000_000)
             json.dump(fields, file)
             file.flush()
@@ -199,17 +213,24 @@ class DataDirectory:
 
 
 def is_made(path: Path) -> bool:
-    """Whether there is a data directory at ``path``, of whatever format."""
-    return (path / INSTANCE).exists()
+    """Whether there is a data directory at ``path``, of whatever format. Raises PersistenceError where it is another
+    user's."""
+    try:
+        return (path / INSTANCE).exists()
+    except OSError as error:
+        raise _unusable(path, error) from error
 
 
 def holder(path: Path) -> tuple[bool, int]:
     """Whether a process holds the data directory at ``path``, and its pid: 0 where that is not known.
 
-    For others than the daemon: the lock is tried for an instant, and given back. Nothing is written.
+    For others than the daemon: the lock is tried for an instant, and given back. Nothing is written. Raises
+    PersistenceError where the directory is another user's.
     """
     try:
         descriptor = os.open(path / LOCK, os.O_RDONLY)
+    except PermissionError as error:
+        raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
     except OSError:
         return False, 0
     try:

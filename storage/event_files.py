@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-FOLDER: Final = "events"
+from pulsarbox.storage.format import EVENTS
+from pulsarbox.storage.private_files import PRIVATE, make_directory
+
+FOLDER: Final = EVENTS
 FILES: Final = 8
 """What is kept is that many files at most; each time one is full, the oldest goes."""
 SUFFIX: Final = ".ndjson"
@@ -82,7 +85,7 @@ class EventWriter:
     def _write(self, rows: list[Row]) -> None:
         data = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
         begun = self._file is not None
-        descriptor = os.open(self._place(rows[0]["sequence"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        descriptor = os.open(self._place(rows[0]["sequence"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
         try:
             if not begun:  # the last line of the process before may have no end
                 data = b"\n" + data
@@ -95,7 +98,7 @@ class EventWriter:
     def _place(self, sequence: int) -> Path:
         """The file to append to."""
         if self._file is None:
-            self._folder.mkdir(exist_ok=True)
+            make_directory(self._folder)
             self._file = next((path for _, path in reversed(event_files(self._folder))), None)
         if self._file is None or self._file.stat().st_size >= self._size:
             self._file = self._folder / f"{sequence:020d}{SUFFIX}"

@@ -106,6 +106,33 @@ RUNNING = "RUNNING"
 OPERATOR = "OPERATOR"
 PROCESS_LOG = "pulsarbox.log"
 KNOWN_PLUGINS = "plugins-known.json"
+INSTANCE = "INSTANCE"
+META = "meta"
+VOLUMES = "volumes"
+PACKED_VOLUMES = "packed"
+EVENTS = "events"
+HISTORY = "history"
+NEW_SUFFIX = ".new"
+"""Of a file or directory that is being made and gets its name once it is complete."""
+PARTS = frozenset(
+    {
+        *(INSTANCE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS),
+        *(META, VOLUMES, PACKED_VOLUMES, EVENTS, HISTORY),
+    }
+)
+"""The names in a data directory, those of older logs and of what is being made aside."""
+
+
+def is_log(name: str) -> bool:
+    """Whether a file is the log of a box in the background, or an older one of it."""
+    return name == PROCESS_LOG or name.startswith((f"{PROCESS_LOG}.", f"{PROCESS_LOG}-"))
+
+
+def is_part(name: str) -> bool:
+    """Whether a box has put what is called so into its data directory."""
+    return name in PARTS or name.endswith(NEW_SUFFIX) or is_log(name)
+
+
 """What was found out about plugins, by fingerprint."""
 
 

@@ -22,7 +22,10 @@ from typing import Any, Final, NamedTuple
 
 import zstandard
 
-FOLDER: Final = "history"
+from pulsarbox.storage.format import HISTORY
+from pulsarbox.storage.private_files import PRIVATE
+
+FOLDER: Final = HISTORY
 SUFFIX: Final = ".frames"
 _NEW: Final = ".new"
 KEY_EVERY: Final = 60
@@ -175,7 +178,7 @@ class FrameWriter:
         packed = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary).compress(plain)
         tail = _HEADER.pack(0, 0, frame.time, _KEY if is_key else _DELTA)[8:] + packed
         data = struct.pack(">II", len(packed), zlib.crc32(tail)) + tail
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
         try:
             written = os.write(descriptor, data)
             if written != len(data):

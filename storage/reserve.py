@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from pulsarbox.storage.directory import sync_directory
+from pulsarbox.storage.private_files import PRIVATE
 
 
 class Reserve:
@@ -29,7 +30,7 @@ class Reserve:
 
     def _take(self) -> bool:
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, PRIVATE)
         except OSError:
             return False
         try:

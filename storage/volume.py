@@ -9,10 +9,11 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError, StoreFull
-from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, EnvironmentDamaged, sync_directory, verify_environment
-from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, LOG_KEY, RecordKind
+from pulsarbox.storage.directory import DATA_FILE, EnvironmentDamaged, sync_directory, verify_environment
+from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, LOG_KEY, NEW_SUFFIX, RecordKind
 from pulsarbox.storage.index import IndexFlush, Segment, Stretch, UnindexedRuns, runs_of, unpack_row
 from pulsarbox.storage.journal import Run
+from pulsarbox.storage.private_files import PRIVATE_DIRECTORY
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import check_batch
 
@@ -62,7 +63,7 @@ def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
         import shutil
 
         shutil.rmtree(new, ignore_errors=True)
-    env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX)
+    env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX, mode=PRIVATE_DIRECTORY)
     try:
         with env.begin(write=True) as txn:  # one sync for all of them
             for name in tables:
@@ -87,12 +88,22 @@ def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside:
     """
     verify_environment(path)
     if beside:
-        return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True)
+        # LMDB makes its lock file where it is missing.
+        return lmdb.open(
+            str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, mode=PRIVATE_DIRECTORY
+        )
     if sealed:
         return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
     # Sync is LMDB's default: data, then the meta page. Read-ahead stays on: values of the log are many pages long,
     # and the backlog is read from front to back.
-    env = lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, max_readers=_READERS_MAX, create=False)
+    env = lmdb.open(
+        str(path),
+        map_size=map_size,
+        max_dbs=_TABLES_MAX,
+        max_readers=_READERS_MAX,
+        create=False,
+        mode=PRIVATE_DIRECTORY,
+    )
     env.reader_check()
     return env
 

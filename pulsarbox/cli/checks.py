@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pulsarbox.cli.banner import open_to_others
-from pulsarbox.cli.holding import find
+from pulsarbox.cli.holding import Unreadable, find
 from pulsarbox.cli.options import file_used
 from pulsarbox.cli.text import megabytes
 from pulsarbox.config import ConfigError, Settings, Value, load
@@ -24,7 +24,7 @@ from pulsarbox.server.disk_speed import SLOW_MS, percentile, sync_times
 from pulsarbox.server.limits import FILES_MIN, WAY_OUT, file_limit, too_few
 from pulsarbox.server.listening import advice_on
 from pulsarbox.server.processes import described, listener
-from pulsarbox.server.running import read
+from pulsarbox.server.running import Running, read
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -212,8 +212,7 @@ def sync(patient: Patient) -> Iterator[Check]:
 def ports(patient: Patient) -> Iterator[Check]:
     """Whether the ports are free, or the box's own."""
     settings = patient.settings
-    found = find(patient.directory)
-    running = read(patient.directory, found.pid) if found is not None else None
+    running = _running(patient.directory)
     wanted = (
         ("brokerServicePort", settings.brokerServicePort, "--port", running and running.port),
         ("webServicePort", settings.webServicePort, "--web-port", running and running.web_port),
@@ -234,6 +233,15 @@ def ports(patient: Patient) -> Iterator[Check]:
             text = f"{port} ({name}) cannot be had on {settings.bindAddress}: {error.strerror}"
             text += f", by {described(pid)}" if pid else ""
             yield Check("port", FAIL, text, advice_on(error, option))
+
+
+def _running(directory: Path) -> Running | None:
+    """The box that serves on the directory; None where none does, or this user may not know."""
+    try:
+        found = find(directory)
+    except Unreadable:
+        return None
+    return read(directory, found.pid) if found is not None else None
 
 
 def _not_bound(host: str, port: int) -> OSError | None:
@@ -335,8 +343,7 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
     from pulsarbox.client.admin import Admin
     from pulsarbox.client.credentials import Credentials
 
-    found = find(patient.directory)
-    running = read(patient.directory, found.pid) if found is not None else None
+    running = _running(patient.directory)
     if running is None:
         return
     try:

@@ -10,7 +10,8 @@ from pulsarbox.cli.asking import ask
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.target import Target, admin_options
 from pulsarbox.cli.text import OUTPUT
-from pulsarbox.clock import in_words, milliseconds
+from pulsarbox.clock import in_words
+from pulsarbox.times import duration
 
 _PATH: Final = "/pulsarbox/v1/clock"
 
@@ -47,7 +48,7 @@ def show(admin: Target, output: str) -> None:
 def _duration(context: click.Context, parameter: click.Parameter, value: str) -> int:
     """10d, 1h30m, 250ms: in milliseconds."""
     try:
-        return milliseconds(value)
+        return duration(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

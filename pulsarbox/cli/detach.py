@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pulsarbox.cli.text import clean, say
+from pulsarbox.storage.private_files import PRIVATE, make_directory
 
 
 def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool = False) -> int:
@@ -23,7 +24,7 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
     try:
         if log_file is not None:
             made = _made(log_file.parent)
-        log = os.open(log_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(log_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
     except OSError as error:
         say(_not_written(Path(log_file or os.devnull), error, in_data))
         return 1
@@ -70,7 +71,7 @@ def _not_written(log_file: Path, error: OSError, in_data: bool) -> str:
 def _made(folder: Path) -> list[Path]:
     """Make a directory; those that were not there, the innermost first. Raises OSError."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
     return made
 
 

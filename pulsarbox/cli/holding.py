@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from pulsarbox.cli.exits import Denied
+from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import holder
 from pulsarbox.storage.format import LOCK
 
@@ -17,9 +19,16 @@ class Holder(NamedTuple):
     """Whether the kernel says the same. Not so where the process is in another container: pids mean others there."""
 
 
+class Unreadable(Denied):
+    """The data directory is another user's."""
+
+
 def find(directory: Path) -> Holder | None:
-    """Who holds the data directory; None where nobody does."""
-    live, pid = holder(directory)
+    """The process that holds the data directory; None where none does. Raises Unreadable."""
+    try:
+        live, pid = holder(directory)
+    except PersistenceError as error:
+        raise Unreadable(str(error)) from None
     lock = directory / LOCK
     return Holder(pid, pid > 0 and (_has_open(pid, lock) or _has_locked(pid, lock))) if live else None
 

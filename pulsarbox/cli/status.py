@@ -51,6 +51,7 @@ def status(
       0  it runs, or is starting
       2  an option or the configuration cannot be used
       3  it does not run
+      5  the data directory is another user's
 
     \b
     Examples:

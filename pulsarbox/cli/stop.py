@@ -39,7 +39,7 @@ def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int 
       2  an option or the configuration cannot be used
       4  its process cannot be told from here: it runs in another container; or it is another program (see
          docs/embedding.md), which ends the box itself
-      5  its process is another user's
+      5  its process or its data directory is another user's
       7  it still runs after --timeout
 
     \b

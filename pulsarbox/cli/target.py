@@ -280,11 +280,16 @@ def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] |
 
 def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":
     """The box that runs on the data directory. None where none does, unless that directory was named."""
-    from pulsarbox.cli.holding import find
+    from pulsarbox.cli.holding import Unreadable, find
     from pulsarbox.server.running import read
 
     directory = data_directory(config_file, data_dir)
-    found = find(directory)
+    try:
+        found = find(directory)
+    except Unreadable:
+        if data_dir is None:  # it only happens to be here
+            return None
+        raise
     if found is None:
         if data_dir is None:
             return None

@@ -67,7 +67,7 @@ def create(role: str, output: str, **options: Any) -> None:
 def _create(
     role: str, output: str, expires: str | None, audience: str | None, file: str | None, **options: Any
 ) -> None:
-    from pulsarbox.cli.pulsar_admin.values import seconds
+    from pulsarbox.cli.pulsar_admin.values import end_of
     from pulsarbox.protocol import tokens
 
     settings = _settings(options["config_file"])
@@ -76,7 +76,7 @@ def _create(
     claims: dict[str, Any] = {settings.tokenAuthClaim: role}
     try:
         if expires is not None:
-            claims["exp"] = int(time.time()) + seconds(expires)
+            claims["exp"] = end_of(expires, time.time())
         audience = audience or settings.tokenAudience
         if audience:
             claims[settings.tokenAudienceClaim or "aud"] = audience

@@ -35,6 +35,7 @@ def check_together(settings: "Settings") -> None:
         )
         raise ConfigError("", "authorizationEnabled", problem)
     _check_listeners(settings)
+    _check_allowed(settings)
     _check_tls(settings)
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:
@@ -74,6 +75,20 @@ def _check_tls(settings: "Settings") -> None:
         versions(settings.tlsProtocols)
     except ValueError as error:
         raise ConfigError("", "tlsProtocols", str(error)) from None
+
+
+def _check_allowed(settings: "Settings") -> None:
+    if not settings.httpAllowedHosts and not settings.httpAllowedOrigins:
+        return
+    from pulsarbox.config.origins import allowed_hosts, allowed_origins  # not there at every start
+
+    key = "httpAllowedHosts"
+    try:
+        allowed_hosts(settings.httpAllowedHosts)
+        key = "httpAllowedOrigins"
+        allowed_origins(settings.httpAllowedOrigins)
+    except ValueError as error:
+        raise ConfigError("", key, str(error)) from None
 
 
 def _check_listeners(settings: "Settings") -> None:

@@ -15,6 +15,22 @@ class WebSettings:
         table="admin",
         minimum=0,
     )
+    maxHttpStreams: int = setting(
+        500,
+        "Own setting. HTTP answers without an end, such as events that are followed, that may be open at once; one "
+        "more is refused with 503 and Retry-After. 0: no limit.",
+        table="admin",
+        minimum=0,
+        dynamic=True,
+    )
+    maxHttpStreamsPerRole: int = setting(
+        50,
+        "Own setting. The same limit for one role, or for one address where nothing has been proved; one more is "
+        "refused with 429 and Retry-After. 0: no limit.",
+        table="admin",
+        minimum=0,
+        dynamic=True,
+    )
     httpServerIdleTimeout: int = setting(
         30_000,
         "How long an HTTP connection may stand without a request, the line and the headers of the next one included; "
@@ -38,6 +54,24 @@ class WebSettings:
         unit="bytes",
         minimum=512,
         maximum=1024 * 1024,
+    )
+    httpAllowedHosts: str = setting(
+        "",
+        "Own setting. Names by which clients may reach the HTTP ports while nothing has to be proved, with commas "
+        "between: box.example.com, *.example.com for the names below it, * for any. Addresses, localhost, the host "
+        "name of the machine and the names of advertisedAddress and advertisedListeners are always allowed; if "
+        "bindAddress is not loopback, so are names that public DNS does not have (pulsar, box.internal). "
+        "docs/security.md.",
+        table="admin",
+        dynamic=True,
+    )
+    httpAllowedOrigins: str = setting(
+        "",
+        "Own setting. Origins of web pages that may send requests and read the answers, with commas between: "
+        "scheme://host[:port], null for pages without one, * for any. Pages that the box itself has served are "
+        "always allowed. docs/security.md.",
+        table="admin",
+        dynamic=True,
     )
     subscriptionBacklogScanMaxEntries: int = setting(
         10_000,

@@ -21,6 +21,7 @@ from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.directory import DirectoryHeld
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from pulsarbox.storage.memory_engine import MemoryDisk
+from pulsarbox.storage.private_files import opener
 
 _KEPT: Final = ("INSTANCE", "meta", "volumes", "packed")
 """Of a data directory: what holds data."""
@@ -136,7 +137,8 @@ def _why(error: Exception, settings: Settings) -> str:
 
 
 def _write_image(disk: MemoryDisk, to: Path) -> None:
-    (to / _IMAGE).write_bytes(pickle.dumps(disk, pickle.HIGHEST_PROTOCOL))
+    with open(to / _IMAGE, "wb", opener=opener) as file:
+        pickle.dump(disk, file, pickle.HIGHEST_PROTOCOL)
 
 
 def _read_image(source: Path) -> MemoryDisk:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.server.running import Running
+from pulsarbox.storage.private_files import opener
 
 DO_SECONDS_MAX: Final = 60.0
 _GRACE_SECONDS: Final = 10.0
@@ -48,7 +49,7 @@ class ProcessRunner:
         root = str(Path(__file__).parents[2])
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, (environ.get("PYTHONPATH"), root)))
-        with self._log.open("ab") as log:
+        with open(self._log, "ab", opener=opener) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pulsarbox.embed.child", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,

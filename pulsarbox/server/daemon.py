@@ -80,6 +80,7 @@ def own_process(settings: Settings, log_file: Path | None = None) -> str:
     In somebody else's process none of it is to be touched.
     """
     set_up(settings, log_file)
+    os.umask(0o077)  # for what plugins and libraries write; our own files name their modes
     sys.setswitchinterval(settings.journalSwitchIntervalMicros / 1_000_000)
     limit = raise_file_limit()
     scarce = too_few(limit, settings)

@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+from pulsarbox.storage.private_files import PRIVATE
+
 SLOW_MS = 10.0
 """A median above it is worth a warning: the receipt of a single message takes as long."""
 
@@ -17,7 +19,7 @@ def sync_times(directory: Path, count: int) -> list[float]:
     """
     # With a name: there are file systems that sync nothing of a file without one.
     path = directory / f"sync-test-{os.getpid()}.new"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     times = []
     try:
         for number in range(count):

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from pulsarbox.storage.private_files import PRIVATE, make_directory
+
 _STDOUT, _STDERR = 1, 2
 
 
@@ -37,8 +39,8 @@ class LogFile:
 
     def reopen(self) -> None:
         """Open the file at its path and write there from now on. Raises OSError."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        make_directory(self._path.parent)
+        new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
         try:
             os.dup2(new, _STDOUT)
             os.dup2(new, _STDERR)

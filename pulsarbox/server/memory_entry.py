@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pulsarbox.storage.directory import holder
 from pulsarbox.storage.format import LOCK
+from pulsarbox.storage.private_files import PRIVATE, PRIVATE_DIRECTORY
 
 _PREFIX = "memory-"
 
@@ -63,13 +64,13 @@ def _made() -> tuple[Path, int]:
     failure = OSError("there is no place for it")
     for place in places():
         try:
-            place.mkdir(mode=0o700, exist_ok=True)
+            place.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
             if not _is_own(place):
                 failure = PermissionError(f"{place} is another user's")
                 continue
             path = place / f"{_PREFIX}{os.getpid()}"
             shutil.rmtree(path, ignore_errors=True)  # of a process that had this number before
-            path.mkdir(mode=0o700)
+            path.mkdir(PRIVATE_DIRECTORY)
             return path, _held(path)
         except OSError as error:
             failure = error
@@ -77,7 +78,7 @@ def _made() -> tuple[Path, int]:
 
 
 def _held(path: Path) -> int:
-    lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.write(lock, str(os.getpid()).encode())
     return lock

@@ -23,6 +23,7 @@ from pulsarbox.plugins import guard as guard_module
 from pulsarbox.plugins.guard import Guard, PluginEndless
 from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
 from pulsarbox.storage.format import KNOWN_PLUGINS
+from pulsarbox.storage.private_files import opener
 
 if TYPE_CHECKING:
     from pulsarbox.plugins.probe import Report
@@ -97,7 +98,8 @@ def _write(path: Path | None, known: dict[str, list[str]]) -> None:
     assert path is not None
     beside = path.with_suffix(".new")
     try:
-        beside.write_text(json.dumps(known, indent=1), encoding="utf-8")
+        with open(beside, "w", encoding="utf-8", opener=opener) as file:
+            json.dump(known, file, indent=1)
         beside.replace(path)
     except OSError as error:
         log.info("what was found out about plugins is not kept: %s", error)

@@ -29,6 +29,7 @@ from pulsarbox.server.logs import Sparing, and_more
 from pulsarbox.server.shell import Shell
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.history_files import FILE_MS, FOLDER, SUFFIX, Frame, FrameWriter, make_room, packed_rows, thin
+from pulsarbox.storage.private_files import make_directory
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class Store:
         frame = Frame(shown.time, json.dumps(shown.totals).encode(), packed_rows(shown.views))
         try:
             if self._writer is None or shown.time // FILE_MS != self._began // FILE_MS:
-                self._folder.mkdir(exist_ok=True)
+                make_directory(self._folder)
                 self._tidy(shown.time)
                 self._began = shown.time
                 self._writer = FrameWriter(self._folder / f"{shown.time:015d}-0{SUFFIX}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pulsarbox.storage.format import OPERATOR, RUNNING
+from pulsarbox.storage.private_files import PRIVATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +77,16 @@ class Report(Protocol):
 
 
 def write(directory: Path, running: Running) -> None:
-    """Keep it; what is secret in a file that only its owner can read. Raises OSError."""
+    """Keep it in files that only their owner can read. Raises OSError."""
     if running.operator:
-        _write(directory / OPERATOR, running.operator, 0o600)
-    _write(directory / RUNNING, json.dumps(asdict(replace(running, operator=""))) + "\n", 0o644)
+        _write(directory / OPERATOR, running.operator)
+    _write(directory / RUNNING, json.dumps(asdict(replace(running, operator=""))) + "\n")
 
 
-def _write(file: Path, text: str, mode: int) -> None:
+def _write(file: Path, text: str) -> None:
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)  # whose mode would stay
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w") as out:
         out.write(text)
     new.replace(file)
 

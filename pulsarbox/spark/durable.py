@@ -8,11 +8,13 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from pulsarbox.storage.private_files import opener
+
 
 def put(path: Path, text: str) -> None:
     """Write a file as a whole: whoever reads it has the old text or the new one. Raises OSError."""
     new = path.with_name(f"{path.name}.new")
-    with new.open("w") as file:
+    with open(new, "w", opener=opener) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pulsarbox.client.credentials import Credentials
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import PersistenceError, PulsarBoxError
 from pulsarbox.spark.connecting import admin_of
 from pulsarbox.spark.options import OptionError, Options
 from pulsarbox.spark.segments import Reach, hosts_of
@@ -73,7 +73,10 @@ def _of_the_box(made: Reach) -> Reach:
     from pulsarbox.storage.directory import holder
 
     directory = Path(made.data_dir).expanduser()
-    live, pid = holder(directory) if directory.is_dir() else (False, 0)
+    try:
+        live, pid = holder(directory) if directory.is_dir() else (False, 0)
+    except PersistenceError as error:
+        raise OptionError(f"option data.dir = {made.data_dir!r}: {error}, or give service.url") from None
     running = read(directory, pid) if live else None
     if running is None:
         raise OptionError(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, holder, verify_environment
+from pulsarbox.storage.directory import DATA_FILE, holder, verify_environment
 from pulsarbox.storage.format import (
     COMPRESSED_KEY,
     COMPRESSED_ROW,
@@ -21,16 +21,14 @@ from pulsarbox.storage.format import (
     DICTIONARY_KEY,
     FORMAT_COMPRESSED,
     INDEX_KEY,
-    KNOWN_PLUGINS,
-    LOCK,
     LOG_KEY,
     NEED,
-    OPERATOR,
+    NEW_SUFFIX,
     PACKED,
-    PROCESS_LOG,
+    PARTS,
     RESERVE,
-    RUNNING,
     STRETCH,
+    is_log,
 )
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.meta import Content
@@ -38,19 +36,11 @@ from pulsarbox.storage.usage import Usage
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_BESIDE = {"events", "history", KNOWN_PLUGINS}
-"""What a box keeps for those who look later: no part of the store."""
-_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS, *_BESIDE}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20
 _CHUNK_ROWS = 256
 _INDEXED = b"indexed"
-
-
-def _is_log(name: str) -> bool:
-    """The log of a box in the background, or an older one of it."""
-    return name == PROCESS_LOG or name.startswith((f"{PROCESS_LOG}.", f"{PROCESS_LOG}-"))
 
 
 class Vanished(PersistenceError):
@@ -98,7 +88,7 @@ class Box:
 
     def strangers(self) -> list[tuple[str, bool]]:
         """Names that are not part of the format, and whether each is something that was never finished."""
-        paths = [path for path in _listed(self.path) if path.name not in _FILES and not _is_log(path.name)]
+        paths = [path for path in _listed(self.path) if path.name not in PARTS and not is_log(path.name)]
         for folder in _FOLDERS:
             paths += [path for path in _listed(self.path / folder) if not is_volume_name(path.name)]
         return sorted((str(path.relative_to(self.path)), path.name.endswith(NEW_SUFFIX)) for path in paths)

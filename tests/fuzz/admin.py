@@ -8,8 +8,9 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -140,8 +141,12 @@ class Campaign:
         if self._dice.random() < 0.01:
             self._furnish()
         before = self._rows() if request.method not in ("GET", "HEAD", "OPTIONS") else None
-        status, body = self._ask(request.method, request.target, request.body)
+        status, body = self._ask(request.method, request.target, request.body, request.headers)
         self.statuses[status] += 1
+        if request.is_foreign and not (status == 403 or (status == 400 and b"cannot be read" in body)):
+            raise Broken(f"{request} comes from a foreign page and is answered with {status}: {body[:200]!r}")
+        if not request.is_foreign and b"docs/security.md" in body:
+            raise Broken(f"{request} comes from no foreign page and is refused: {body[:200]!r}")
         if 200 <= status < 300:
             self.requests[request.endpoint.operation] += 1
         listed = status == 501 and (not request.endpoint.served or b"not supp" in body or b"cannot" in body)
@@ -157,12 +162,15 @@ class Campaign:
                 raise Broken(f"{request} is refused with {status} {body[:200]!r} and has changed {changed[:10]}")
         self._is_silent(str(request))
 
-    def _ask(self, method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
+    def _ask(
+        self, method: str, target: str, body: bytes | None, source: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._box.web_port, timeout=90)
         headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {name: value.replace("{port}", str(self._box.web_port)) for name, value in source.items()}
         try:
-            self._connection.putrequest(method, target, skip_accept_encoding=True)
+            self._connection.putrequest(method, target, skip_host="Host" in headers, skip_accept_encoding=True)
             for name, value in (headers | {"Content-Length": str(len(body or b""))}).items():
                 self._connection.putheader(name, value)
             self._connection.endheaders(body)

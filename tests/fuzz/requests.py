@@ -87,6 +87,28 @@ JSON_BREAKERS: Final = (
 )  # fmt: skip
 
 
+SOURCES: Final[tuple[tuple[dict[str, str], bool], ...]] = (
+    ({"Host": "evil.example"}, True),
+    ({"Host": "evil.example:{port}", "Origin": "http://evil.example:{port}", "Sec-Fetch-Site": "same-origin"}, True),
+    ({"Host": "127.0.0.1.evil.example"}, True),
+    ({"Host": "localhost:{port}@evil.example"}, True),
+    ({"Host": "%6cocalhost"}, True),
+    ({"Host": "[::1"}, True),
+    ({"Origin": "http://evil.example"}, True),
+    ({"Origin": "null"}, True),
+    ({"Origin": "http://127.0.0.1:1"}, True),
+    ({"Origin": "\x7f"}, True),
+    ({"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"}, True),
+    ({"Sec-Fetch-Site": "cross-site"}, True),
+    ({"Host": "localhost:{port}"}, False),
+    ({"Host": "[::1]:{port}"}, False),
+    ({"Host": "203.0.113.7"}, False),
+    ({"Origin": "http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"}, False),
+    ({"Sec-Fetch-Site": "none"}, False),
+)
+"""Headers that say from where a request comes, and whether that is a page that may not send any."""
+
+
 class Request(NamedTuple):
     """One request, as it goes onto the wire."""
 
@@ -94,17 +116,22 @@ class Request(NamedTuple):
     method: str
     target: str
     body: bytes | None
+    headers: dict[str, str]
+    is_foreign: bool
+    """Whether its headers say that a page of another site sends it."""
 
     def __str__(self) -> str:
         body = "" if self.body is None else f" {self.body[:200]!r}"
-        return f"{self.method} {self.target[:300]}{body}"
+        return f"{self.method} {self.target[:300]}{f' {self.headers}' if self.headers else ''}{body}"
 
 
 def made(endpoint: Endpoint, dice: random.Random, wildness: float = 0.05) -> Request:
     """A request to an endpoint; ``wildness`` is the chance of nonsense, for each part of the path."""
     segments = [_segment(part, dice, wildness) for part in endpoint.path.split("/")]
     method = endpoint.method if dice.random() < 0.97 else dice.choice(METHODS)
-    return Request(endpoint, method, "/".join(segments) + _query(endpoint, dice), _body(endpoint, dice))
+    target, body = "/".join(segments) + _query(endpoint, dice), _body(endpoint, dice)
+    headers, is_foreign = dice.choice(SOURCES) if dice.random() < 0.1 else ({}, False)
+    return Request(endpoint, method, target, body, headers, is_foreign)
 
 
 def _segment(part: str, dice: random.Random, wildness: float) -> str:

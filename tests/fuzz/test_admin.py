@@ -9,7 +9,7 @@ import pytest
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.protocol.admin_endpoints import endpoints
-from pulsarbox.server.http import http_server, table
+from pulsarbox.server.http import cross_site, http_server, table
 from pulsarbox.server.http.call import DONE, Answer, Call
 from pulsarbox.server.http.routes import Routes
 from tests.fuzz import admin
@@ -100,6 +100,12 @@ def test_mistakes_are_noticed(
         Campaign(8, tmp_path / "data").run(UNTIL_NOTICED)
     assert rule in str(broken.value)
     _kept.clear()
+
+
+def test_a_request_of_a_foreign_page_that_is_let_in_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_site, "refusal_of", lambda headers, rules, **which: "")
+    with pytest.raises(Broken, match="comes from a foreign page and is answered with"):
+        Campaign(8, tmp_path / "data").run(UNTIL_NOTICED)
 
 
 def test_the_command_says_how_to_see_it_again(

@@ -1,11 +1,13 @@
 """Holds together: the links in the package, what the distributions contain, and the names that can be imported."""
 
+import hashlib
 import importlib
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 LINKED = ("plugins", "storage", "tui")
 REGISTERED = "pulsarbox/spark/registered/"
 """What stands here in a checkout stands at the top of a wheel: Spark finds it there."""
+APACHE = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+"""The SHA-256 of https://www.apache.org/licenses/LICENSE-2.0.txt."""
 SOURCE_SUFFIXES = {".py", ".pyi", ".proto", ".tcss", ".typed"}
 
 
@@ -95,11 +99,25 @@ def test_spark_finds_the_format_where_pulsarbox_is_installed(installed: str, whe
     assert done.stdout == "pulsarbox\n"
 
 
+def test_the_licence_is_apaches_and_the_wheel_names_it(wheel: Path) -> None:
+    assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE
+    with zipfile.ZipFile(wheel) as archive:
+        (about,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(archive.read(about))
+        for name in ("LICENSE", "NOTICE"):
+            packed = archive.read(about.replace("METADATA", f"licenses/{name}"))
+            assert packed == (ROOT / name).read_bytes()
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
+
+
 def test_an_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = build("sdist", ROOT, tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     unpacked = tmp_path / sdist.name.removesuffix(".tar.gz")
+    for name in ("LICENSE", "NOTICE", "SECURITY.md"):
+        assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes()
     rebuilt = build("wheel", unpacked, tmp_path / "wheel")
     assert sorted(wheel_contents(rebuilt)) == sorted(wheel_contents(wheel))
 
@@ -108,7 +126,7 @@ def test_a_checkout_that_lost_its_links_builds_the_same_wheel(wheel: Path, tmp_p
     checkout = tmp_path / "checkout"
     for name in ("pulsarbox", *LINKED):
         shutil.copytree(ROOT / name, checkout / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", ".gitignore"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", ".gitignore"):
         shutil.copy(ROOT / name, checkout / name)
     for name in LINKED:
         (checkout / "pulsarbox" / name).unlink()

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import mmh3
 
-from pulsarbox.clock import milliseconds
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import BadRequest, Unprocessable
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import COMMANDS, Direction
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
+from pulsarbox.times import duration
 
 ACTIONS: Final = ("error", "delay", "drop", "disconnect", "duplicate")
 REQUEST, ANSWER = "request", "answer"
@@ -175,7 +175,7 @@ def _error(name: object) -> str:
 def _delay(value: object) -> int:
     if isinstance(value, str):
         try:
-            value = milliseconds(value)
+            value = duration(value)
         except ValueError as error:
             raise BadRequest(str(error)) from None
     if type(value) is not int or not 0 < value <= 86_400_000:

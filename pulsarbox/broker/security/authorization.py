@@ -70,10 +70,17 @@ class Authorization:
         """It may do everything in the tenant."""
         for role in self._roles(principal):
             if not self._administers(role, tenant):
-                raise AuthorizationError(
-                    f"Don't have permission to administrate resources on this tenant: {role!r} is none of the admin "
-                    f"roles of {tenant}"
-                )
+                raise _no_admin(role, tenant)
+
+    def require_tenant(self, principal: Principal | None, tenant: str) -> None:
+        """It may do everything with the tenant itself. A tenant that is missing is refused like one of others."""
+        for role in self._roles(principal):
+            try:
+                administers = self._administers(role, tenant)
+            except NamespaceNotFound:
+                administers = False
+            if not administers:
+                raise _no_admin(role, tenant)
 
     def require_in_namespace(
         self, principal: Principal | None, namespace: str, actions: Iterable[str], subscription: str = ""
@@ -183,6 +190,13 @@ def _fits(role: str, pattern: str) -> bool:
     if pattern.endswith("*") and role.startswith(pattern[:-1]):
         return True
     return pattern.startswith("*") and role.endswith(pattern[1:])
+
+
+def _no_admin(role: str, tenant: str) -> AuthorizationError:
+    return AuthorizationError(
+        f"Don't have permission to administrate resources on this tenant: {role!r} is none of the admin roles of "
+        f"{tenant}"
+    )
 
 
 def _refusal(role: str, actions: Iterable[str], where: str) -> str:

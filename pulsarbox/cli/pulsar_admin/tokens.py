@@ -11,7 +11,7 @@ import click
 
 from pulsarbox.cli.exits import Failed, Misused
 from pulsarbox.cli.lazy import Group
-from pulsarbox.cli.pulsar_admin.values import pair, seconds
+from pulsarbox.cli.pulsar_admin.values import end_of, pair
 from pulsarbox.cli.text import clean
 from pulsarbox.cli.token_files import given_token, read_token, write
 
@@ -103,7 +103,7 @@ def create(
     key: Any
     try:
         if expiry is not None:
-            claims["exp"] = int(time.time()) + seconds(expiry)
+            claims["exp"] = end_of(expiry, time.time())
         more = dict(map(pair, headers))
         if _one_of(secret, private, "--private-key"):
             key = jwt.key_bytes(secret or "")

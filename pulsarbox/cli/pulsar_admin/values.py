@@ -7,6 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pulsarbox.cli.text import clean
+from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_namespace, parse_topic
 
@@ -26,6 +27,14 @@ def seconds(text: str) -> int:
     return _scaled(text, SECONDS, "a duration looks like 90, 90s, 15m, 3h, 1d, 2w")
 
 
+def end_of(text: str, now: float) -> int:
+    """The end of a duration that begins ``now``, both in seconds since 1970. Raises ValueError beyond the year 9999."""
+    found = int(now) + seconds(text)
+    if found > WALL_MAX // 1000:
+        raise ValueError(f"'{clean(text[:40])}' from now is beyond the year 9999")
+    return found
+
+
 def size(text: str) -> int:
     """``4096``, ``100K``, ``10M``, ``16G``, ``2T``, ``-1``; without a unit, bytes."""
     return _scaled(text, BYTES, "a size looks like 4096, 100K, 10M, 16G, 2T")
@@ -37,7 +46,15 @@ def _scaled(text: str, units: dict[str, int], looks: str) -> int:
     digits = number.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"'{clean(text)}': {looks}")
-    return int(number) * (factor or 1)
+    return _long(number, factor or 1)
+
+
+def _long(digits: str, factor: int = 1) -> int:
+    """A number of 64 bits, as Java's long. Raises ValueError beyond these."""
+    found = int(digits) * factor if len(digits) < 100 else 2**63  # int() refuses thousands of digits in its own words
+    if not -(2**63) <= found < 2**63:
+        raise ValueError(f"'{digits[:40]}' is out of range: it must fit 64 bits")
+    return found
 
 
 def whole(text: str) -> int:
@@ -45,7 +62,7 @@ def whole(text: str) -> int:
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"'{clean(text)}' is no whole number")
-    return int(text)
+    return _long(text)
 
 
 def fraction(text: str) -> float:

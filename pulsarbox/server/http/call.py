@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 JSON = "application/json"
 
+_LONG_DIGITS: Final = 100
+"""Digits that are read of a number, leading zeros included."""
 DEPTH_MAX: Final = 100
 """Lists and objects within each other in a body; nothing in the API needs more than a few."""
 
@@ -140,11 +142,10 @@ class Call:
 
         Raises NotFound, as Pulsar, whose routes such a path does not fit.
         """
-        text = self.path[name]
-        digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and -(2**63) <= int(text) < 2**63):
-            raise NotFound(f"There is nothing at this path: {text[:40]!r} is no whole number")
-        return int(text)
+        number = long_of(self.path[name])
+        if number is None:
+            raise NotFound(f"There is nothing at this path: {self.path[name][:40]!r} is no whole number")
+        return number
 
     def namespace(self) -> str:
         """``tenant/namespace`` of the path. Raises PreconditionFailed where it cannot be one."""
@@ -159,6 +160,15 @@ class Call:
             return parse_topic(f"{domain}://{namespace}/{self.path['topic']}")
         except InvalidTopicName as error:
             raise PreconditionFailed(f"Topic name is not valid: {error}") from None
+
+
+def long_of(text: str) -> int | None:
+    """The whole number of at most 64 bits that a text is; None for anything else."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONG_DIGITS):  # int() raises beyond 4300
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _no_number(word: str) -> float:

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsarbox.clock import Now, milliseconds
+from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest
 from pulsarbox.server.http.call import Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.times import duration
 
 PATIENCE_SECONDS: Final = 30.0
 """How long at most the answer to a moved clock waits for what falls due: a million topics go on behind it."""
@@ -25,7 +26,7 @@ def advance(call: Call) -> Later:
     by = _only(call, "by")
     if isinstance(by, str):
         try:
-            by = milliseconds(by)
+            by = duration(by)
         except ValueError as error:
             raise BadRequest(str(error)) from None
     return _moved(call, _whole(by, "by"))
@@ -77,7 +78,7 @@ def _instant(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise BadRequest(f'"{text}" is no time: it looks like 2026-12-24T18:00:00Z') from None
+        raise BadRequest(f'"{text[:60]}" is no time: it looks like 2026-12-24T18:00:00Z') from None
     found = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(found.timestamp() * 1000)
 

@@ -13,7 +13,7 @@ from typing import Any
 from pulsarbox.broker.transactions.writers import NOTHING, Writer
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
-from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, long_of
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
@@ -122,9 +122,10 @@ def _transactions(body: dict[str, Any]) -> list[TxnId]:
     found = []
     for each in named:
         halves = each.split(":") if isinstance(each, str) else []
-        if len(halves) != 2 or not all(half.isascii() and half.isdigit() for half in halves):
+        numbers = [number for half in halves if (number := long_of(half)) is not None and number >= 0]
+        if len(halves) != 2 or len(numbers) != 2:
             raise BadRequest(f"{str(each)[:40]!r} is no transaction: it is written 0:17")
-        found.append(TxnId(int(halves[0]), int(halves[1])))
+        found.append(TxnId(*numbers))
     return found
 
 

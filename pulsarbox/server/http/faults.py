@@ -3,7 +3,7 @@
 from pulsarbox.broker.faults.faults import Faults
 from pulsarbox.broker.faults.rule import rule_of
 from pulsarbox.errors import BadRequest, Conflict
-from pulsarbox.server.http.call import DONE, Answer, Call, answer
+from pulsarbox.server.http.call import DONE, Answer, Call, answer, long_of
 from pulsarbox.server.http.routes import Permission, Route
 
 
@@ -45,10 +45,10 @@ def _faults(call: Call) -> Faults:
 
 
 def _number(call: Call) -> int:
-    text = call.path["id"]
-    if not (text.isascii() and text.isdigit()):
-        raise BadRequest(f"{text!r} is no number of a fault")
-    return int(text)
+    number = long_of(call.path["id"])
+    if number is None or number < 0:
+        raise BadRequest(f"{call.path['id'][:40]!r} is no number of a fault")
+    return number
 
 
 _PATH = "/pulsarbox/v1/faults"

@@ -19,8 +19,9 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.audit import Audit, printable
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Live, Pieces, refusal
+from pulsarbox.server.http.cross_site import CrossSite
 from pulsarbox.server.http.http_connections import HttpConnection, Server
-from pulsarbox.server.http.live import LiveAnswers
+from pulsarbox.server.http.live import LiveAnswers, holder_of
 from pulsarbox.server.http.permitting import permit
 from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
@@ -62,6 +63,7 @@ class HttpServer:
         self._body_max = 0
         self._sampling = Sampling(shell)
         self._live = LiveAnswers()
+        self._cross_site = CrossSite(shell.broker)
         self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
         self._ticking = Ticking(shell)
 
@@ -104,23 +106,32 @@ class HttpServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        if request.method == "OPTIONS" and (allowed := self._cross_site.preflight(request.headers)):
+            return web.Response(status=204, headers={**SERVER, **allowed})
         match = self._match(request)
         # Before its body is read: who may not ask anything does not get to send one.
         who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
+        if reason := self._cross_site.refusal(request.headers, who):
+            return self._unread(request, refusal(403, reason), who)
         body = await self._body(request)
         if isinstance(body, Answer):
             return self._unread(request, body, who)
         found = self._given(request, match, body, who)
+        headers = {**SERVER, **self._cross_site.shared_with(request.headers)}
         if isinstance(found, Pieces):
-            return await stream(request, found, SERVER)
+            return await stream(request, found, headers)
         if isinstance(found, Live):
-            return await self._live.give(request, found, SERVER, lambda: self._may_still(request, who))
+            holder = holder_of(who, request.remote)
+            refused = self._live.refusal(holder, self._shell.broker.core.settings)
+            if refused is None:
+                return await self._live.give(request, found, headers, holder, lambda: self._may_still(request, who))
+            found = refused
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
-        headers = {**SERVER, **given.headers}
+        headers |= given.headers
         if given.status != 204:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)

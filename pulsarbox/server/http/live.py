@@ -1,17 +1,25 @@
-"""Answers that go on: lines as things happen, an empty one as a sign of life where nothing does.
+"""Streams: answers without an end, a line for each thing that happens and an empty one as a sign of life.
 
-What a client does not read in time it does not get: it is let go, nothing gathers for it here. It asks again from where
-it was. Whether it may still have the answer is asked at each sign of life, and credentials are looked at again.
+A client that does not read in time is disconnected, so nothing gathers here; it asks again from where it was. With each
+sign of life its permission and its credentials are checked again. The number of open streams is bounded, in all and for
+each client: the role that it has proved, or its address where it has proved none.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final
 
 from aiohttp import web
 
-from pulsarbox.server.http.call import Live
+from pulsarbox.broker.security.authentication import ANONYMOUS
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.config import Settings
+from pulsarbox.errors import ServiceNotReady, TooManyRequests
+from pulsarbox.server.http.call import Answer, Live, refusal
 
 log = logging.getLogger(__name__)
 
@@ -20,14 +28,47 @@ ALIVE_SECONDS: Final = 10.0
 WRITE_SECONDS_MAX: Final = 30.0
 """How long a client may take to read."""
 NDJSON: Final = "application/x-ndjson"
+_RETRY: Final = MappingProxyType({"Retry-After": f"{ALIVE_SECONDS:.0f}"})
+
+
+def holder_of(principal: Principal | None, address: str | None) -> str:
+    """The client that a stream counts for, in words."""
+    if principal is None or principal.method == ANONYMOUS:
+        return f"the address {address}"
+    return f"the role {principal.role!r}"
 
 
 class LiveAnswers:
-    """Those of one port."""
+    """The streams of all HTTP ports."""
 
     def __init__(self) -> None:
         self._wakes: set[asyncio.Event] = set()
+        self._of: Counter[str] = Counter()
+        """Open streams by client."""
         self._over = False
+
+    def refusal(self, holder: str, settings: Settings) -> Answer | None:
+        """Why a client may not open one more stream now; None where it may."""
+        most, most_of_one = settings.maxHttpStreams, settings.maxHttpStreamsPerRole
+        if most_of_one and self._of[holder] >= most_of_one:
+            reason = (
+                f"{holder} has {self._of[holder]} streams open, and maxHttpStreamsPerRole allows no more: close one"
+            )
+            return refusal(TooManyRequests.http_status, reason)._replace(headers=_RETRY)
+        if most and self._of.total() >= most:
+            reason = f"{self._of.total()} streams are open, and maxHttpStreams allows no more: try again later"
+            return refusal(ServiceNotReady.http_status, reason)._replace(headers=_RETRY)
+        return None
+
+    @contextmanager
+    def _held(self, holder: str) -> Iterator[None]:
+        self._of[holder] += 1
+        try:
+            yield
+        finally:
+            self._of[holder] -= 1
+            if not self._of[holder]:
+                del self._of[holder]
 
     def end(self) -> None:
         """The port closes: all of them end."""
@@ -36,9 +77,14 @@ class LiveAnswers:
             wake.set()
 
     async def give(
-        self, request: web.BaseRequest, given: Live, headers: Mapping[str, str], may_still: Callable[[], bool]
+        self,
+        request: web.BaseRequest,
+        given: Live,
+        headers: Mapping[str, str],
+        holder: str,
+        may_still: Callable[[], bool],
     ) -> web.StreamResponse:
-        """Send lines until the client goes, may not have them any more, or the port closes."""
+        """Send lines until the client goes, may not have them any more, or the port closes. ``holder``: for whom."""
         response = web.StreamResponse(headers={**headers, "Content-Type": NDJSON, "Cache-Control": "no-store"})
         if request.method == "HEAD":
             return web.Response(headers=response.headers)
@@ -46,8 +92,9 @@ class LiveAnswers:
         self._wakes.add(wake)
         leave = given.listen(wake.set)
         try:
-            await response.prepare(request)
-            await self._send(response, given, wake, may_still)
+            with self._held(holder):
+                await response.prepare(request)
+                await self._send(response, given, wake, may_still)
         except (ConnectionError, TimeoutError):
             log.debug("%s has left %s", request.remote, request.path)
             response.force_close()

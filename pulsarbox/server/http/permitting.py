@@ -42,6 +42,10 @@ def _tenant_admin(authorization: Authorization, call: Call) -> None:
     authorization.require_tenant_admin(call.principal, call.path["tenant"])
 
 
+def _tenant(authorization: Authorization, call: Call) -> None:
+    authorization.require_tenant(call.principal, call.path["tenant"])
+
+
 def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
     body = call.json()
     if not isinstance(body, list) or not body:
@@ -105,6 +109,7 @@ RULES: Final[Mapping[Permission, Rule]] = MappingProxyType(
         Permission.SUPERUSER: _superuser,
         Permission.WATCHER: _watcher,
         Permission.TENANT_ADMIN: _tenant_admin,
+        Permission.TENANT: _tenant,
         Permission.TENANT_ADMIN_OF_TOPICS: _tenant_admin_of_topics,
         Permission.NAMESPACE_USER: _in_namespace(PRODUCE, CONSUME),
         Permission.NAMESPACE_CONSUMER: _in_namespace(CONSUME),

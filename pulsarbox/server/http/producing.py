@@ -23,7 +23,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, KeyValue, MessageMetad
 from pulsarbox.protocol.schema import key_value
 from pulsarbox.protocol.schema.encoding import Encode, UnencodableError, encoder_of
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
-from pulsarbox.server.http.call import Answer, Call, Later, answer, kind_of, texts
+from pulsarbox.server.http.call import Answer, Call, Later, answer, kind_of, long_of, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import find_topic, require_namespace
 from pulsarbox.server.http.turns import in_turns
@@ -181,9 +181,10 @@ def _number(body: dict[str, Any], name: str) -> int:
     if value is None or value == "":
         return 0
     text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or int(text) >= 2**63:
+    number = None if isinstance(value, bool) else long_of(text)
+    if number is None or number < 0:
         raise BadRequest(f"{name} must be a whole number from 0, not {text[:40]!r}")
-    return int(text)
+    return number
 
 
 # Schemas

@@ -27,6 +27,7 @@ class Permission(enum.Enum):
     SUPERUSER = "superusers"
     WATCHER = "superusers and viewers; where the query names a tenant or a namespace, the admins of that tenant too"
     TENANT_ADMIN = "superusers and the admins of the tenant"
+    TENANT = "superusers and the admins of the tenant; others do not learn whether it exists"
     TENANT_ADMIN_OF_TOPICS = "superusers and the admins of the tenants whose topics the body names"
     NAMESPACE_USER = "those, and who may produce or consume in the whole namespace"
     NAMESPACE_CONSUMER = "those, and who may consume in the whole namespace, with the subscription where one is named"

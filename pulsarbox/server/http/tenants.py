@@ -51,8 +51,8 @@ def delete(call: Call) -> Later:
 
 ROUTES = (
     Route("GET", "/admin/v2/tenants", Permission.SUPERUSER, tenants),
-    Route("GET", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, get),
-    Route("PUT", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, create),
-    Route("POST", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, update),
-    Route("DELETE", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, delete),
+    Route("GET", "/admin/v2/tenants/{tenant}", Permission.TENANT, get),
+    Route("PUT", "/admin/v2/tenants/{tenant}", Permission.TENANT, create),
+    Route("POST", "/admin/v2/tenants/{tenant}", Permission.TENANT, update),
+    Route("DELETE", "/admin/v2/tenants/{tenant}", Permission.TENANT, delete),
 )

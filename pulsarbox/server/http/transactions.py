@@ -8,7 +8,7 @@ from typing import Any
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.transactions.transaction import ABORTED, Transaction
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
-from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, long_of
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import stored_topic, subscription_of
 from pulsarbox.storage.record import Position
@@ -147,9 +147,11 @@ def position(call: Call) -> Answer:
     claims = cursor.claims
     if claims is not None:
         claim, through = claims.entries.get(at), claims.through
-        index = call.query.get("batchIndex", "")
-        bit = 1 << int(index) if index.isdigit() else -1
-        if (claim is not None and claim.bits & bit) or (through is not None and at <= through[1]):
+        index = long_of(call.query.get("batchIndex", ""))
+        held = 0 if claim is None else claim.bits
+        if index is not None and index >= 0:
+            held = held >> index & 1  # not 1 << index: the number is the client's, and such an integer fills the memory
+        if held or (through is not None and at <= through[1]):
             return answer({"state": "PendingAck"})
     return answer({"state": "NotInPendingAck"})
 
@@ -160,7 +162,7 @@ def position(call: Call) -> Answer:
 def _check(call: Call) -> None:
     call.broker.core.transactions.check_coordinator(0)
     text = call.query.get("coordinatorId", call.path.get("mostSigBits", "0"))
-    if text.removeprefix("-").isdigit() and int(text) != 0:
+    if text.removeprefix("-").isdigit() and long_of(text) != 0:
         raise NotFound(f"Transaction coordinator not found! coordinator id : {text}")
 
 

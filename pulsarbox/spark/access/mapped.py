@@ -22,11 +22,12 @@ from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
 from pulsarbox.spark.access.blocks import Block, Walk, Wanted
 from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, position_in_row, runs_of_row, take_batch
-from pulsarbox.storage.directory import DATA_FILE, INSTANCE, EnvironmentDamaged
+from pulsarbox.storage.directory import DATA_FILE, EnvironmentDamaged
 from pulsarbox.storage.format import (
     FORMAT_COMPRESSED,
     FORMAT_VERSION,
     INDEX_KEY,
+    INSTANCE,
     LOG_KEY,
     PACKED,
 )

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Final
 
+from pulsarbox.storage.private_files import make_directory, opener
+
 LOG: Final = "spark.log"
 MOST_BYTES: Final = 10 << 20
 """Of the log, and of the one before, each."""
@@ -22,10 +24,10 @@ def before(log: Path) -> Path:
 
 def begin(log: Path) -> IO[bytes]:
     """Open a new log for appending; what was there is the one before. Raises OSError."""
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(log.parent)
     with contextlib.suppress(FileNotFoundError):
         log.replace(before(log))
-    return log.open("ab")
+    return open(log, "ab", opener=opener)
 
 
 def bound(log: Path, most: int = MOST_BYTES) -> bool:
@@ -37,7 +39,7 @@ def bound(log: Path, most: int = MOST_BYTES) -> bool:
             return False
         file.seek(size - most)
         new = log.with_name(f"{log.name}.new")
-        with new.open("wb") as kept:
+        with open(new, "wb", opener=opener) as kept:
             while piece := file.read(_PIECE_BYTES):
                 kept.write(piece)
         new.replace(before(log))

@@ -19,6 +19,7 @@ from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.log import begin, keep_bounded
 from pulsarbox.spark.pipelines.needed import check, not_started
+from pulsarbox.storage.private_files import make_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,7 +188,7 @@ def interpreter(directory: Path) -> str:
     text = _INTERPRETER % shlex.quote(sys.executable)
     try:
         if not file.exists() or file.read_text() != text:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_directory(directory)
             new = file.with_suffix(f".{os.getpid()}")
             new.write_text(text)
             new.chmod(0o700)

@@ -18,6 +18,7 @@ from pulsarbox.errors import Conflict
 from pulsarbox.spark.durable import put
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.log import LOG, forget
+from pulsarbox.storage.private_files import make_directory, opener
 
 CHECKPOINT: Final = "checkpoint"
 _LOCK: Final = "lock"
@@ -71,8 +72,8 @@ class Held:
 
     def _opened(self) -> TextIO:
         try:
-            self.place.mkdir(parents=True, exist_ok=True)
-            return (self.place / _LOCK).open("a+")
+            make_directory(self.place)
+            return open(self.place / _LOCK, "a+", opener=opener)
         except OSError as error:
             raise self._of_no_use(error) from None
 

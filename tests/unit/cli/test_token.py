@@ -106,6 +106,7 @@ def test_one_that_has_expired_is_not_taken() -> None:
     [
         (["create", " "], "a token needs a role"),
         (["create", "a", "--expires", "soon"], "a duration looks like"),
+        (["create", "a", "--expires", "99999999999d"], "is beyond the year 9999"),
         (["create", "a", "--key", KEY, "--private-key", "x"], "give one of --key and --private-key"),
         (["create", "a", "--key", KEY, "-a", "HS256"], "--algorithm goes with --private-key"),
         (["create", "a", "--key", named(b"short")], "32 bytes at least"),

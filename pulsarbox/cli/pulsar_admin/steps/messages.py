@@ -186,11 +186,9 @@ def dump(data: bytes) -> str:
 def _time(headers: dict[str, str], name: str) -> int:
     """Milliseconds since 1970; 0 where the header is not there."""
     text = headers.get(name, "")
-    if not text or text.isdigit():
-        return int(text or 0)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
+        return int(text) if text.isdigit() else round(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
         return 0
 
 

@@ -116,10 +116,9 @@ def analyze_backlog(session: Session, command: Command, values: dict[str, Any]) 
 def milliseconds(text: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time; without a zone, of this machine's. Raises Misused."""
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
         raise Misused(f"'{clean(text)}' is no time: it looks like 2026-01-31T12:00:00Z") from None
-    return round(found.astimezone(UTC).timestamp() * 1000)
 
 
 def _goes_on(total: Any) -> bool:

@@ -20,6 +20,7 @@ from pulsarbox.spark.durable import put
 from pulsarbox.spark.epochs import JOB, Epochs, Sink, SinkError
 from pulsarbox.spark.options import WRITE, parse
 from pulsarbox.spark.reaching import reach
+from pulsarbox.storage.private_files import make_directory, opener
 
 NUMBER: Final = "__n"
 """The column of a row's number among those put aside: the partition above, its place in that below 2 to the 33."""
@@ -100,8 +101,8 @@ class Job:
         self.directory = directory
         self.rows_at = directory / "rows"
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._lock = (directory / "job.lock").open("ab")
+            make_directory(directory)
+            self._lock = open(directory / "job.lock", "ab", opener=opener)  # noqa: SIM115 - held until close
         except OSError as error:
             raise JobError(f"{directory} cannot be used: {error.strerror}; name another place with --state") from None
         try:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.durable import sync
+from pulsarbox.storage.private_files import make_directory, opener
 
 RETAINED: Final = 10
 """Files that are left: Spark runs again only the newest micro-batch."""
@@ -42,7 +43,7 @@ class Keeping:
         """What micro-batch ``number`` puts out: what ``work`` makes of what the one before has left (None: nothing),
         or has made when this one was run before. Raises KeptError.
         """
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self._directory)
         path = self._path(number)
         if not path.exists():
             before = max((each for each in self._numbers() if each < number), default=None)
@@ -71,7 +72,7 @@ class Keeping:
     def _write(self, path: Path, made: Kept) -> None:
         """Durably, and only if nobody was faster: two attempts of a task may be at work at the same time."""
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
-        with new.open("wb") as file:
+        with open(new, "wb", opener=opener) as file:
             file.write(json.dumps([self._query, made.rows, made.state], separators=(",", ":")).encode())
             file.flush()
             os.fsync(file.fileno())

@@ -19,6 +19,7 @@ from pulsarbox.spark.pipelines.declaring import Frame, PipelineError, Topics
 from pulsarbox.spark.pipelines.definition import Pipeline
 from pulsarbox.spark.pipelines.shipped.keeping import Keeping, Kept
 from pulsarbox.spark.pipelines.shipped.rolling import ROW, Part, Rolling, Row, Windows
+from pulsarbox.storage.private_files import make_directory
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -102,7 +103,7 @@ def windows_of(asked: Rollup) -> Path:
 def begin(how: Rolling, directory: Path) -> None:
     """Note how long windows are. Raises PipelineError where those that are open are of another length."""
     _check_same(how, directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     put(directory / BEGUN, json.dumps([how.length, how.slide]))
 
 

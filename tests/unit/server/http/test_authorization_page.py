@@ -19,6 +19,7 @@ WORDS = {
         Permission.WATCHER
     ),
     "to be an admin of the tenant": Permission.TENANT_ADMIN,
+    "to be an admin of the tenant; whether a tenant exists is not shown to others": Permission.TENANT,
     "to be an admin of the tenants whose topics the body names": Permission.TENANT_ADMIN_OF_TOPICS,
     "produce or consume in the namespace": Permission.NAMESPACE_USER,
     "consume in the namespace": Permission.NAMESPACE_CONSUMER,

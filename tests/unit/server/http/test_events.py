@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.events import BOOT_STEP, RING
+from pulsarbox.config import Settings
 from pulsarbox.server.http import live
 from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.event_files import FOLDER, EventWriter
+from tests.unit.broker.security.signing import GUARDED, token
 from tests.unit.server.http.harness import Box, until, with_box
 
 EVENTS = "/pulsarbox/v1/events"
@@ -179,6 +181,62 @@ def test_events_are_followed_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> 
         await until(lambda: not events.listeners)
 
     with_box(scenario)
+
+
+async def opened(box: Box, count: int, **headers: str) -> list[asyncio.StreamWriter]:
+    """Streams that the box has begun to answer."""
+    writers = []
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    for _ in range(count):
+        reader, writer = await asyncio.open_connection("127.0.0.1", box.port)
+        writer.write(f"GET {EVENTS}?follow=true HTTP/1.0\r\n{more}\r\n".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.0 200 ")
+        writers.append(writer)
+    return writers
+
+
+@pytest.mark.parametrize(
+    ("setting", "status", "holder"),
+    [("maxHttpStreamsPerRole", 429, "the address 127.0.0.1 has 3"), ("maxHttpStreams", 503, "3")],
+)
+def test_streams_are_bounded(setting: str, status: int, holder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "ALIVE_SECONDS", 0.05)
+
+    async def scenario(box: Box) -> None:
+        writers = await opened(box, 3)
+        refused = await box.ask("GET", f"{EVENTS}?follow=true")
+        assert (refused.status, refused.headers["Retry-After"]) == (status, "10")
+        assert refused.reason.startswith(f"{holder} streams") and setting in refused.reason
+        assert (await box.ask("GET", EVENTS)).status == 200  # an answer with an end
+        assert (await box.ask("HEAD", f"{EVENTS}?follow=true")).status == status
+        assert (await box.post(f"/brokers/configuration/{setting}/4")).status == 200
+        writers += await opened(box, 1)
+        assert (await box.ask("GET", f"{EVENTS}?follow=true")).status == status
+        writers.pop().close()
+        await until(lambda: len(box.broker.core.events.listeners) == 3)
+        writers += await opened(box, 1)
+        assert (await box.post(f"/brokers/configuration/{setting}/0")).status == 200
+        writers += await opened(box, 3)
+        for writer in writers:
+            writer.close()
+
+    with_box(scenario, Settings(**{setting: 3}))
+
+
+def test_each_role_has_streams_of_its_own_and_each_address_without_a_proof() -> None:
+    async def scenario(box: Box) -> None:
+        proofs = [{"Authorization": f"Bearer {token(sub=role).decode()}"} for role in ("ann", "ben")]
+        writers = []
+        for proof in (*proofs, {}):
+            writers += await opened(box, 2, **proof)
+            refused = await box.ask("GET", f"{EVENTS}?follow=true", headers=proof)
+            assert refused.status == 429
+            assert ("the role 'ann'" in refused.reason) is (proof is proofs[0])
+            assert ("the address 127.0.0.1" in refused.reason) is (not proof)
+        for writer in writers:
+            writer.close()
+
+    with_box(scenario, Settings(**GUARDED, maxHttpStreamsPerRole=2, anonymousUserRole="guest"))
 
 
 def test_followers_are_let_go_when_the_port_closes() -> None:

@@ -21,7 +21,7 @@ from tests.unit.server.http.raw import connected, read_answer, said
 
 T = f"{ADMIN}/persistent/public/default/t"
 QUICK = Settings(httpServerIdleTimeout=150)
-HEAD = "GET /admin/v2/tenants HTTP/1.1\r\nHost: x\r\n"
+HEAD = "GET /admin/v2/tenants HTTP/1.1\r\nHost: localhost\r\n"
 
 
 # Time
@@ -70,7 +70,7 @@ def test_a_connection_stays_for_the_next_request_as_long_as_that() -> None:
 def test_a_body_that_does_not_come(how: str) -> None:
     async def scenario(box: Box) -> None:
         reader, writer = await connected(box)
-        writer.write(f"PUT {T} HTTP/1.1\r\nHost: x\r\n{how}\r\n\r\n".encode())
+        writer.write(f"PUT {T} HTTP/1.1\r\nHost: localhost\r\n{how}\r\n\r\n".encode())
         got = await read_answer(reader)
         assert (got.status, got.closed, json.loads(got.body)["reason"]) == (
             408,
@@ -89,7 +89,7 @@ def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pyt
             await box.put(f"/persistent/public/default/{'long' * 50}{i}")
         _, writer = await asyncio.open_connection("127.0.0.1", box.port, limit=1024)
         for _ in range(30):
-            writer.write(f"GET {ADMIN}/persistent/public/default HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            writer.write(f"GET {ADMIN}/persistent/public/default HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         await until(lambda: "to read an answer" in caplog.text)
         assert "a client took more than 0.2 s to read an answer" in caplog.text
         assert (await box.get("/tenants")).status == 200
@@ -105,20 +105,20 @@ def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pyt
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        (f"GET /{'n' * 9000} HTTP/1.1\r\nHost: x\r\n\r\n", 414),
-        (f"GET {ADMIN}/tenants?{'n' * 9000} HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (f"GET /{'n' * 9000} HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+        (f"GET {ADMIN}/tenants?{'n' * 9000} HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
         (f"{HEAD}X-Big: {'n' * 9000}\r\n\r\n", 431),
         (HEAD + "".join(f"X-{i}: a\r\n" for i in range(500)) + "\r\n", 400),
         (f"{HEAD}Bad Header: a\r\n\r\n", 400),
         (f"{HEAD}Content-Length: -1\r\n\r\n", 400),
         (f"{HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (f"{HEAD}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
-        (f"GET {ADMIN}/tenants HTTP/9.9\r\nHost: x\r\n\r\n", 400),
+        (f"GET {ADMIN}/tenants HTTP/9.9\r\nHost: localhost\r\n\r\n", 400),
         ("* * *\r\n\r\n", 400),
-        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
-        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
-        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n", 400),
-        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (f"PUT {T} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (f"PUT {T} HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
+        (f"PUT {T} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n", 400),
+        (f"PUT {T} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n", 413),
     ],
 )
 def test_what_is_no_request_gets_a_reason(text: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -137,7 +137,7 @@ def test_a_body_is_not_gathered_beyond_its_limit(chunked: bool) -> None:
     async def scenario(box: Box) -> None:
         reader, writer = await connected(box)
         how = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {64 << 20}"
-        writer.write(f"PUT {T} HTTP/1.1\r\nHost: x\r\n{how}\r\n\r\n".encode())
+        writer.write(f"PUT {T} HTTP/1.1\r\nHost: localhost\r\n{how}\r\n\r\n".encode())
         piece = b"10000\r\n" + bytes(1 << 16) + b"\r\n" if chunked else bytes(1 << 16)
         tracemalloc.start()
         sent = 0
@@ -163,7 +163,7 @@ def test_a_body_that_unpacks_to_much() -> None:
     async def scenario(box: Box) -> None:
         data = gzip.compress(bytes(100 << 20))
         tracemalloc.start()
-        head = f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = f"PUT {T} HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: {len(data)}\r\n\r\n"
         got = await said(box, head.encode() + data)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -252,7 +252,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
         for i, path in enumerate(paths):
             method = "PUT" if i < 7 else "GET"
             end = "" if i < 7 else "/properties"
-            writer.write(f"{method} {ADMIN}{path}{end} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            writer.write(f"{method} {ADMIN}{path}{end} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         statuses = [(await read_answer(reader)).status for _ in paths]
         assert statuses == [204] * 7 + [200] * 993
         writer.close()

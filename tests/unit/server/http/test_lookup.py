@@ -31,7 +31,7 @@ def test_the_broker_is_where_the_client_found_it(host: str, name: str, web: str)
                 "brokerUrlSsl": "",
             }
 
-    with_box(scenario)
+    with_box(scenario, Settings(httpAllowedHosts="*"))
 
 
 def test_an_advertised_address_wins() -> None:
@@ -39,7 +39,7 @@ def test_an_advertised_address_wins() -> None:
         got = (await box.ask("GET", TOPIC, headers={"Host": "other:80"})).value
         assert (got["brokerUrl"], got["httpUrl"]) == (BROKER_URL, WEB_URL)
 
-    with_box(scenario, Settings(advertisedAddress="box"))
+    with_box(scenario, Settings(advertisedAddress="box", httpAllowedHosts="other"))
 
 
 LISTENERS = "in:pulsar://in:1,out:pulsar://out:2,out:pulsar+ssl://out:3,out:http://out:4,out:https://out:5"
@@ -67,7 +67,7 @@ def test_a_listener_is_named_in_the_query_or_a_header(
         assert tuple(got.get(name) for name in ("brokerUrl", "brokerUrlTls", "httpUrl", "httpUrlTls")) == urls
         assert got["nativeUrl"] == got["brokerUrl"]
 
-    with_box(scenario, Settings(advertisedListeners=LISTENERS))
+    with_box(scenario, Settings(advertisedListeners=LISTENERS, httpAllowedHosts="other"))
 
 
 @pytest.mark.parametrize(

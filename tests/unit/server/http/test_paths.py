@@ -14,9 +14,9 @@ NS = "/persistent/public/default"
 
 async def made(box: Box, segment: str) -> list[str]:
     """The local names there are after a topic of that segment was created."""
-    got = await said(box, f"PUT {ADMIN}{NS}/{segment} HTTP/1.1\r\nHost: x\r\n\r\n")
+    got = await said(box, f"PUT {ADMIN}{NS}/{segment} HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert got.status == 204, got
-    listed = json.loads((await said(box, f"GET {ADMIN}{NS} HTTP/1.1\r\nHost: x\r\n\r\n")).body)
+    listed = json.loads((await said(box, f"GET {ADMIN}{NS} HTTP/1.1\r\nHost: localhost\r\n\r\n")).body)
     return [name.removeprefix("persistent://public/default/") for name in listed]
 
 
@@ -49,9 +49,9 @@ def test_a_topic_has_the_name_that_was_meant_and_is_found_by_it(segment: str, na
         assert await made(box, segment) == [name]
         quoted = urllib.parse.quote(name, safe="")
         for path in (segment, quoted, urllib.parse.quote_plus(name, safe="")):
-            got = await said(box, f"GET {ADMIN}{NS}/{path}/stats HTTP/1.1\r\nHost: x\r\n\r\n")
+            got = await said(box, f"GET {ADMIN}{NS}/{path}/stats HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert got.status == 200, (path, got)
-        assert (await said(box, f"DELETE {ADMIN}{NS}/{segment} HTTP/1.1\r\nHost: x\r\n\r\n")).status == 204
+        assert (await said(box, f"DELETE {ADMIN}{NS}/{segment} HTTP/1.1\r\nHost: localhost\r\n\r\n")).status == 204
 
     with_box(scenario)
 
@@ -111,7 +111,9 @@ def test_what_is_refused_makes_nothing(path: str, status: int, reason: str, capl
     async def scenario(box: Box) -> None:
         before = (await box.get("/tenants")).value
         body = '{"allowedClusters":["standalone"]}' if path.startswith("/tenants") else ""
-        got = await said(box, f"PUT {ADMIN}{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}")
+        got = await said(
+            box, f"PUT {ADMIN}{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        )
         assert (got.status, json.loads(got.body)["reason"][: len(reason)]) == (status, reason)
         assert list(box.broker.topics) == []
         assert (await box.get("/tenants")).value == before

@@ -70,6 +70,29 @@ def test_who_is_refused_is_not_told_what_is_there() -> None:
     with_box(scenario, guarded())
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
+def test_tenants_of_others_and_missing_ones_are_refused_alike(method: str) -> None:
+    """Whatever the body: a refusal must not show which tenants exist."""
+
+    async def scenario(box: Box) -> None:
+        await prepare(box)
+        for role in ("ann", "admin-of-nothing", ""):
+            refusals = {
+                (got.status, got.reason.replace(tenant, "..."))
+                for tenant in ("shop", "missing", "not a name", "x" * 300)
+                for body in (None, TENANT, {}, b"{" * 1000, [1], {"allowedClusters": ["elsewhere"]})
+                if (got := await ask(box, role, method, f"/tenants/{tenant.replace(' ', '%20')}", body))
+            }
+            assert len(refusals) == 1, refusals
+            assert {status for status, _ in refusals} == {403 if role else 401}
+        assert (await ask(box, "root", "GET", "/tenants")).value == ["public", "pulsar", "shop"]
+        assert (await ask(box, "root", "PUT", "/tenants/shop", TENANT)).status == 409
+        assert (await ask(box, "root", "GET", "/tenants/none")).status == 404
+        assert (await ask(box, "admin", "GET", "/tenants/shop")).value["adminRoles"] == ["admin"]
+
+    with_box(scenario, guarded())
+
+
 def test_a_missing_tenant_is_not_found() -> None:
     async def scenario(box: Box) -> None:
         got = await ask(box, "ann", "GET", "/namespaces/none")

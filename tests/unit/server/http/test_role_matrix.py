@@ -37,6 +37,7 @@ NAMED                   401    yes      yes      yes      yes       yes      yes
 SUPERUSER               401    403      403      403      403       403      403            403            403         403   403    yes
 WATCHER                 401    403      403      403      403       403      403            403            403         403   yes    yes
 TENANT_ADMIN            401    403      403      403      403       403      403            403            403         yes   403    yes
+TENANT                  401    403      403      403      403       403      403            403            403         yes   403    yes
 TENANT_ADMIN_OF_TOPICS  401    403      403      403      403       403      403            403            403         yes   403    yes
 NAMESPACE_USER          401    403      yes      yes      403       403      403            403            403         yes   403    yes
 NAMESPACE_CONSUMER      401    403      403      yes      403       403      403            403            403         yes   403    yes

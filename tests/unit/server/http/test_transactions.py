@@ -65,6 +65,12 @@ def test_what_is_open_is_shown() -> None:
         assert await get(box, f"{where}/{at[1]}") == {"state": "PendingAck"}
         assert await get(box, f"{where}/{at[1] + 1}") == {"state": "NotInPendingAck"}
         assert await get(box, f"{where}/99") == {"state": "NotInPendingAck"}
+        assert await get(box, f"{where}/{at[1]}?batchIndex=0") == {"state": "PendingAck"}
+        # As a number of bits each of these would fill the memory, or be too long for int().
+        for index in ("9" * 12, "9" * 18):
+            assert await get(box, f"{where}/{at[1]}?batchIndex={index}") == {"state": "NotInPendingAck"}
+        for index in ("9" * 19, "9" * 5000, "-1", "x"):
+            assert await get(box, f"{where}/{at[1]}?batchIndex={index}") == {"state": "PendingAck"}
 
     with_box(scenario)
 

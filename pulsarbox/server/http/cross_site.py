@@ -1,0 +1,196 @@
+"""Requests that a web page makes a browser send, and which of them are refused.
+
+A browser sends a page's requests from its user's machine, past firewalls and to loopback addresses. Two rules keep
+pages of others out. The origin rule: a request is refused when Origin or Sec-Fetch-Site says that a page of another
+origin has made it (cross-site request forgery). The host rule: a request is refused when its Host header is a name that
+a public DNS server may have pointed at this box (DNS rebinding), because then the page's origin is that name as well.
+
+Clients that are no browsers send neither Origin nor Sec-Fetch-Site, and mostly reach a box by an address or by a name
+that the rule knows. docs/security.md says which names these are, and why. Sources: https://www.w3.org/TR/fetch-metadata/,
+https://fetch.spec.whatwg.org/ (Origin, CORS), RFC 6761, 6762 and 8375 (reserved names).
+"""
+
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.broker.security.authentication import ANONYMOUS
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.config import Settings
+from pulsarbox.config.listeners import is_loopback
+from pulsarbox.config.origins import (
+    ANY,
+    AllowedHosts,
+    Authority,
+    allowed_hosts,
+    allowed_origins,
+    authority,
+    place_of,
+)
+
+Headers = CIMultiDict[str] | CIMultiDictProxy[str]
+
+_SENT_BY_BROWSERS: Final = ("basic", "tls")
+"""Methods of authentication whose proof a browser adds to requests of any page, once its user has given it."""
+_PRIVATE: Final = (".local", ".internal", ".home.arpa", ".svc")
+"""Top-level names that public DNS does not have: reserved for private use, the last one Kubernetes' own."""
+_PREFLIGHT_SECONDS: Final = "600"
+_SHOWN: Final = 100
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Rules(NamedTuple):
+    """What the settings of a box let in."""
+
+    own: frozenset[str]
+    """Names of the box: those that it is told to have, and the machine's."""
+    hosts: AllowedHosts
+    origins: frozenset[str]
+    private: bool
+    """Whether Host may be a name that public DNS does not have; not where the box serves its own machine only."""
+
+    @classmethod
+    def of(cls, settings: Settings, endpoints: Endpoints, machine: str) -> "Rules":
+        """The rules of a box with these settings, on a machine with that host name."""
+        urls = [url for each in endpoints.listeners.values() for url in each.values()]
+        urls += [endpoints.broker_url, endpoints.web_url, endpoints.broker_url_tls, endpoints.web_url_tls]
+        names = {urlsplit(url).hostname or "" for url in urls} | {settings.bindAddress, machine}
+        return cls(
+            frozenset(name.lower() for name in names if name),
+            allowed_hosts(settings.httpAllowedHosts),
+            allowed_origins(settings.httpAllowedOrigins),
+            not is_loopback(settings.bindAddress),
+        )
+
+    def takes_host(self, place: Authority | None) -> bool:
+        """Whether clients may reach the box by the name or address of a Host header; None is no such header."""
+        if self.hosts.include(""):
+            return True
+        if place is None:
+            return False
+        host = place.host
+        if host in self.own or is_loopback(host) or self.hosts.include(host) or _is_address(host):
+            return True
+        return self.private and ("." not in host or host.endswith(_PRIVATE))
+
+    def takes_origin(self, origin: str) -> bool:
+        """Whether the settings let in pages of an origin."""
+        return ANY in self.origins or origin.strip().lower() in self.origins
+
+
+def refusal_of(headers: Headers, rules: Rules, *, host: bool, origin: bool) -> str:
+    """Why a request with these headers is refused by the host rule or the origin rule; empty where it is not."""
+    # Browsers always name a host, and one only. Of several, each is checked, whichever a parser would believe.
+    places = {text: authority(text) for text in headers.getall("Host", []) if text}
+    for text, place in places.items() if host else ():
+        if not rules.takes_host(place):
+            return _HOST.format(shown=_shown(text), name=place.host if place else "the name")
+    return _foreign(headers, rules, list(places.values())) if origin else ""
+
+
+def _foreign(headers: Headers, rules: Rules, places: list[Authority | None]) -> str:
+    origins = headers.getall("Origin", [])
+    others = [text for text in origins if not rules.takes_origin(text)]
+    for text in others:
+        if not _is_same(text, places):
+            return _ORIGIN.format(shown=_shown(text))
+    let_in = ANY in rules.origins or (origins and not others)
+    sites = [text.strip().lower() for text in headers.getall("Sec-Fetch-Site", [])]
+    return _CROSS_SITE if "cross-site" in sites and not let_in else ""
+
+
+_ALLOW: Final = "To allow it, add {it} to the setting {setting}, which can be changed while the box runs"
+_HOST: Final = (
+    "Host {shown} is neither an IP address nor localhost nor a name that this box is known by, so a web page may have"
+    " made a browser send this (DNS rebinding). " + _ALLOW.format(it="{name}", setting="httpAllowedHosts")
+    + ", or name it in advertisedAddress or advertisedListeners. See docs/security.md"
+)  # fmt: skip
+_ORIGIN: Final = (
+    "A web page of the origin {shown} has made a browser send this, and pages of other origins are refused. "
+    + _ALLOW.format(it="the origin", setting="httpAllowedOrigins") + ". See docs/security.md"
+)  # fmt: skip
+_CROSS_SITE: Final = (
+    "A web page of another site has made a browser send this (Sec-Fetch-Site: cross-site), and such requests are"
+    " refused. " + _ALLOW.format(it="its origin", setting="httpAllowedOrigins") + ". See docs/security.md"
+)
+
+
+class CrossSite:
+    """The two rules for one box, by the settings as they are now."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._machine = socket.gethostname().lower()
+        self._of: Settings | None = None
+        self._rules: Rules
+
+    def refusal(self, headers: Headers, principal: Principal | None) -> str:
+        """Why a request is refused; empty where it is not. ``principal``: who sends it, None where nobody is known.
+
+        The origin rule protects what a browser would add by itself: nothing at all where nothing has to be proved,
+        passwords and certificates. The host rule protects what needs no proof: a browser keeps passwords for the host
+        that they were given to, and a certificate of the box does not fit another host. Tokens are added by programs.
+        """
+        if self._broker.authentication is None or (principal is not None and principal.method == ANONYMOUS):
+            return refusal_of(headers, self._current(), host=True, origin=True)
+        if principal is not None and principal.method in _SENT_BY_BROWSERS:
+            return refusal_of(headers, self._current(), host=False, origin=True)
+        return ""
+
+    def shared_with(self, headers: Headers) -> Mapping[str, str]:
+        """Headers by which a browser lets the page read an answer: for origins that the settings name (CORS)."""
+        origin = headers.get("Origin")
+        if origin is None or not self._current().takes_origin(origin):
+            return _NONE
+        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin", "Access-Control-Expose-Headers": "*"}
+
+    def preflight(self, headers: Headers) -> Mapping[str, str]:
+        """The answer to a browser that asks beforehand what a page may send; empty where nobody asks or it may not."""
+        method = headers.get("Access-Control-Request-Method")
+        shared = self.shared_with(headers) if method is not None else _NONE
+        if not shared or self.refusal(headers, None):
+            return _NONE
+        return {
+            **shared,
+            "Access-Control-Allow-Methods": "GET, HEAD, PUT, POST, DELETE",
+            "Access-Control-Allow-Headers": headers.get("Access-Control-Request-Headers", ""),
+            "Access-Control-Max-Age": _PREFLIGHT_SECONDS,
+        }
+
+    def _current(self) -> Rules:
+        settings = self._broker.core.settings
+        if self._of is not settings:
+            self._rules = Rules.of(settings, self._broker.endpoints, self._machine)
+            self._of = settings
+        return self._rules
+
+
+def _is_same(origin: str, reached: list[Authority | None]) -> bool:
+    """Whether an origin is the place by which the request has come: a page that the box itself has served."""
+    place = place_of(origin)
+    if place is None or not reached:
+        return False
+    return all(each is not None and each._replace(port=each.port or _default(origin)) == place for each in reached)
+
+
+def _default(origin: str) -> int:
+    return 443 if origin.strip().lower().startswith("https:") else 80
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    return ascii(text[:_SHOWN])
