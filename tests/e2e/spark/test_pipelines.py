@@ -246,7 +246,6 @@ def lines_in(folder: Path) -> "collections.Counter[int]":
 
 
 @in_turn("ended")
-@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.timeout(900)
 def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(
     box: Running, topics: Topics, tmp_path: Path
