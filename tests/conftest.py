@@ -2,8 +2,9 @@
 
 import gc
 import os
+import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,22 @@ settings.load_profile("any machine")
 # whatever is wanted elsewhere on this machine. Compiling them anew takes longer than most commands do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def default_signals() -> Iterator[None]:
+    """Start child processes with the default reaction to SIGINT and SIGHUP, even where this process ignores them.
+
+    ``nohup`` ignores SIGHUP, and a shell without job control ignores SIGINT for its background jobs; a child inherits
+    that, but not a handler. This process stays as deaf as it was told to be.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from pulsarbox.tui.deed import Deed
 from pulsarbox.tui.deeds import DEEDS
+from pulsarbox.tui.keeping import Kept
 
 
 class Action(NamedTuple):
@@ -130,6 +131,22 @@ def named(text: str) -> Action | None:
         return BY_NAME[words]
     fitting = [action for action in REGISTRY if action.name.startswith(words)]
     return fitting[0] if len(fitting) == 1 and words else None
+
+
+def chosen_keys(kept: Kept) -> dict[str, str]:
+    """Return the keys that the user has chosen, by the ids of bindings; those that cannot be used add a note."""
+    chosen = kept.checked("keys", "an object: names of actions and their keys", lambda value: isinstance(value, dict))
+    known = {action.name.replace(" ", "-") for action in REGISTRY}
+    found = {}
+    for name, key in (chosen or {}).items():
+        identity = name.replace(" ", "-")
+        if identity not in known:
+            kept.note(f"keys: no such action: {name!r:.40}")
+        elif not (isinstance(key, str) and key.strip(" ,")):
+            kept.note(f"keys: {name}: {key!r:.40} is not a key")
+        else:
+            found[identity] = key
+    return found
 
 
 def for_row(kind: str) -> list[Action]:

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
-from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
+from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY, chosen_keys
 from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.label import Label
@@ -105,6 +105,7 @@ class Top(App[None]):
     """
 
     _has_theme = False
+    _has_panicked = False
 
     def __init__(
         self,
@@ -147,8 +148,11 @@ class Top(App[None]):
         """The theme, before anything is drawn: to change it later is to read all styles again."""
         for theme in OURS:
             self.register_theme(theme)
-        wanted = self.kept.get("theme")
-        self.set_reactive(App.theme, wanted if wanted in self.available_themes else DARK.name)
+        known = self.available_themes
+        theme = self.kept.checked(
+            "theme", "a theme: T shows the next one", lambda value: isinstance(value, str) and value in known
+        )
+        self.set_reactive(App.theme, theme or DARK.name)
         self._has_theme = True
         self.stylesheet.set_variables(self.get_css_variables())
 
@@ -164,16 +168,13 @@ class Top(App[None]):
     def on_mount(self) -> None:
         """Keys, and what is asked from time to time."""
         self._is_dressed = True
-        keys = self.kept.get("keys")
-        if isinstance(keys, dict):
-            self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
+        self.set_keymap(chosen_keys(self.kept))
         self.set_interval(_VITALS_SECONDS, self.ask_vitals)
         if self.parent_pid is not None:
             self.set_interval(1.0, self._end_with_parent)
         if not gc.isenabled():
             self.set_timer(_COLLECTED_SECONDS, _collect)
-        if self.kept.problem:
-            self.notify(self.kept.problem, severity="warning", markup=False)
+        self.kept.listen(lambda note: self.notify(note, severity="warning", markup=False))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """None: the palette has our own."""
@@ -195,6 +196,16 @@ class Top(App[None]):
     def _end_with_parent(self) -> None:
         if os.getppid() != self.parent_pid:
             os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error has ended the dashboard."""
+        return self._has_panicked or bool(self.return_code)
+
+    def panic(self, *renderables: Any) -> None:
+        """See textual.app.App, which leaves the exit code at 0."""
+        self._has_panicked = True
+        super().panic(*renderables)
 
     @property
     def seen(self) -> Any:

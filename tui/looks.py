@@ -16,7 +16,19 @@ else:
     _Base = object
 
 _AUTO: Final = "auto"
-"""A colour of a theme that is black or white, whichever can be read, and how much of it: ``auto 60%``."""
+"""The value of a theme variable that stands for black or white, whichever contrasts with the background."""
+
+
+def theme_color(value: str) -> Color:
+    """Return the color of a theme variable: ``#5ba4e6``, ``ansi_blue``, ``transparent`` or ``auto``.
+
+    A percentage behind the name (``auto 60%``, ``ansi_default 50%``) is the color's opacity.
+    """
+    name, _, percentage = value.partition(" ")
+    opacity = float(percentage.strip(" %") or 100)
+    if name == _AUTO:
+        return Color.automatic(opacity)
+    return Color.parse(name)._replace(a=opacity / 100) if percentage else Color.parse(name)
 
 
 class Look(NamedTuple):
@@ -49,14 +61,19 @@ class Looks(_Base):
         variables = self.app.theme_variables
         if self._own_ground is None:
             self._own_ground = self.background_colors[1]
-        ground = self._own_ground + Color.parse(variables[look.ground]) if look.ground else self._own_ground
-        told = variables[look.ink]
-        if told.startswith(_AUTO):
-            ink = ground.get_contrast_text(float(told.removeprefix(_AUTO).strip(" %") or 100) / 100)
-        else:
-            ink = Color.parse(told)
+        ground = self._own_ground + theme_color(variables[look.ground]) if look.ground else self._own_ground
+        ink = theme_color(variables[look.ink])
+        if look.ink == "background" and ink.ansi is not None:
+            # As an ink, the default color is the terminal's foreground. Reversing yields its background.
+            return Style(color=ground.rich_color, reverse=True, bold=look.bold, underline=look.underline)
+        # A color of the terminal's palette cannot be blended with the background, so it is dimmed instead.
+        is_dim = True if ink.ansi is not None and ink.a < 1 else None
         return Style(
-            color=(ground + ink).rich_color, bgcolor=ground.rich_color, bold=look.bold, underline=look.underline
+            color=(ground + ink).rich_color,
+            bgcolor=ground.rich_color,
+            bold=look.bold,
+            dim=is_dim,
+            underline=look.underline,
         )
 
     def notify_style_update(self) -> None:

@@ -1,7 +1,7 @@
 """What screens ask of the box. Nothing here draws: so the first questions can be asked while what draws is loaded."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.tui import views
 from pulsarbox.tui.columns import Column, laid_out
@@ -76,17 +76,29 @@ def of_panel(panel: Panel, at: int | None = None) -> Query:
 
 
 def chosen_columns(view: View, kept: Kept) -> list[Column]:
-    """The columns of the last time."""
-    told = kept.get(f"columns.{view.name}")
+    """Return the columns of a view that the user has chosen, or all of them."""
     known = {column.key: column for column in view.columns}
-    return [known[key] for key in (told if isinstance(told, list) else ()) if key in known] or list(view.columns)
+
+    def listed(value: Any) -> list[Column]:
+        return [known[key] for key in value if isinstance(key, str) and key in known] if isinstance(value, list) else []
+
+    chosen = kept.checked(f"columns.{view.name}", f"a list of columns of {view.name}", listed)
+    return listed(chosen) or list(view.columns)
 
 
 def chosen_order(view: View, kept: Kept) -> tuple[str | None, bool]:
-    """The order of the last time."""
-    told = kept.get(f"sort.{view.name}")
-    sort, descending = told if isinstance(told, list) and len(told) == 2 else (view.sort, view.descending)
-    return sort, bool(descending)
+    """Return the column by which the user sorts a view, and whether descending; or the defaults of the view."""
+    known = {None, *(column.sorted_by for column in view.columns)}
+
+    def is_order(value: Any) -> bool:
+        match value:
+            case [str() | None as key, bool()]:
+                return key in known
+        return False
+
+    chosen = kept.checked(f"sort.{view.name}", f"a column of {view.name} and true or false (descending)", is_order)
+    sort, descending = chosen or (view.sort, view.descending)
+    return sort, descending
 
 
 def of_view(

@@ -122,6 +122,7 @@ def _past(admin: "Admin", query: dict[str, str], count: int | None, all_: bool, 
 
 
 def _follow(admin: "Admin", query: dict[str, str], at: int, output: str) -> None:
+    from pulsarbox.cli.terminal import check_reader, rest
     from pulsarbox.client.errors import NoAnswer, NotConnected
 
     lost: float | None = None
@@ -135,13 +136,15 @@ def _follow(admin: "Admin", query: dict[str, str], at: int, output: str) -> None
                 if event is not None:
                     _print([event], output)
                     at = event["sequence"]
+                elif sys.stdout is not None:
+                    check_reader(sys.stdout.fileno())
         except (NoAnswer, NotConnected):
             if lost is not None and time.monotonic() - lost > PATIENCE_SECONDS:
                 raise
         if lost is None:
             say("the box does not answer any more: trying again")
             lost = time.monotonic()
-        time.sleep(AGAIN_SECONDS)
+        rest(AGAIN_SECONDS)
 
 
 def _print(rows: list[dict[str, Any]], output: str) -> None:

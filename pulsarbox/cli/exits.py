@@ -25,6 +25,8 @@ EXIT_DENIED: Final = 5
 EXIT_UNREACHABLE: Final = 6
 EXIT_TIMEOUT: Final = 7
 EXIT_PARTIAL: Final = 8
+EXIT_HUNG_UP: Final = 129
+"""As a shell reports a process that SIGHUP has ended."""
 EXIT_INTERRUPTED: Final = 130
 
 
@@ -84,6 +86,15 @@ class Interrupted(Failed):
     """Ctrl-C."""
 
     exit_code = EXIT_INTERRUPTED
+
+
+class HungUp(Failed):
+    """The terminal that a command writes to was closed."""
+
+    exit_code = EXIT_HUNG_UP
+
+    def __init__(self) -> None:
+        super().__init__("the terminal was closed")
 
 
 _BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Failed]], ...]] = (

@@ -91,6 +91,8 @@ def show(output: Output, look: Callable[[], Found]) -> None:
         found = look()
         _print(_filtered(found, output), output.form)
         return
+    from pulsarbox.cli.terminal import rest
+
     terminal = sys.stdout.isatty()
     form = "ndjson" if output.form == "table" and not terminal else output.form
     try:
@@ -103,7 +105,7 @@ def show(output: Output, look: Callable[[], Found]) -> None:
                 found = found._replace(rows=[{"time": at, **row} for row in found.rows])
             _print(found, "json line" if form == "json" and not terminal else form)
             sys.stdout.flush()
-            time.sleep(output.watch)
+            rest(output.watch)
     except KeyboardInterrupt:
         say("no longer watched")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.executing import Executing
-from pulsarbox.cli.exits import Partly, TimedOut
+from pulsarbox.cli.exits import HungUp, Partly, TimedOut
 from pulsarbox.cli.interruption import Interruption
 from pulsarbox.cli.outputs import Form
 from pulsarbox.cli.progress import Progress, messages
@@ -86,7 +86,7 @@ class Reading:
             self._wait_for_the_reader()
         except NotWritten:
             pass
-        except (BrokenPipeError, TimedOut):
+        except (BrokenPipeError, HungUp, TimedOut):
             self._wait_for_the_reader()
             self._consumer.settle()
             raise
@@ -115,8 +115,7 @@ class Reading:
                 self._handle(found)
                 continue
             if now - looked >= _LOOK_SECONDS:
-                if self._stdout.is_left():
-                    raise BrokenPipeError
+                self._stdout.check_reader()
                 self._ending.quiet(now - quiet_since)
                 looked = time.monotonic()
                 if self._ending.is_reached():

@@ -5,7 +5,7 @@ import errno
 import sys
 from typing import Any, Final
 
-from pulsarbox.cli.exits import Failed, Misused, abandon_stdout
+from pulsarbox.cli.exits import Failed, HungUp, Misused, abandon_stdout
 from pulsarbox.cli.lazy import LazyGroup
 
 _UTF8: Final = "utf-8"
@@ -27,6 +27,10 @@ class Root(LazyGroup):
         except OSError as error:
             if error.errno not in _FULL or error.filename is not None:
                 raise
+            from pulsarbox.cli.terminal import is_closed
+
+            if error.errno == errno.EIO and (is_closed(1) or is_closed(2)):
+                _end(HungUp())
             _end(Failed(f"the output cannot be written: {error.strerror}"))
 
 

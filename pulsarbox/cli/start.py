@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsarbox.cli.options import file_used, loaded_or_exit, overrides, settings_options
-from pulsarbox.cli.text import say
+from pulsarbox.cli.text import diagnose, say
 
 if TYPE_CHECKING:
     from pulsarbox.config import Settings
@@ -103,7 +103,7 @@ class Teller:
         if self._settings.logFormat == "text" and self._settings.logLevel in ("debug", "info"):
             from pulsarbox.cli.banner import banner
 
-            click.echo(banner(running, self._settings, self._source), err=True)
+            diagnose(banner(running, self._settings, self._source))
         if self._descriptor is not None:
             from dataclasses import asdict, replace
 

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -70,7 +69,9 @@ def status(
     try:
         _show(document, output, watch)
         while watch is not None:
-            time.sleep(watch)
+            from pulsarbox.cli.terminal import rest
+
+            rest(watch)
             document = look(directory, memory)
             _show(document, output, watch)
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ from typing import Final
 
 from pulsarbox.cli.exits import Failed
 from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.terminal import check_reader
 from pulsarbox.cli.text import clean
 from pulsarbox.client.client import Client
 
@@ -66,6 +67,11 @@ class Stdout:
         fcntl.ioctl(self._number, termios.FIONREAD, inside)
         return self._written - inside[0]
 
+    def check_reader(self) -> None:
+        """Raise BrokenPipeError or HungUp once nobody can read stdout."""
+        if self._number >= 0:
+            check_reader(self._number)
+
     def is_left(self) -> bool:
         """Whether nobody reads it any more."""
         return self._number >= 0 and any(mask & select.POLLERR for _, mask in self._poll.poll(0))
@@ -73,7 +79,7 @@ class Stdout:
     def write(self, data: bytes, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Return when all is written; ``meanwhile`` is called now and then while whoever reads is slow.
 
-        Raises BrokenPipeError where nobody reads any more, NotWritten, Failed."""
+        Raises BrokenPipeError or HungUp once nobody can read, NotWritten, Failed."""
         if self.is_terminal:
             data = cleaned(data)
         if self._number < 0:
@@ -90,7 +96,7 @@ class Stdout:
                 self._client.turn(0.05)
                 ready = self._poll.poll(0)
             if ready[0][1] & select.POLLERR:
-                raise BrokenPipeError
+                check_reader(self._number)
             view = view[self._write(view[:_PIECE]) :]
 
     def _write(self, piece: memoryview) -> int:
@@ -99,6 +105,7 @@ class Stdout:
         except BrokenPipeError:
             raise
         except OSError as error:
+            self.check_reader()
             raise Failed(f"the output cannot be written: {error.strerror}") from error
         self._written += size
         return size

@@ -9,7 +9,7 @@ import click
 
 from pulsarbox.cleaning import clean
 
-__all__ = ["OUTPUT", "clean", "coloured", "megabytes", "say"]
+__all__ = ["OUTPUT", "clean", "coloured", "diagnose", "megabytes", "say"]
 
 OUTPUT: Final = click.option(
     "-o",
@@ -23,9 +23,14 @@ OUTPUT: Final = click.option(
 
 
 def say(text: str) -> None:
-    """Talk: one line on stderr, so that stdout holds data only."""
-    with contextlib.suppress(OSError):  # a terminal that was closed, a pipe that nobody reads: what is done goes on
-        click.echo(f"pulsarbox: {clean(text)}", err=True)
+    """Print one line of diagnostics on stderr, in the name of the program."""
+    diagnose(f"pulsarbox: {clean(text)}")
+
+
+def diagnose(text: str) -> None:
+    """Print diagnostics on stderr. Without anybody to read them, as on a closed terminal, the work goes on."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)
 
 
 def coloured(text: str, **style: Any) -> str:

@@ -140,7 +140,13 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
     app = _app(feed, target, kept, **options)
     if served:
         app.parent_pid = os.getppid()
+    else:
+        from pulsarbox.cli.terminal import end_when_closed
+
+        end_when_closed(sys.stdin.fileno(), sys.stderr.fileno())
     app.run()
+    if app.has_failed:
+        raise Failed("the dashboard has failed; the error above says where: please report it")
 
 
 def _order(kept: "Kept", view: str, sort: str | None) -> None:

@@ -8,7 +8,6 @@ starts, stops or kills a box is skipped then), ``E2E_START_CMD`` a command that 
 
 import itertools
 import os
-import signal
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -128,11 +127,3 @@ def go(box: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoAdm
         raise
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """What is started gets SIGINT even where these tests were started in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)

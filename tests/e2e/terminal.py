@@ -51,11 +51,21 @@ class RawTerminal:
     def send(self, keys: bytes) -> None:
         os.write(self._fd, keys)
 
-    def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+    def hang_up(self) -> None:
+        """Close the terminal, as the end of a window or of an ssh connection does."""
         os.close(self._fd)
+        self._fd = -1
+
+    def wait(self) -> int:
+        """The exit code of the program, once it has ended."""
+        return psutil.Process(self.pid).wait(SECONDS) or 0
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        if self._fd >= 0:
+            self.hang_up()
 
 
 class Tmux:

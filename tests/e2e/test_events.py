@@ -9,8 +9,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
 from tests.tools.box import Box, admin
@@ -50,7 +48,6 @@ def test_last_nights_events_are_there_after_a_kill(own_box: Box) -> None:
     assert "stopping" in on_disk(own_box)
 
 
-@pytest.mark.usefixtures("ctrl_c")
 def test_a_follower_goes_on_over_a_restart(own_box: Box) -> None:
     own_box.start()
     follower = subprocess.Popen(

@@ -100,7 +100,6 @@ def test_status_for_the_eye(place: Place) -> None:
     assert "UTC" in lines["since"] and "B" in lines["memory"] and lines["health"] == "ok"
 
 
-@pytest.mark.usefixtures("ctrl_c")
 def test_status_is_watched_until_ctrl_c(place: Place) -> None:
     command = place.command("status", "-o", "json", "--watch", "0.1")
     with subprocess.Popen(

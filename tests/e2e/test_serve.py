@@ -24,7 +24,7 @@ pytest.importorskip("textual_serve")
 
 
 @pytest.fixture
-def served(box: Running, tmp_path: Path, ctrl_c: None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(box: Running, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and the address that it has printed."""
     port = free_ports(1)[0]
     process = subprocess.Popen(

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,48 @@ def test_without_a_terminal_or_a_box_it_says_what_to_do(run: Run) -> None:
         pulsarbox("top", "--once", "--admin-url", "http://127.0.0.1:1"), capture_output=True, text=True, check=False
     )
     assert gone.returncode == 6 and "cannot be reached" in gone.stderr
+
+
+BROKEN = """if True:
+    import sys
+    from textual.drivers import linux_driver
+    from pulsarbox.tui.screens.overview import Overview
+    def fail(*_):
+        raise ValueError("planted")
+    setattr({where}, fail)
+    from pulsarbox.cli.main import main
+    main()
+"""
+
+
+@pytest.mark.parametrize("where", ["Overview, 'show'", "linux_driver.XTermParser, 'feed'"])
+def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where: str, tmp_path: Path) -> None:
+    """In what draws, and in the thread that reads keys."""
+    command = [sys.executable, "-c", BROKEN.format(where=where), "top", "--admin-url", box.web_url]
+    terminal = RawTerminal(command, tmp_path)
+    try:
+        if "feed" in where:
+            terminal.until(lambda seen: b"Backlogs" in seen)
+            terminal.send(b"?")
+        terminal.until(lambda seen: b"planted" in seen and b"pulsarbox: the dashboard has failed" in seen)
+        assert terminal.wait() == 1
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("kind", ["xterm-256color", "xterm", "screen", "linux", "vt100", "dumb"])
+def test_the_colors_of_the_terminal_are_a_theme_in_every_terminal(box: Running, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "pulsarbox").mkdir()
+    (tmp_path / "pulsarbox" / "top.json").write_text('{"theme": "ansi-light"}')
+    command = ["env", "-u", "COLORTERM", f"TERM={kind}", *pulsarbox("top", "--admin-url", box.web_url)]
+    terminal = RawTerminal(command, tmp_path)
+    try:
+        terminal.until(lambda seen: b"Backlogs" in seen and b"published/s" in seen)
+        terminal.send(b"q")
+        assert terminal.wait() == 0
+        assert b"Traceback" not in terminal.seen
+    finally:
+        terminal.close()
 
 
 HOSTILE = "evil\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202egnp"

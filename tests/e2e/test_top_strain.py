@@ -4,6 +4,7 @@ messages and names of any size."""
 import fcntl
 import json
 import os
+import signal
 import struct
 import subprocess
 import termios
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 import psutil
 import pulsar
 
+from pulsarbox.cli.exits import EXIT_HUNG_UP
 from tests.e2e.clients import EARLIEST
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import RawTerminal, pulsarbox, tmux
@@ -80,9 +82,12 @@ def test_a_terminal_that_stops_reading_holds_up_nobody_and_goes_on(
 
 def test_who_closes_the_terminal_ends_it(box: Running, tmp_path: Path) -> None:
     terminal = RawTerminal(pulsarbox("top", "--admin-url", box.web_url), tmp_path)
-    terminal.until(lambda seen: b"Backlogs" in seen)
-    os.close(terminal._fd)
-    assert psutil.Process(terminal.pid).wait(60) is not None
+    try:
+        terminal.until(lambda seen: b"Backlogs" in seen)
+        terminal.hang_up()
+        assert terminal.wait() in (-signal.SIGHUP, EXIT_HUNG_UP)
+    finally:
+        terminal.close()
 
 
 def test_over_a_link_that_stands_still_it_says_how_old_all_is_and_keys_work(

@@ -151,14 +151,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c() -> Iterator[None]:
-    """What is started gets SIGINT even where these tests were started in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @contextlib.contextmanager
 def newcomer(environment: Path, folder: Path, host: str = "localhost") -> Iterator[Newcomer]:
     made = Newcomer(environment, folder, host)

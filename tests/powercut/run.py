@@ -152,13 +152,16 @@ def _open_images(run: Run, log: Path, images: list[Image], mutant: str | None, s
     ]
     for thread in threads:
         thread.start()
-    for _ in images:
-        number, verdict = answers.get()
+    verdicts: dict[int, str | None] = {}
+    for number, image in enumerate(images):
+        # In the order of the images, not of the processes: so a seed always ends with the same findings.
+        while number not in verdicts:
+            verdicts.update([answers.get()])
+            tick()
         run.counts["images"] += 1
-        tick()
-        if verdict is None:
-            continue
-        run.findings.append(_keep(log, images[number], mutant, verdict))
+        verdict = verdicts[number]
+        if verdict is not None:
+            run.findings.append(_keep(log, image, mutant, verdict))
         if run.enough:
             break
     stop.set()

@@ -52,12 +52,19 @@ def test_a_disk_that_lies_is_noticed(folder: Path, mutant: str) -> None:
 
 
 def test_a_client_notices_what_is_gone(folder: Path) -> None:
-    # What a client loses of it depends on when threads had their turn: another run has another chance.
-    for seed in (7, 8, 9):
-        run = powercut(folder, IMAGES, seed=seed, mutant="meta-sync-lost", levels=[CORE], violations_max=1)
-        if any("was receipted and is gone" in finding.verdict for finding in run.findings):
-            return
-    pytest.fail("nobody notices")
+    """Most images of a disk that loses syncs of metadata cannot be opened; some can, without what was receipted."""
+    run = powercut(folder, IMAGES, seed=8, mutant="meta-sync-lost", levels=[CORE], violations_max=IMAGES)
+    assert any("was receipted and is gone" in finding.verdict for finding in run.findings)
+
+
+def test_a_seed_always_has_the_same_findings(folder: Path) -> None:
+    """Whichever of the processes that open images is the quicker one."""
+    found = []
+    for name in ("first", "second"):
+        (folder / name).mkdir()
+        run = powercut(folder / name, 24, seed=9, mutant="meta-sync-lost", levels=[CORE], violations_max=2)
+        found.append([finding.image for finding in run.findings])
+    assert len(found[0]) == 2 and found[0] == found[1]
 
 
 class Telling(Marker):

@@ -90,6 +90,7 @@ class TopScreen(Screen[None]):
     DEFAULT_CSS = """
     TopScreen { background: $background; }
     TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 25%; color: $text-error; }
+    TopScreen #trouble:ansi { background: ansi_default; text-style: reverse; }
     TopScreen #body { height: 1fr; }
     """
     place: ClassVar[str] = ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -16,6 +17,7 @@ from pulsarbox.tui.columns import Column, short_topic
 from pulsarbox.tui.deed import short, topic_of
 from pulsarbox.tui.feed import Query, Trouble, real
 from pulsarbox.tui.lists import chosen
+from pulsarbox.tui.looks import theme_color
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
@@ -35,11 +37,11 @@ def _title(row: Row) -> str:
 
 
 STATES: Final = (
-    ("acknowledged", "█", "acknowledged", "$text-success"),
-    ("mixed", "▒", "partly acknowledged", "$text-success"),
-    ("inFlight", "▓", "sent, not acknowledged", "$text-warning"),
-    ("delayed", "·", "not due yet", "$text-secondary"),
-    ("waiting", "░", "waiting", "$text-muted"),
+    ("acknowledged", "█", "acknowledged", "text-success"),
+    ("mixed", "▒", "partly acknowledged", "text-success"),
+    ("inFlight", "▓", "sent, not acknowledged", "text-warning"),
+    ("delayed", "·", "not due yet", "text-secondary"),
+    ("waiting", "░", "waiting", "text-muted"),
 )
 """What a cell may stand for, in the order of what is told first where it is several; each has a sign of its own."""
 
@@ -91,7 +93,7 @@ class CursorMap(TopScreen):
 
     def _drawn(self, told: Mapping[str, Any], width: int) -> Text:
         variables = self.app.theme_variables
-        colours = {name: variables.get(colour[1:], "") for name, _, _, colour in STATES}
+        inks = {name: _ink(variables[variable]) for name, _, _, variable in STATES}
         signs = {name: sign for name, sign, _, _ in STATES}
         buckets = list(told.get("buckets") or ())
         text = Text(f"{_title(self.row)}\n\n", style="bold")
@@ -107,7 +109,7 @@ class CursorMap(TopScreen):
         for at in range(0, len(buckets), width):
             for bucket in buckets[at : at + width]:
                 state = state_of(bucket)
-                text.append(signs[state], style=f"not bold {_colour(colours[state])}")
+                text.append(signs[state], style=inks[state])
             text.append("\n")
         text.append("\n")
         for name, sign, meaning, _ in STATES:
@@ -136,8 +138,10 @@ class CursorMap(TopScreen):
         return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
 
 
-def _colour(value: str) -> str:
-    return value if value.startswith("#") and len(value) == 7 else ""
+def _ink(value: str) -> Style:
+    """Return the style of a sign in a color of the theme; an automatic color is the one of the text around it."""
+    color = theme_color(value)
+    return Style(color=None if color.auto else color.rich_color, bold=False)
 
 
 _STUCK: Final = views.View(

@@ -244,7 +244,6 @@ def lines_in(folder: Path) -> "collections.Counter[int]":
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.timeout(900)
 def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(
     box: Running, topics: Topics, tmp_path: Path

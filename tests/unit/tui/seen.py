@@ -7,7 +7,7 @@ in 80 columns the SVG besides, which has the colours.
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -88,12 +88,14 @@ def drawn(driver: Driver) -> str:
     return self_contained(driver.app.export_screenshot(title="pulsarbox top"))
 
 
-async def walked(size: tuple[int, int]) -> AsyncIterator[tuple[str, Driver]]:
-    """Every screen, one after the other, each once it is there; what it shows may still be under way."""
+async def walked(
+    size: tuple[int, int], steps: Sequence[tuple[str, tuple[str, ...], str]] = STEPS
+) -> AsyncGenerator[tuple[str, Driver], None]:
+    """Every screen of the steps, each once it is there; what it shows may still be under way."""
     box = FakeBox()
     box.rows["subscriptions"] = [subscription(number, type="Key_Shared") for number in range(40)]
     async with dashboard(box, size) as driver:
-        for name, keys, cls in STEPS:
+        for name, keys, cls in steps:
             await driver.press(*keys)
             await driver.at(cls, answered=False)
             yield name, driver

@@ -116,7 +116,7 @@ async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> N
         assert driver.app.theme == "pulsarbox-light"
     path.write_text("{nonsense")
     async with dashboard(kept=Kept(path)) as driver:
-        assert any("is not used" in each for each in driver.said)
+        assert any("cannot be read" in each for each in driver.said)
     assert path.read_text() == "{nonsense", "what cannot be read is not written over"
 
 

@@ -1,0 +1,78 @@
+"""Themes of the dashboard, ours and those of Textual: every screen is drawn with each of them, and can be read."""
+
+from contextlib import aclosing
+from typing import Final
+
+import pytest
+from rich.color import ColorSystem
+from rich.style import Style
+from textual.color import Color
+from textual.filter import Monochrome, NoColor
+from textual.theme import BUILTIN_THEMES
+
+from pulsarbox.tui.themes import OURS
+from tests.unit.tui.driving import SMALL, Driver, driven
+from tests.unit.tui.seen import STEPS, walked
+
+THEMES: Final = [*(theme.name for theme in OURS), *sorted(BUILTIN_THEMES)]
+MORE: Final = (
+    ("columns", ("escape", "2", "c"), "Columns"),
+    ("sort", ("escape", "s"), "Choice"),
+    ("filter", ("escape", "slash"), "Topics"),
+    ("words", ("escape", "colon"), "Topics"),
+    ("letters", ("escape", "4", "escape", "b"), "Browser"),
+    ("editing", ("E",), "Editing"),
+)
+"""Screens beyond those of ``seen``: name, keys from the one before, class."""
+
+
+def unreadable(driver: Driver) -> set[str]:
+    """Styles whose text has the color of its background; all are rendered for any number of colors, and NO_COLOR."""
+    found = set()
+    for segment in {each.style: each for strip in driver.screen._compositor.render_strips() for each in strip}.values():
+        for line_filter in (*driver.app._filters, Monochrome(), NoColor()):
+            (shown,) = line_filter.apply([segment], Color(0, 0, 0))
+            for system in (None, *ColorSystem):
+                (shown.style or Style.null()).render("x", color_system=system)
+        style = segment.style
+        if style is not None and style.color is not None and style.color == style.bgcolor:
+            found.update([str(style)] if segment.text.strip() and not style.color.is_default else [])
+    return found
+
+
+async def wear(driver: Driver, theme: str) -> None:
+    """Change the theme, and have all of the screen drawn with it."""
+    driver.app.theme = theme
+    wanted = driver.app.stylesheet
+    await driver.until(lambda: wanted._variables.get("primary") == driver.app.theme_variables["primary"])
+    await driver.pilot.pause(0)
+
+
+@pytest.mark.parametrize("share", range(2))
+def test_every_theme_draws_every_screen(share: int) -> None:
+    """In terminals of any number of colors; no text has the color of its background."""
+    found: set[tuple[str, str, str]] = set()
+    seen: list[str] = []
+
+    async def look(name: str, driver: Driver) -> None:
+        seen.append(name)
+        for theme in THEMES[share::2]:
+            await wear(driver, theme)
+            found.update((theme, name, style) for style in unreadable(driver))
+
+    @driven
+    async def walk() -> None:
+        async with aclosing(walked(SMALL, (*STEPS, *MORE))) as screens:
+            async for name, driver in screens:
+                if name == "letters":
+                    await driver.until(lambda driver=driver: driver.table.pointed is not None)  # type: ignore[misc]
+                await look(name, driver)
+                if name == MORE[-1][0]:
+                    driver.box.gone = "connection refused"
+                    await driver.press("escape", "6", "r")
+                    await driver.until(lambda driver=driver: driver.screen.trouble)  # type: ignore[misc]
+                    await look("trouble", driver)
+
+    walk()
+    assert not found
+    assert len(seen) == len(STEPS) + len(MORE) + 1
