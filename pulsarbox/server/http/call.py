@@ -161,6 +161,11 @@ class Call:
             raise PreconditionFailed(f"Topic name is not valid: {error}") from None
 
 
+def asker(call: Call) -> tuple[str, str]:
+    """Whom the computations of a request belong to: its role, all of whose requests take turns with other roles'."""
+    return "HTTP", str(call.principal)
+
+
 def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no number of JSON")
 
