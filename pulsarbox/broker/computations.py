@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SLICE_STEPS: Final = 1000
-"""Steps in a slice: 2 ms."""
-PERIOD_SECONDS: Final = 0.006
+SLICE_STEPS: Final = 500
+"""Steps in a slice: 1 ms."""
+PERIOD_SECONDS: Final = 0.003
 """Time from one slice to the next: computations leave two thirds of the loop to everything else."""
 WAITING_BYTES_MAX: Final = 64 << 20
 """Bytes of the commands and requests whose computations are not done; beyond that the next one is refused."""

@@ -179,7 +179,8 @@ class _Parser:
             made = yield self._collection(kind, value, space)
             return made
         if kind == "enum":
-            return self._enum(value, space)
+            made = yield self._enum(value, space)
+            return made
         if kind == "fixed":
             return self._fixed(value, space)
         found = self._reference(kind, space, _others(value, _DEFINING))
@@ -241,16 +242,19 @@ class _Parser:
             made.fields[name] = Field(name, node, "default" in each, each.get("default"), _aliases(each))
         return made
 
-    def _enum(self, value: dict[str, Any], space: str) -> Node:
+    def _enum(self, value: dict[str, Any], space: str) -> "Generator[Any, Any, Node]":
         made, symbols = self._named("enum", value, space), value.get("symbols")
+        cost = len(symbols) // _ELEMENTS_A_STEP if isinstance(symbols, list) else 0
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
             raise ValueError(f"the symbols of {_shown(made.name)} are not a list of texts")
+        yield cost
         if len(set(symbols)) < len(symbols):
             raise ValueError(f"{_shown(made.name)} has a symbol twice")
         default = value.get("default")
         if default is not None and default not in symbols:
             raise ValueError(f"the default of {_shown(made.name)} is none of its symbols")
         made.symbols, made.default = tuple(symbols), default
+        yield cost
         self._say("enum", made.name, symbols, _others(value, _DEFINING))
         return made
 
