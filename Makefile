@@ -117,7 +117,7 @@ fuzz-admin: env-dev ## Ask the Admin API all it has, half of it nonsense (N=20 b
 	@$(BIN)/python -m tests.fuzz.run --seeds $(or $(N),20) $(ARGS)
 
 .PHONY: attack
-attack: env-dev ## Attack a box: lengths, counts, bombs, tokens, paths, ten thousand connections (ARGS="--scale 0.1")
+attack: env-dev ## Attack a box: lengths, counts, bombs, schemas, tokens, paths, ten thousand connections (ARGS="--scale 0.1")
 	@$(BIN)/python -m tests.attack.run $(ARGS)
 
 .PHONY: demo

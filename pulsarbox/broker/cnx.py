@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 Answered = Callable[[bool, Now], None]
 
+MAX_WAITING_SCHEMAS = 1 << 20
+"""Bytes of schemas that wait to be compared; a connection with more is not read until some are done."""
 MAX_RECENTLY_CLOSED = 1000
 """Closed producers whose late messages are ignored instead of costing the connection."""
 SEND_COMMAND_START = b"\x08\x06"
@@ -196,8 +198,14 @@ class ServerCnx:
 
     @property
     def overdrawn(self) -> bool:
-        """More of its messages wait for their receipts than one connection may have: read nothing more from it."""
-        return self.pending_sends > self._max_pending or self.held_bytes > self.broker.core.limits.max_held_bytes
+        """Read nothing more from the client: more of its messages wait for their receipts than one connection may have,
+        or more of its schemas wait to be compared."""
+        core = self.broker.core
+        return (
+            self.pending_sends > self._max_pending
+            or self.held_bytes > core.limits.max_held_bytes
+            or core.computations.held(self) > MAX_WAITING_SCHEMAS
+        )
 
     def writable(self, now: Now) -> None:
         """The outbox has room again."""
@@ -213,6 +221,7 @@ class ServerCnx:
         if self not in self.broker.cnxs:
             return
         self.state = State.CLOSED
+        self.broker.core.computations.drop(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -7,6 +7,7 @@ from pulsarbox.broker.ages import Ages
 from pulsarbox.broker.at_rest import AtRest
 from pulsarbox.broker.cache_use import CacheUse
 from pulsarbox.broker.compaction.records import Compactions
+from pulsarbox.broker.computations import Computations
 from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
@@ -52,6 +53,7 @@ class Core:
         """What keeping in memory what was compressed has been good for."""
         self.catalog = store.catalog
         self.timers = Timers()
+        self.computations = Computations(self.timers)
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers, self.events)
         self.policies = Policies(store.catalog, settings, self.commits.put_row, self.timers)

@@ -121,7 +121,8 @@ class DeadLetterOffice:
         if stored is None:
             metadata.ClearField("schema_version")  # else it would mean another one there
         else:
-            metadata.schema_version = self._schemas.keep(target, stored.schema, now.wall).version_bytes
+            keeping = self._schemas.keeping(target, stored.schema, now.wall)
+            metadata.schema_version = self._schemas.at_once(stored.schema, keeping, now).version_bytes
 
     # Back from there
 
@@ -180,9 +181,10 @@ class DeadLetterOffice:
             metadata.ClearField("schema_version")
             self._schemas.check_none(target)
         elif not dry:
-            metadata.schema_version = self._schemas.bring(target, stored.schema, now.wall).version_bytes
-        elif self._schemas.version_of(target, stored.schema) is None:
-            self._schemas.check(target, stored.schema)
+            bringing = self._schemas.bringing(target, stored.schema, now.wall)
+            metadata.schema_version = self._schemas.at_once(stored.schema, bringing, now).version_bytes
+        else:
+            self._schemas.at_once(stored.schema, self._schemas.trying(target, stored.schema), now)
 
 
 def _persistent(topic: Topic) -> PersistentTopic:

@@ -146,7 +146,7 @@ def _plain(target: pa.DataType) -> Decoder:
 def _json(target: pa.DataType) -> Decoder:
     if not pa.types.is_struct(target):
         return Decoder(target, json.loads)
-    return Decoder(target, _object, _lines(target) if _in_lines(target) else None)
+    return Decoder(target, _object, _objects(target) if _has_arrow_type(target) else None)
 
 
 def _object(value: bytes) -> dict[str, Any]:
@@ -156,27 +156,35 @@ def _object(value: bytes) -> dict[str, Any]:
     return found
 
 
-def _in_lines(target: pa.DataType) -> bool:
-    """Whether Arrow's own reader knows the type."""
+def _has_arrow_type(target: pa.DataType) -> bool:
+    """Whether Arrow's own reader of JSON knows the type."""
     if pa.types.is_struct(target):
-        return target.num_fields > 0 and all(_in_lines(target.field(at).type) for at in range(target.num_fields))
+        return target.num_fields > 0 and all(_has_arrow_type(target.field(at).type) for at in range(target.num_fields))
     if pa.types.is_list(target):
-        return _in_lines(target.value_type)
+        return _has_arrow_type(target.value_type)
     is_a = pa.types
     return any(fits(target) for fits in (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_string))
 
 
-def _lines(target: pa.DataType) -> Callable[[list[bytes]], pa.Array]:
-    """Arrow reads lines of objects; only what certainly is one line each is put before it."""
+def _objects(target: pa.DataType) -> Callable[[list[bytes]], pa.Array]:
+    """Read many objects with Arrow, on one line each or on several, as the official Python client writes them.
+
+    Arrow reads a sequence of objects, wherever one ends. A value that begins and ends with a brace and leaves an object
+    open makes the sequence invalid, whatever the next one is; so as many objects as values are one object each.
+    """
     from pyarrow import json as arrow_json
 
     fields = [target.field(at) for at in range(target.num_fields)]
-    told = arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
+    told = arrow_json.ParseOptions(
+        explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore", newlines_in_values=True
+    )
 
     def many(values: list[bytes]) -> pa.Array:
+        if not _have_braces(values):
+            values = [each.strip(_JSON_SPACE) for each in values]
+            if not _have_braces(values):
+                raise ValueError("not objects")
         joined = b"\n".join(values)
-        if joined.count(b"\n") != len(values) - 1 or not all(each[:1] == b"{" for each in values):
-            raise ValueError("not one line each")
         size = arrow_json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
         found = arrow_json.read_json(io.BytesIO(joined), read_options=size, parse_options=told)
         if found.num_rows != len(values):
@@ -185,6 +193,13 @@ def _lines(target: pa.DataType) -> Callable[[list[bytes]], pa.Array]:
         return pa.StructArray.from_arrays(arrays, fields=fields)
 
     return many
+
+
+_JSON_SPACE: Final = b" \t\r\n"
+
+
+def _have_braces(values: list[bytes]) -> bool:
+    return all(each[:1] == b"{" and each[-1:] == b"}" for each in values)
 
 
 # Avro -----------------------------------------------------------------------------------------------------------------

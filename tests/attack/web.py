@@ -59,14 +59,15 @@ def numbers(victim: Victim) -> None:
             ("POST", f"{base}/retention"),
             ("POST", f"{base}/maxProducers"),
         ):
-            told = _with_body(victim, method, path, number.encode())
+            told = with_body(victim, method, path, number.encode())
             if told[9:10] not in (b"2", b"4"):
                 raise Broken(f"{method} {path} {number[:30]} is answered with {told[:300]!r}")
         ask(victim, "POST", f"{base}/subscription/s/skip/{number[:100]}")
         ask(victim, "GET", f"{base}/examinemessage?messagePosition={number[:100]}")
 
 
-def _with_body(victim: Victim, method: str, path: str, body: bytes) -> bytes:
+def with_body(victim: Victim, method: str, path: str, body: bytes) -> bytes:
+    """The answer to a request with a token and a JSON body."""
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
     head += f"Authorization: Bearer {victim.token.decode()}\r\nContent-Length: {len(body)}\r\n\r\n"
     with victim.connect(victim.doors[2]) as connection:

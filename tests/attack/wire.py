@@ -177,9 +177,9 @@ def bombs(victim: Victim) -> None:
                 connection,
                 hello(victim.token) + encode_frame(BaseCommand(type=BaseCommand.PRODUCER, producer=producer)),
             )
-            _until(connection, BaseCommand.PRODUCER_SUCCESS)
+            until(connection, BaseCommand.PRODUCER_SUCCESS)
             send(connection, encode_payload_frame(sending, entry))
-            _until(connection, BaseCommand.SEND_RECEIPT, BaseCommand.SEND_ERROR)
+            until(connection, BaseCommand.SEND_RECEIPT, BaseCommand.SEND_ERROR)
     base = "/admin/v2/persistent/public/default/bombs"
     peeks = [("GET", f"{base}/examinemessage?initialPosition=earliest&messagePosition={n}") for n in range(1, 30)]
     more = [("GET", f"{base}/subscription/s/position/{n}") for n in range(1, 30)]
@@ -188,7 +188,7 @@ def bombs(victim: Victim) -> None:
     victim.wait_for(lambda: b"RUNNING" not in ask(victim, "GET", f"{base}/compaction"), "the compaction ends")
 
 
-def _until(connection: socket.socket, *wanted: int) -> None:
+def until(connection: socket.socket, *wanted: int) -> None:
     """Read until one of these commands has come, or the connection is closed."""
     decoder = FrameDecoder(10 << 20)
     while part := connection.recv(65536):

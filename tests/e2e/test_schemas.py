@@ -124,7 +124,7 @@ def test_schemas_on_the_command_line(box: Running, topic: str, tmp_path: Path, m
     assert "name a file" in schema("upload", topic, code=2).stderr
     assert "it looks like NAME=VALUE" in schema("upload", topic, "order.avsc", "--property", "x", code=2).stderr
     (tmp_path / "no.avsc").write_text('{"type":"record"}')
-    assert "it is no Avro definition" in schema("upload", topic, "no.avsc", code=2).stderr
+    assert "not an Avro definition" in schema("upload", topic, "no.avsc", code=2).stderr
     assert "deleted the schema" in schema("delete", topic, "--yes").stdout
     assert schema("list", topic, "-o", "ndjson").stdout == ""
 

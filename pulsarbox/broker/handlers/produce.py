@@ -4,7 +4,8 @@ from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.keeping import warn
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.producer import Access, Producer
-from pulsarbox.broker.schemas import is_schema
+from pulsarbox.broker.schemas import StoredSchema, is_schema
+from pulsarbox.broker.security.standing import check_producer
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.transactions.coordinator import COORDINATOR
 from pulsarbox.clock import Now
@@ -13,6 +14,8 @@ from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
+
+CLOSED_BEFORE = "The producer was closed before it was open"
 
 
 def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
@@ -24,7 +27,7 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
         last = present.topic.last_sequence_id(present.name)
         cnx.outbox.send(replies.producer_success(command.request_id, present.name, last, present.schema_version))
         return
-    if command.producer_id in cnx.coming:
+    if command.producer_id in cnx.coming or _key(command) in cnx.opening:
         raise ServiceNotReady("Producer is already present on the connection")
     if command.txn_enabled:
         broker.core.transactions.check_coordinator(COORDINATOR)
@@ -34,20 +37,67 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     if refusal is not None and name.persistent:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.
         raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
-    topic = broker.topics.open(name, now)
+    _ready(cnx, command, name, now)
+    if command.HasField("schema") and is_schema(command.schema):
+        _bring_schema(cnx, command, name, now)
+    else:
+        broker.schemas.check_none(name)
+        _admit(cnx, command, name, b"", now)
+
+
+def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) -> Topic:
+    """The topic, created if it may be. Raises PulsarBoxError where it takes no further producer."""
+    topic = cnx.broker.topics.open(name, now)
     topic.check_takes()
     topic.admission.check_producer(encrypted=command.encrypted)
-    again = command.epoch > 0
     if isinstance(topic, PersistentTopic):
-        topic.backlog.check(now, again=again)
+        topic.backlog.check(now, again=command.epoch > 0)
+    return topic
+
+
+def _bring_schema(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) -> None:
+    """Open the producer once its schema has been compared with those of the topic, which may take several turns."""
+    schemas, key = cnx.broker.schemas, _key(command)
+
+    def brought(found: StoredSchema | PulsarBoxError, when: Now) -> None:
+        if cnx.state is State.CLOSED:
+            return
+        try:
+            if cnx.opening.get(key) != command.request_id:
+                raise ServiceNotReady(CLOSED_BEFORE)
+            del cnx.opening[key]
+            if isinstance(found, PulsarBoxError):
+                raise found
+            _admit(cnx, command, name, found.version_bytes, when)
+        except PulsarBoxError as error:
+            cnx.outbox.send(replies.error(command.request_id, cnx.code_of(error), str(error)))
+
+    cnx.opening[key] = command.request_id
+    try:
+        schemas.run(cnx, command.schema, schemas.bringing(name, command.schema, now.wall), brought, now)
+    except PulsarBoxError:
+        del cnx.opening[key]
+        raise
+
+
+def _admit(cnx: ServerCnx, command: CommandProducer, name: TopicName, schema_version: bytes, now: Now) -> None:
+    """Open a producer whose schema the topic has."""
+    topic = _ready(cnx, command, name, now)  # once more: it may be another one by now
     opening = _Opening(cnx, command.request_id, _producer(cnx, command, topic, now))
-    _prepare(cnx, command, name, opening.producer, now)
+    opening.producer.schema_version = schema_version
+    check_producer(opening.producer)  # a permission may have gone while the schema was compared
+    _prepare(cnx, command, opening.producer, now)
     cnx.coming[command.producer_id] = opening.producer
     try:
-        topic.admit(opening, now, again=again)
+        topic.admit(opening, now, again=command.epoch > 0)
     except PulsarBoxError:
         cnx.coming.pop(command.producer_id, None)
         raise
+
+
+def _key(command: CommandProducer | CommandCloseProducer) -> tuple[str, int]:
+    """The key under which the connection knows that a producer's schema is being compared."""
+    return "producer", command.producer_id
 
 
 def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> Producer:
@@ -64,13 +114,9 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
     return made
 
 
-def _prepare(cnx: ServerCnx, command: CommandProducer, name: TopicName, opened: Producer, now: Now) -> None:
-    """What a producer brings with it: its schema, and a subscription that is to miss nothing of what it sends."""
-    broker, topic = cnx.broker, opened.topic
-    if command.HasField("schema") and is_schema(command.schema):
-        opened.schema_version = broker.schemas.bring(name, command.schema, now.wall).version_bytes
-    else:
-        broker.schemas.check_none(name)
+def _prepare(cnx: ServerCnx, command: CommandProducer, opened: Producer, now: Now) -> None:
+    """Create the subscription that a producer may ask for, so that it misses nothing of what is published."""
+    topic = opened.topic
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
         if command.initial_subscription_name not in topic.subscriptions:
             if not topic.policies.get(AUTO_SUBSCRIPTIONS):
@@ -120,7 +166,7 @@ class _Opening:
         if cnx.state is State.CLOSED or opened.closed:
             # The connection went, somebody closed it before it was open, or took the topic.
             opened.topic.remove_producer(opened, now)
-            self.refused(opened.fenced or ServiceNotReady("The producer was closed before it was open"), now)
+            self.refused(opened.fenced or ServiceNotReady(CLOSED_BEFORE), now)
             return
         del cnx.coming[opened.producer_id]
         cnx.producers[opened.producer_id] = opened
@@ -138,6 +184,7 @@ class _Opening:
 def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> None:
     """Close a producer; answered when all it has sent is answered. An unknown one is closed already."""
     reply = replies.success(command.request_id)
+    cnx.opening.pop(_key(command), None)
     coming = cnx.coming.pop(command.producer_id, None)
     if coming is not None:
         coming.closed = True

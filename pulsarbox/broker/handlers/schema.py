@@ -1,6 +1,7 @@
 """GET_SCHEMA and GET_OR_CREATE_SCHEMA."""
 
 from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.schemas import StoredSchema
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.names import parse_topic
@@ -22,14 +23,20 @@ def get_schema(cnx: ServerCnx, command: CommandGetSchema, now: Now) -> None:
 
 
 def get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema, now: Now) -> None:
-    """The version of a schema, which is kept from now on; answered when it is durable."""
+    """Store a schema unless the topic has it already; answered with its version when that is durable."""
+
+    def brought(found: StoredSchema | PulsarBoxError, when: Now) -> None:
+        if isinstance(found, PulsarBoxError):
+            cnx.outbox.send(replies.get_or_create_schema_failed(command.request_id, cnx.code_of(found), str(found)))
+            return
+        reply = replies.get_or_create_schema_response(command.request_id, found.version_bytes)
+        cnx.broker.when_durable(lambda durable: cnx.outbox.send(reply), when)
+
+    schemas = cnx.broker.schemas
     try:
         name = parse_topic(command.topic)
         if not cnx.broker.topics.exists(name):
             raise TopicNotFound(f"Topic {name} not found")
-        stored = cnx.broker.schemas.bring(name, command.schema, now.wall)
+        schemas.run(cnx, command.schema, schemas.bringing(name, command.schema, now.wall), brought, now)
     except PulsarBoxError as error:
-        cnx.outbox.send(replies.get_or_create_schema_failed(command.request_id, cnx.code_of(error), str(error)))
-        return
-    reply = replies.get_or_create_schema_response(command.request_id, stored.version_bytes)
-    cnx.broker.when_durable(lambda when: cnx.outbox.send(reply), now)
+        brought(error, now)

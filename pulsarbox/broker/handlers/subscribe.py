@@ -30,6 +30,7 @@ REPLICATION_PREFIX = "pulsar.repl"
 """Names under which Pulsar keeps cursors of its own."""
 LATEST = Position(2**63 - 1, 2**63 - 1)
 EARLIEST = Position(-1, -1)
+CLOSED_BEFORE = "The consumer was closed before it was open"
 
 
 def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
@@ -47,7 +48,15 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
         return
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
-        cnx.broker.schemas.meet(name, command.schema, now.wall, idle=_is_idle(topic))
+        _meet_schema(cnx, command, name, now)
+    else:
+        _open(cnx, command, name, now)
+
+
+def _open(cnx: ServerCnx, command: CommandSubscribe, name: TopicName, now: Now) -> None:
+    """Open a consumer whose plugins are loaded and whose schema fits the topic's."""
+    topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
+    key = _key(command)
     cnx.opening[key] = command.request_id
     try:
         if isinstance(topic, NonPersistentTopic):
@@ -83,7 +92,10 @@ def _waits_for_plugins(cnx: ServerCnx, command: CommandSubscribe, topic: Topic, 
     core, key = cnx.broker.core, _key(command)
 
     def loaded(when: Now) -> None:
-        if cnx.opening.get(key) != command.request_id or cnx.state is State.CLOSED:
+        if cnx.state is State.CLOSED:
+            return
+        if cnx.opening.get(key) != command.request_id:
+            _give_up(cnx, command, ServiceNotReady(CLOSED_BEFORE))
             return
         del cnx.opening[key]
         try:
@@ -95,6 +107,34 @@ def _waits_for_plugins(cnx: ServerCnx, command: CommandSubscribe, topic: Topic, 
         return False
     cnx.opening[key] = command.request_id
     return True
+
+
+def _meet_schema(cnx: ServerCnx, command: CommandSubscribe, name: TopicName, now: Now) -> None:
+    """Open the consumer once its schema has been compared with those of the topic, which may take several turns."""
+    schemas, key = cnx.broker.schemas, _key(command)
+
+    def is_idle() -> bool:
+        return _is_idle(cnx.broker.topics.open(name, now, create=command.force_topic_creation))
+
+    def met(found: PulsarBoxError | None, when: Now) -> None:
+        if cnx.state is State.CLOSED:
+            return
+        try:
+            if cnx.opening.get(key) != command.request_id:
+                raise ServiceNotReady(CLOSED_BEFORE)
+            del cnx.opening[key]
+            if found is not None:
+                raise found
+            _open(cnx, command, name, when)
+        except PulsarBoxError as error:
+            cnx.outbox.send(replies.error(command.request_id, cnx.code_of(error), str(error)))
+
+    cnx.opening[key] = command.request_id
+    try:
+        schemas.run(cnx, command.schema, schemas.meeting(name, command.schema, now.wall, is_idle), met, now)
+    except PulsarBoxError:
+        del cnx.opening[key]
+        raise
 
 
 def _is_idle(topic: Topic) -> bool:
@@ -274,7 +314,7 @@ def _opened(cnx: ServerCnx, command: CommandSubscribe, consumer: Consumer, now: 
     if cnx.state is State.CLOSED or not expected or consumer.closed:
         consumer.closed = True
         consumer.subscription.remove_consumer(consumer, now)
-        error = ServiceNotReady("The consumer was closed before it was open")
+        error = ServiceNotReady(CLOSED_BEFORE)
         cnx.outbox.send(replies.error(command.request_id, error.server_error, str(error)))
         return
     cnx.consumers[command.consumer_id] = consumer

@@ -1,8 +1,7 @@
 """Whether a changed payload is what the schema of the topic says that it goes to."""
 
-import json
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from pulsarbox.broker.dead_letter import Letter
 from pulsarbox.broker.jobs.edit import Edit
@@ -11,8 +10,11 @@ from pulsarbox.errors import IncompatibleSchema, InvalidSchema
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema import decoding
-from pulsarbox.protocol.schema.definition import avro
+from pulsarbox.protocol.schema.avro import definition as avro_definition
+from pulsarbox.protocol.schema.avro.validation import is_valid
 from pulsarbox.protocol.schema.types import spelling
+
+_FIELDS_SHOWN: Final = 20
 
 
 class Fitting:
@@ -51,12 +53,10 @@ def _not_of_record(definition: bytes, value: Any) -> str:
     if b'"bytes"' in definition or b'"fixed"' in definition or b"logicalType" in definition:
         return ""
     try:
-        schema = avro().parse(definition)
-    except Exception:  # of anybody's making
+        schema = avro_definition.parse(definition).root
+    except InvalidSchema:  # stored before definitions were checked
         return ""
-    from avro.io import validate
-
-    if validate(schema, value, raise_on_error=False):
+    if is_valid(schema, value):
         return ""
-    fields = ", ".join(str(each["name"]) for each in json.loads(definition).get("fields", ()))
+    fields = ", ".join(list(schema.fields)[:_FIELDS_SHOWN])
     return f"it is not a record of {fields or 'its fields'} with their types"

@@ -156,7 +156,7 @@ class Grouping:
         last = min(at.entry_id + READ_ENTRIES, info.confirmed) - 1
         if at.ledger_id == self._end.ledger_id:
             last = min(last, self._end.entry_id)
-        schemas = {each.version: each.schema for each in self._schemas.versions(topic.name)}
+        schemas = self._schemas.by_version(topic.name)
         most = topic.core.settings.maxMessageSize
         unacked = self._unacked(topic, at, last)
         work = partial(_look, partial(grouped, str(topic.name), schemas, most, self._wanted, unacked))

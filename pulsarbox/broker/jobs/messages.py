@@ -5,6 +5,7 @@ payload, and says why.
 """
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -31,7 +32,7 @@ REPLAY_JOB: Final = "REPLAY_JOB"
 REPLAY_COUNT: Final = "REPLAY_COUNT"
 """Property of a replayed message: how often it was put back."""
 
-Schemas = dict[int, Schema]
+Schemas = Mapping[int, Schema]
 """The schemas of a topic by version."""
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.jobs.fitting import Fitting
 from pulsarbox.broker.jobs.job import NOWHERE, REPLAY, Job, Progress
-from pulsarbox.broker.jobs.messages import Schemas as SchemasByVersion
 from pulsarbox.broker.jobs.replaying import Outcome, Worked, work_on
 from pulsarbox.broker.jobs.returns import Returns
 from pulsarbox.broker.jobs.states import DONE, FAILED, PAUSED
 from pulsarbox.broker.posting import QuotaReached
+from pulsarbox.broker.schemas import StillComparing
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.timers import Timer
@@ -264,7 +264,7 @@ class Run:
             partly = subscription.cursor.batch_acks
             found = ((each, partly.get(each)) for each in [(at.ledger_id, i) for i in range(at.entry_id, last + 1)])
             unacked = {each: bits[1] for each, bits in found if bits is not None}
-        schemas: SchemasByVersion = {each.version: each.schema for each in self._jobs.schemas.versions(topic.name)}
+        schemas = self._jobs.schemas.by_version(topic.name)
         task = self.job.task(part.topic, self._core.settings.maxMessageSize)
         work = partial(work_on, task, schemas, unacked, progress.chunks, part.end)
         self._reading = True
@@ -374,7 +374,7 @@ class Run:
             )
         except PulsarBoxError as error:
             later = isinstance(error, ServiceNotReady | PersistenceError) and not isinstance(error, QuotaReached)
-            if later and self.job.moves:
+            if later and (self.job.moves or isinstance(error, StillComparing)):
                 raise NotNow(str(error)) from None
             if not self.job.moves or spec.skip_refused:
                 return str(error)

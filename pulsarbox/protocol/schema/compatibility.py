@@ -5,18 +5,22 @@ old one must read what the new one writes, FULL for both; TRANSITIVE where that 
 the newest. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#schema-compatibility-check-strategy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pulsarbox.errors import IncompatibleSchema, InvalidSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
-from pulsarbox.protocol.schema.definition import IN_AVRO, avro
+from pulsarbox.protocol.schema.avro import resolution
+from pulsarbox.protocol.schema.definition import IN_AVRO, Definitions
 from pulsarbox.protocol.schema.key_value import split
+from pulsarbox.protocol.schema.steps import Steps, TooManyStepsError, bounded, completed
 from pulsarbox.protocol.schema.types import spelling
 
 ALWAYS: Final = "ALWAYS_COMPATIBLE"
 NEVER: Final = "ALWAYS_INCOMPATIBLE"
 BACKWARD: Final = "BACKWARD"
+_STEPS_A_VERSION: Final = 200
+"""What loading one costs."""
 _NEW_READS_OLD: Final = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _OLD_READS_NEW: Final = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _AS_BACKWARD: Final = ("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL")
@@ -32,85 +36,131 @@ FROM_OLD_WORDS: Final = {
     "FullTransitive": "FULL_TRANSITIVE",
 }
 """What the words of schemaAutoUpdateCompatibilityStrategy mean."""
+STEPS_MAX: Final = 2_000_000
+"""Steps of a check against all versions of a topic: about four seconds of a processor."""
+
+
+class Versions:
+    """The versions of a topic's schema, oldest first; each is loaded when it is compared."""
+
+    def __init__(self, types: Sequence["Schema.Type"], load: Callable[[int], Schema]) -> None:
+        """``load`` returns the version at an index of ``types``."""
+        self.types = types
+        self.load = load
+
+    @classmethod
+    def of(cls, schemas: Sequence[Schema]) -> "Versions":
+        """Versions that are loaded."""
+        return cls([each.type for each in schemas], lambda index: schemas[index])
 
 
 def check(versions: Sequence[Schema], new: Schema, strategy: str) -> None:
-    """Raises IncompatibleSchema where a new schema may not follow those of a topic, which come oldest first."""
-    if strategy == ALWAYS or not versions:
-        return
-    for_all = strategy.endswith("_TRANSITIVE")
-    existing = versions if for_all else versions[-1:]
-    for each in existing:
-        if each.type != new.type:
-            raise IncompatibleSchema(
-                f"Incompatible schema: exists schema type {spelling(each.type)}, new schema type {spelling(new.type)}"
-            )
-    if not for_all and existing[0].schema_data == new.schema_data:
-        return
-    for each in reversed(existing):
-        _check_pair(each, new, strategy)
+    """Check at once. Raises IncompatibleSchema where a new schema may not follow those of a topic."""
+    completed(checking(Versions.of(versions), new, strategy, Definitions()))
 
 
 def check_consumer(versions: Sequence[Schema], schema: Schema, strategy: str) -> None:
-    """Raises IncompatibleSchema where a consumer's schema cannot read what a topic's are for.
+    """Check at once. Raises IncompatibleSchema where a consumer's schema does not fit those of a topic."""
+    completed(checking(Versions.of(versions), schema, of_consumer(strategy), Definitions()))
 
-    ``versions`` come oldest first; there is at least one. Under FORWARD a consumer may be behind its producers, and has
-    to read what the newest schema writes like any other.
+
+def of_consumer(strategy: str) -> str:
+    """The strategy by which a consumer's schema follows those of a topic of another strategy.
+
+    Under FORWARD a consumer may be behind its producers, and has to read what the newest schema writes like any other.
     """
-    if strategy in _AS_BACKWARD:
-        check(versions, schema, BACKWARD)
-    else:
-        check(versions, schema, strategy)
+    return BACKWARD if strategy in _AS_BACKWARD else strategy
 
 
-def _check_pair(old: Schema, new: Schema, strategy: str) -> None:
-    """Of two schemas of one type."""
+def checking(versions: Versions, new: Schema, strategy: str, definitions: Definitions) -> Steps[None]:
+    """Check whether a schema may follow those of a topic, the newest first; ``definitions`` may hold the new one.
+
+    Stops at the first incompatibility. Raises IncompatibleSchema.
+    """
+    if strategy == ALWAYS or not versions.types:
+        return
+    for_all = strategy.endswith("_TRANSITIVE")
+    newest = len(versions.types) - 1
+    existing = range(newest if not for_all else 0, newest + 1)
+    for kind in {versions.types[index] for index in existing}:
+        if kind != new.type:
+            raise IncompatibleSchema(
+                f"Incompatible schema: exists schema type {spelling(kind)}, new schema type {spelling(new.type)}"
+            )
+    if not for_all and versions.load(newest).schema_data == new.schema_data:
+        return
+    try:
+        yield from bounded(_checking_all(versions, existing, new, strategy, definitions), STEPS_MAX)
+    except TooManyStepsError:
+        raise IncompatibleSchema(
+            f"comparing the new schema with {len(existing)} versions takes more than {STEPS_MAX} steps, which is the "
+            "limit: delete versions that are not in use, or set a strategy that is not transitive"
+        ) from None
+
+
+def _checking_all(
+    versions: Versions, existing: range, new: Schema, strategy: str, definitions: Definitions
+) -> Steps[None]:
+    for index in reversed(existing):
+        yield _STEPS_A_VERSION
+        yield from _checking_pair(versions.load(index), new, strategy, definitions)
+
+
+def _checking_pair(old: Schema, new: Schema, strategy: str, definitions: Definitions) -> Steps[None]:
+    """Check two schemas of one type."""
     if new.type in IN_AVRO:
-        _check_avro(old, new, strategy)
+        yield from _checking_avro(old, new, strategy, definitions)
     elif new.type == Schema.ProtobufNative:
-        _check_native(old, new, strategy)
+        yield from _checking_native(old, new, strategy)
     elif new.type == Schema.Type.KeyValue:
-        _check_key_value(old, new, strategy)
+        yield from _checking_key_value(old, new, strategy, definitions)
     elif strategy == NEVER:
         raise IncompatibleSchema(f"Schema compatibility strategy is {NEVER}")
 
 
-def _check_avro(old: Schema, new: Schema, strategy: str) -> None:
-    parse, unreadable = avro().parse, avro().unreadable
+def _checking_avro(old: Schema, new: Schema, strategy: str, definitions: Definitions) -> Steps[None]:
     try:
-        before, after = parse(old.schema_data), parse(new.schema_data)
+        after = (yield from definitions.avro(new.schema_data)).root
+        before = (yield from Definitions().avro(old.schema_data)).root
     except InvalidSchema as error:
         raise IncompatibleSchema(f"Incompatible schema: {error}") from None
     why = ""
     if strategy == NEVER:
         why = "no schema may follow another"
-    if not why and strategy in _NEW_READS_OLD and (trouble := unreadable(after, before)):
-        why = f"the new schema cannot read what the old one wrote: {trouble}"
-    if not why and strategy in _OLD_READS_NEW and (trouble := unreadable(before, after)):
-        why = f"the old schema cannot read what the new one writes: {trouble}"
+    try:
+        if strategy in _NEW_READS_OLD and (found := (yield from resolution.mismatch(after, before))):
+            why = f"the new schema cannot read what the old one wrote: {found}"
+        if not why and strategy in _OLD_READS_NEW and (found := (yield from resolution.mismatch(before, after))):
+            why = f"the old schema cannot read what the new one writes: {found}"
+    except TooManyStepsError:
+        why = (
+            f"comparing the two takes more than {resolution.STEPS_MAX} steps, which is the limit: give the records of "
+            "a union the names that they have in the other schema, or have fewer of them"
+        )
     if why:
         raise IncompatibleSchema(f"Error during schema compatibility check with strategy {strategy}: {why}")
 
 
-def _check_native(old: Schema, new: Schema, strategy: str) -> None:
-    """Fields of a message may change in every way, as in Pulsar: Protobuf itself looks after them."""
-    from pulsarbox.protocol.schema.native_definition import parse
+def _checking_native(old: Schema, new: Schema, strategy: str) -> Steps[None]:
+    """The fields of a message may change in every way, as in Pulsar: Protobuf itself looks after them."""
+    from pulsarbox.protocol.schema.native_definition import parsing
 
     if strategy == NEVER:
         raise IncompatibleSchema(f"Schema compatibility strategy is {NEVER}")
-    before, after = parse(old.schema_data).full_name, parse(new.schema_data).full_name
+    before = (yield from parsing(old.schema_data)).full_name
+    after = (yield from parsing(new.schema_data)).full_name
     if before != after:
         raise IncompatibleSchema(
             f"Protobuf root message change is not allowed under the '{strategy}' strategy. Original message name: "
-            f"'{before}', new message name: '{after}'."
+            f"'{before[:200]}', new message name: '{after[:200]}'."
         )
 
 
-def _check_key_value(old: Schema, new: Schema, strategy: str) -> None:
+def _checking_key_value(old: Schema, new: Schema, strategy: str, definitions: Definitions) -> Steps[None]:
     for before, after in zip(split(old), split(new), strict=True):
         if before.type != after.type:
             raise IncompatibleSchema(
                 "Key schemas or Value schemas are different schema type: "
                 f"{spelling(before.type)} and {spelling(after.type)}"
             )
-        _check_pair(before, after, strategy)
+        yield from _checking_pair(before, after, strategy, definitions)

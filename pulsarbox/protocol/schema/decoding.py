@@ -4,20 +4,19 @@ Of what JSON has no form for, bytes come as text of one character a byte (as in 
 8601 and decimals as text. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
 """
 
-import io
 import json
 from base64 import b64decode
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from struct import Struct
 from typing import Any, Final
-from uuid import UUID
 
 from pulsarbox.errors import InvalidSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema import key_value
-from pulsarbox.protocol.schema.definition import avro
+from pulsarbox.protocol.schema.avro import definition as avro_definition
+from pulsarbox.protocol.schema.avro import reading
 from pulsarbox.protocol.schema.types import BYTES, spelling
 
 Decode = Callable[[bytes], Any]
@@ -110,15 +109,7 @@ def _number(form: Struct, meaning: Callable[[Any], Any] | None) -> Decode:
 
 
 def _avro(data: bytes) -> Decode:
-    from avro.io import BinaryDecoder, DatumReader
-
-    schema = avro().parse(data)
-    reader = DatumReader(schema, schema)
-
-    def decode(payload: bytes) -> Any:
-        return _plain(reader.read(BinaryDecoder(io.BytesIO(payload))))
-
-    return decode
+    return partial(reading.read, avro_definition.parse(data).root)
 
 
 def _native(data: bytes) -> Decode:
@@ -129,18 +120,6 @@ def _native(data: bytes) -> Decode:
 
     made = GetMessageClass(parse(data))
     return lambda payload: MessageToDict(made.FromString(payload), preserving_proto_field_name=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal | UUID) else value
 
 
 def _moment(millis: int) -> str:

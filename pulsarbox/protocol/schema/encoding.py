@@ -5,52 +5,67 @@ Avro's own form (a value of a union stands in an object with the name of its typ
 byte). As TopicsBase.encodeWithSchema of Pulsar 4.2, which stores an empty payload where a text cannot be encoded.
 """
 
-import io
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
+from functools import partial
 from struct import Struct
 from typing import Any, Final
 
 from pulsarbox.errors import InvalidSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
-from pulsarbox.protocol.schema.definition import avro
+from pulsarbox.protocol.schema.avro import definition as avro_definition
+from pulsarbox.protocol.schema.avro import writing
+from pulsarbox.protocol.schema.avro.definition import Node
+from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import BYTES, spelling
 
-Encode = Callable[[str], bytes]
+Encode = Callable[[str], Steps[bytes]]
 """Of a text. Raises UnencodableError."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_ONE: Final = date(1970, 1, 1)
 _NANOS: Final = 1_000_000_000
+_CHARACTERS_A_STEP: Final = 100
 
 
 class UnencodableError(Exception):
     """A text is not what the schema says."""
 
 
-def encoder_of(schema: Schema) -> Encode:
-    """What encodes texts for a schema. Raises InvalidSchema for one for which that cannot be done."""
+def making(schema: Schema) -> Steps[Encode]:
+    """The function that encodes texts for a schema. Raises InvalidSchema for one for which that cannot be done."""
     kind = schema.type
     if kind == Schema.Avro:
-        return _checked(_avro(schema.schema_data))
+        definition = yield from avro_definition.parsing(schema.schema_data)
+        return _checked(partial(_avro, definition.root))
     found = _SIMPLE.get(kind)
     if found is None:
         raise InvalidSchema(f"texts are not encoded by {spelling(kind)} schemas")
-    return _checked(found)
+    return _checked(partial(_simple, found))
 
 
 def _checked(encode: Encode) -> Encode:
-    def checked(text: str) -> bytes:
+    def checked(text: str) -> Steps[bytes]:
         try:
-            return encode(text)
-        except Exception as error:  # a library's, whatever it is: texts are anybody's
+            return (yield from encode(text))
+        except Exception as error:  # of the standard library, whichever: clients send any text
             raise UnencodableError(f"{type(error).__name__}: {error}"[:200]) from None
 
     return checked
 
 
-def _packed(form: str, value: Callable[[str], Any]) -> Encode:
+def _simple(encode: Callable[[str], bytes], text: str) -> Steps[bytes]:
+    yield len(text) // _CHARACTERS_A_STEP + 1
+    return encode(text)
+
+
+def _avro(schema: Node, text: str) -> Steps[bytes]:
+    yield len(text) // _CHARACTERS_A_STEP + 1
+    return (yield from writing.writing(schema, json.loads(text)))
+
+
+def _packed(form: str, value: Callable[[str], Any]) -> Callable[[str], bytes]:
     pack = Struct(form).pack
     return lambda text: pack(value(text))
 
@@ -94,62 +109,7 @@ def _json(text: str) -> bytes:
     return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _avro(data: bytes) -> Encode:
-    from avro.io import BinaryEncoder, DatumWriter
-
-    schema = avro().parse(data)
-    writer = DatumWriter(schema)
-
-    def encode(text: str) -> bytes:
-        into = io.BytesIO()
-        writer.write(_datum(json.loads(text), schema), BinaryEncoder(into))
-        return into.getvalue()
-
-    return encode
-
-
-def _datum(value: Any, schema: Any) -> Any:
-    """A value of Avro's JSON as its library wants it."""
-    kind = schema.type
-    if kind in ("union", "error_union"):
-        return _of_union(value, schema)
-    if kind in ("bytes", "fixed"):
-        return value.encode("latin-1")
-    if kind in ("record", "error"):
-        unknown = value.keys() - {each.name for each in schema.fields}
-        if unknown:
-            raise ValueError(f"there is no field {min(unknown)!r}")
-        return {
-            each.name: _datum(value[each.name], each.type) if each.name in value else _default(each)
-            for each in schema.fields
-        }
-    if kind == "array":
-        return [_datum(each, schema.items) for each in value]
-    if kind == "map":
-        return {name: _datum(each, schema.values) for name, each in value.items()}
-    return float(value) if kind in ("float", "double") and not isinstance(value, bool) else value
-
-
-def _of_union(value: Any, schema: Any) -> Any:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or len(value) != 1:
-        raise ValueError('a value of a union is an object with the name of its type: {"string": "a"}')
-    ((name, inner),) = value.items()
-    for each in schema.schemas:
-        if name in (each.type, getattr(each, "name", None), getattr(each, "fullname", None)):
-            return _datum(inner, each)
-    raise ValueError(f"the union has no type {name!r}")
-
-
-def _default(field: Any) -> Any:
-    if not field.has_default:
-        raise ValueError(f"the field {field.name!r} is missing")
-    first = field.type.schemas[0] if field.type.type == "union" else field.type  # a default is of the first
-    return _datum(field.default, first)
-
-
-_SIMPLE: Final[dict[int, Encode]] = {
+_SIMPLE: Final[dict[int, Callable[[str], bytes]]] = {
     BYTES: str.encode,
     Schema.String: str.encode,
     Schema.Int8: _packed(">b", int),

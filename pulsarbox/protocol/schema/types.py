@@ -32,6 +32,9 @@ SCHEMA_TYPES: Final[dict[str, Schema.Type]] = {
     "EXTERNAL": Schema.External,
 }
 
+DEFINITION_BYTES_MAX: Final = 1 << 20
+"""Length of the definition of a schema; a definition of a key or a value counts by itself."""
+
 _SPELLINGS = {number: name for name, number in SCHEMA_TYPES.items()}
 
 

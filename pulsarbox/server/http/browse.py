@@ -255,8 +255,7 @@ class _Merge:
         self._later = later
         self._pages: list[Page | None] = []
         name = call.topic(PERSISTENT)
-        versions = call.broker.schemas.versions(name)
-        self._schemas = {each.version: each.schema for each in versions}
+        self._schemas = call.broker.schemas.by_version(name)
 
     def begin(self) -> None:
         """Walk through the first partition; the others follow."""

@@ -171,6 +171,11 @@ def long_of(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
+def asker(call: Call) -> tuple[str, str]:
+    """Whom the computations of a request belong to: its role, all of whose requests take turns with other roles'."""
+    return "HTTP", str(call.principal)
+
+
 def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no number of JSON")
 

@@ -8,8 +8,9 @@ tells of each message its id, or why it is not stored. Source: TopicsBase and Pr
 
 import json
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.posting import Posted, post
@@ -21,9 +22,10 @@ from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, KeyValue, MessageMetadata, Schema
 from pulsarbox.protocol.schema import key_value
-from pulsarbox.protocol.schema.encoding import Encode, UnencodableError, encoder_of
+from pulsarbox.protocol.schema.encoding import Encode, UnencodableError, making
+from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
-from pulsarbox.server.http.call import Answer, Call, Later, answer, kind_of, long_of, texts
+from pulsarbox.server.http.call import Answer, Call, Later, answer, asker, kind_of, long_of, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import find_topic, require_namespace
 from pulsarbox.server.http.turns import in_turns
@@ -38,6 +40,15 @@ _AT_ONCE: Final = 200
 """Messages a turn."""
 _REFUSED: Final = 2
 """Error code of a message that is not stored."""
+
+
+class _Encoded(NamedTuple):
+    """A message, encoded by the schema."""
+
+    key: bytes | None
+    """The key as its own schema encodes it; None where keys have none."""
+    text_key: str | None
+    body: bytes
 
 
 def produce(call: Call) -> Later:
@@ -69,27 +80,54 @@ class _Request:
         self._messages = _messages(self._body)
         self._producer = _text(self._body, "producerName") or _NAME
         self._acks: list[dict[str, Any]] = [{} for _ in self._messages]
+        self._encoded: list[_Encoded | Exception] = []
+        """Each message encoded, or why it cannot be."""
         self._left = len(self._messages) + 1  # and the end of the last turn
         self._later: Later | None = None
 
     def run(self) -> Later:
         """See ``produce``."""
-        stored = _schema(self._call, self._name, self._body)
-        self._version = stored
-        self._encode_key, self._encode = _encoders(stored.schema)
+        later = Later()
 
-        def finish(now: Now, later: Later) -> None:
-            self._later = later
+        def encoded(failure: PulsarBoxError | None, now: Now) -> None:
+            if failure is None:
+                call = replace(self._call, now=now)
+                in_turns(call, range(len(self._messages)), self._publish, finish, _AT_ONCE).when_given(later.give)
+            else:
+                later.failed(failure)
+
+        def finish(now: Now, published: Later) -> None:
+            self._later = published
             self._over()
 
-        return in_turns(self._call, range(len(self._messages)), self._publish, finish, _AT_ONCE)
+        call = self._call
+        call.broker.core.computations.run(asker(call), len(call.body), self._encoding(), encoded, call.now)
+        return later
+
+    def _encoding(self) -> Steps[None]:
+        """Find the schema, and encode all messages with it."""
+        self._version = yield from _schema(self._call, self._name, self._body)
+        encode_key, encode = yield from _encoders(self._version.schema)
+        for message in self._messages:
+            made: _Encoded | Exception
+            try:
+                payload, key = _text(message, "payload"), _text(message, "key")
+                if payload is None:
+                    raise BadRequest("a message needs a payload")
+                body = yield from encode(payload)
+                made = _Encoded((yield from encode_key(key)) if encode_key and key is not None else None, key, body)
+            except (PulsarBoxError, UnencodableError) as error:
+                made = error
+            self._encoded.append(made)
 
     def _publish(self, index: int, now: Now) -> None:
-        ack, message = self._acks[index], self._messages[index]
+        ack, encoded = self._acks[index], self._encoded[index]
         try:
-            metadata, body = self._made(message, now)
-            part = self._part(metadata, len(body), now)
-            self._send(part, metadata, body, Posted(partial(self._told, ack, part)), now)
+            if isinstance(encoded, Exception):
+                raise encoded
+            metadata = self._made(self._messages[index], encoded, now)
+            part = self._part(metadata, len(encoded.body), now)
+            self._send(part, metadata, encoded.body, Posted(partial(self._told, ack, part)), now)
         except (PulsarBoxError, UnencodableError) as error:
             self._refused(ack, str(error))
 
@@ -109,11 +147,8 @@ class _Request:
             index = self._call.broker.routing.route(self._name, metadata, size, self._partitions, now)
         return self._name.partition(index)
 
-    def _made(self, message: dict[str, Any], now: Now) -> tuple[MessageMetadata, bytes]:
-        """A message as it is published. Raises BadRequest, UnencodableError."""
-        payload, key = _text(message, "payload"), _text(message, "key")
-        if payload is None:
-            raise BadRequest("a message needs a payload")
+    def _made(self, message: dict[str, Any], encoded: "_Encoded", now: Now) -> MessageMetadata:
+        """The metadata of a message as it is published. Raises BadRequest."""
         published = now.wall - now.offset
         metadata = MessageMetadata(
             producer_name=self._producer, sequence_id=_number(message, "sequenceId"), publish_time=published
@@ -122,11 +157,11 @@ class _Request:
             metadata.schema_version = self._version.version_bytes
         for name, value in texts(message.get("properties"), "The properties of a message").items():
             metadata.properties.add(key=name, value=value)
-        if key is not None and self._encode_key is not None:
-            metadata.partition_key = b64encode(self._encode_key(key)).decode()
+        if encoded.key is not None:
+            metadata.partition_key = b64encode(encoded.key).decode()
             metadata.partition_key_b64_encoded = True
-        elif key is not None:
-            metadata.partition_key = key
+        elif encoded.text_key is not None:
+            metadata.partition_key = encoded.text_key
         if event_time := _number(message, "eventTime"):
             metadata.event_time = event_time
         if deliver_at := _number(message, "deliverAt"):
@@ -137,9 +172,8 @@ class _Request:
         if message.get("disableReplication") is True:
             clusters = [_LOCAL]
         metadata.replicate_to.extend(str(each) for each in clusters or ())
-        body = self._encode(payload)
-        metadata.uncompressed_size = len(body)
-        return metadata, body
+        metadata.uncompressed_size = len(encoded.body)
+        return metadata
 
     def _told(self, ack: dict[str, Any], part: TopicName, found: Any, now: Now) -> None:
         if isinstance(found, PulsarBoxError):
@@ -190,7 +224,7 @@ def _number(body: dict[str, Any], name: str) -> int:
 # Schemas
 
 
-def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> StoredSchema:
+def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> Steps[StoredSchema]:
     """By which schema the messages are encoded; one that the body brings is kept, as that of a producer."""
     version = body.get("schemaVersion", -1)
     if not isinstance(version, int) or isinstance(version, bool):
@@ -204,7 +238,7 @@ def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> StoredSchema:
     brought = _given("valueSchema", value) if value else _STRING
     if key:
         brought = key_value.joined(name.base.local, _given("keySchema", key), brought)
-    return call.broker.schemas.bring(name, brought, call.now.wall)
+    return (yield from call.broker.schemas.bringing(name, brought, call.now.wall))
 
 
 def _given(what: str, text: str) -> Schema:
@@ -227,15 +261,15 @@ def _given(what: str, text: str) -> Schema:
     return schema
 
 
-def _encoders(schema: Schema) -> tuple[Encode | None, Encode]:
+def _encoders(schema: Schema) -> Steps[tuple[Encode | None, Encode]]:
     """Of keys, where they have a schema, and of payloads. Raises PreconditionFailed."""
     try:
         if schema.type != Schema.Type.KeyValue:
-            return None, encoder_of(schema)
+            return None, (yield from making(schema))
         if not key_value.is_separated(schema):
             raise InvalidSchema("texts are not encoded by KEY_VALUE schemas that keep the key in the payload")
-        key, value = (encoder_of(each) for each in key_value.split(schema))
-        return key, value
+        key, value = key_value.split(schema)
+        return (yield from making(key)), (yield from making(value))
     except InvalidSchema as error:
         raise PreconditionFailed(f"Messages cannot be produced by HTTP with {spelling(schema.type)}: {error}") from None
 

@@ -1,15 +1,20 @@
 """Schemas of topics, their definitions as text."""
 
 import json
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
 
 from pulsarbox.broker.schemas import StoredSchema
-from pulsarbox.errors import BadRequest, IncompatibleSchema, InvalidSchema, NotFound, Unprocessable
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, IncompatibleSchema, InvalidSchema, NotFound, PulsarBoxError, Unprocessable
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema import key_value
+from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
-from pulsarbox.server.http.call import Answer, Call, answer, kind_of, texts
+from pulsarbox.server.http.call import JSON, Answer, Call, Later, Pieces, answer, asker, compact, kind_of, texts
 from pulsarbox.server.http.routes import Permission, Route
+
+T = TypeVar("T")
 
 _CLIENT_SIDE: Final = ("AUTO", "AUTO_CONSUME", "AUTO_PUBLISH")
 NO_VERSION: Final = -1
@@ -31,45 +36,75 @@ def get(call: Call) -> Answer:
     return answer(_shown(stored))
 
 
-def versions(call: Call) -> Answer:
+def versions(call: Call) -> Pieces:
     """All versions of a schema, oldest first."""
-    return answer(
-        {"getSchemaResponses": [_shown(each) for each in call.broker.schemas.versions(call.topic("persistent"))]}
+    found = call.broker.schemas.versions(call.topic("persistent"))
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"getSchemaResponses":['
+        for number, each in enumerate(found):
+            yield (b"," if number else b"") + compact(_shown(each)).encode(errors="replace")
+        yield b"]}"
+
+    return Pieces(JSON, pieces())
+
+
+def post(call: Call) -> Later:
+    """The version of a schema, a new one where the topic has no such one. The topic need not exist."""
+    topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
+    steps = schemas.putting(topic, schema, call.now.wall)
+    return _computed(call, schema, steps, lambda stored: answer({"version": {"version": stored.version}}))
+
+
+def compatibility(call: Call) -> Later:
+    """Whether a schema could be the topic's next, by which strategy, and why not."""
+    topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
+
+    def checking() -> Steps[dict[str, Any]]:
+        told: dict[str, Any] = {"compatibility": True, "schemaCompatibilityStrategy": schemas.strategy(topic)}
+        try:
+            yield from schemas.checking(topic, schema)
+        except InvalidSchema:
+            raise
+        except IncompatibleSchema as error:
+            told |= {"compatibility": False, "reason": str(error)}
+        return told
+
+    return _computed(call, schema, checking(), lambda told: answer(told)._replace(status=202))
+
+
+def version_of(call: Call) -> Later:
+    """The version of a schema that the topic has; -1 where it has none such."""
+    topic, schema = call.topic("persistent"), _brought(call)
+    steps = call.broker.schemas.finding(topic, schema)
+    return _computed(
+        call, schema, steps, lambda known: answer({"version": NO_VERSION if known is None else known.version})
     )
 
 
-def post(call: Call) -> Answer:
-    """The version of a schema, a new one where the topic has no such one. The topic need not exist."""
-    topic = call.topic("persistent")
-    stored = call.broker.schemas.put(topic, _brought(call), call.now.wall)
-    return answer({"version": {"version": stored.version}})
+def _computed(call: Call, schema: Schema, steps: Steps[T], shown: Callable[[T], Answer]) -> Later:
+    """The answer to what a computation returns or raises. Those of one role take turns with those of others."""
+    later = Later()
 
+    def computed(found: T | PulsarBoxError, now: Now) -> None:
+        if isinstance(found, PulsarBoxError):
+            later.failed(found)
+        else:
+            later.give(shown(found))
 
-def compatibility(call: Call) -> Answer:
-    """Whether a schema could be the topic's next, by which strategy, and why not."""
-    topic, schemas = call.topic("persistent"), call.broker.schemas
-    told: dict[str, Any] = {"compatibility": True, "schemaCompatibilityStrategy": schemas.strategy(topic)}
-    try:
-        schemas.check(topic, _brought(call))
-    except InvalidSchema:
-        raise
-    except IncompatibleSchema as error:
-        told = {**told, "compatibility": False, "reason": str(error)}
-    return answer(told)._replace(status=202)
-
-
-def version_of(call: Call) -> Answer:
-    """The version of a schema that the topic has; -1 where it has none such."""
-    known = call.broker.schemas.version_of(call.topic("persistent"), _brought(call))
-    return answer({"version": NO_VERSION if known is None else known.version})
+    call.broker.schemas.run(asker(call), schema, steps, computed, call.now)
+    return later
 
 
 def metadata(call: Call) -> Answer:
-    """Which versions there are. Pulsar tells where in BookKeeper each stands; here they stand nowhere in it."""
-    versions = call.broker.schemas.versions(call.topic("persistent"))
-    if not versions:
+    """The numbers of the versions. Pulsar adds where in BookKeeper each is stored, which does not apply to a box."""
+    topic, schemas = call.topic("persistent"), call.broker.schemas
+    numbers = schemas.numbers(topic)
+    if numbers and schemas.get(topic, numbers[0]) is None:  # the number of a deletion
+        numbers = numbers[1:]
+    if not numbers:
         raise NotFound("Schema metadata not found")
-    places = [{"ledgerId": -1, "entryId": -1, "version": each.version} for each in versions]
+    places = [{"ledgerId": -1, "entryId": -1, "version": number} for number in numbers]
     return answer({"info": places[-1], "index": places})
 
 
@@ -130,7 +165,7 @@ def _key_value_bytes(text: str) -> bytes:
             'Invalid schema definition data for KEY_VALUE schema: it must be {"key": ..., "value": ...}'
         )
     return key_value.join(
-        *(_compact(pair[part]).encode(errors="replace") if pair[part] != "" else b"" for part in ("key", "value"))
+        *(compact(pair[part]).encode(errors="replace") if pair[part] != "" else b"" for part in ("key", "value"))
     )
 
 
@@ -140,12 +175,8 @@ def _key_value_text(data: bytes) -> str:
     except InvalidSchema:  # kept by a version that did not look
         return data.decode(errors="replace")
     shown = [part.decode(errors="replace") for part in parts]
-    key, value = (each if _parsed(each) is not None else _compact(each) for each in shown)
+    key, value = (each if _parsed(each) is not None else compact(each) for each in shown)
     return f'{{"key":{key},"value":{value}}}'
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"

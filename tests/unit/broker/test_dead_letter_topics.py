@@ -19,6 +19,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     Schema,
     SingleMessageMetadata,
 )
+from pulsarbox.protocol.schema.steps import completed
 from tests.unit.broker.dead_letters_playbook import (
     DLQ,
     EXCLUSIVE,
@@ -144,7 +145,7 @@ def test_its_schema_is_known_in_the_dead_letter_topic() -> None:
     client = join(box)
     set_policy(box, 0)
     other = Schema(name="o", type=Schema.String, schema_data=b"")
-    box.broker.schemas.put(parse_topic(DLQ), other, box.wall)
+    completed(box.broker.schemas.putting(parse_topic(DLQ), other, box.wall))
     producer = box.client()
     schema = Schema(name="x", type=Schema.Json, schema_data=b'"string"')
     version = producer.producer(1, schema=schema).schema_version

@@ -7,6 +7,7 @@ import pytest
 
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema.steps import completed
 from tests.unit.broker.playbook import TOPIC, Box
 from tests.unit.protocol.schema.schemas import avro, field, record
 
@@ -28,7 +29,7 @@ def refusal(reply: Any) -> tuple[int, str] | None:
 @pytest.mark.parametrize("level", ["broker", "namespace"])
 def test_clients_that_may_bring_no_schemas(level: str) -> None:
     box = Box(isAllowAutoUpdateSchemaEnabled=level != "broker")
-    box.broker.schemas.put(parse_topic(TOPIC), KNOWN, 0)
+    completed(box.broker.schemas.putting(parse_topic(TOPIC), KNOWN, 0))
     if level == "namespace":
         box.broker.tenants.set_policy(NAMESPACE, "is_allow_auto_update_schema", False, box.now)
     client = box.client()
@@ -50,7 +51,7 @@ def test_producers_that_must_bring_one(level: str) -> None:
         box.broker.core.policies.set_topic(parse_topic(TOPIC), "schemaValidationEnforced", True, box.now)
     client = box.client()
     assert refusal(client.producer(1)) is None, "the topic has no schema"
-    box.broker.schemas.put(parse_topic(TOPIC), KNOWN, 0)
+    completed(box.broker.schemas.putting(parse_topic(TOPIC), KNOWN, 0))
     assert refusal(client.producer(2)) == ENFORCED
     assert refusal(client.producer(2, schema=KNOWN)) is None
     assert refusal(client.subscribe()) is None
@@ -95,7 +96,7 @@ def test_any_schema_on_a_system_topic() -> None:
     box = Box()
     name = parse_topic("persistent://public/default/__change_events")
     for schema in (FIRST, OTHER):
-        box.broker.schemas.bring(name, schema, 0)
+        completed(box.broker.schemas.bringing(name, schema, 0))
     assert box.broker.schemas.strategy(name) == "ALWAYS_COMPATIBLE"
 
 
@@ -145,5 +146,5 @@ def test_schemas_are_kept_and_the_same_ones_found_again() -> None:
     spaced = Schema(
         name="s", type=Schema.Avro, schema_data=json.dumps(json.loads(FIRST.schema_data), indent=2).encode()
     )
-    box.broker.schemas.put(parse_topic(TOPIC), spaced, 0)
+    completed(box.broker.schemas.putting(parse_topic(TOPIC), spaced, 0))
     assert [each.version for each in box.broker.schemas.versions(parse_topic(TOPIC))] == [0]

@@ -9,9 +9,16 @@ import fastavro
 import pytest
 
 from pulsarbox.errors import InvalidSchema
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.decoding import decoder_of
-from pulsarbox.protocol.schema.encoding import UnencodableError, encoder_of
+from pulsarbox.protocol.schema.encoding import UnencodableError, making
+from pulsarbox.protocol.schema.steps import completed
 from tests.unit.protocol.schema.schemas import avro, of_type
+
+
+def encoded(schema: Schema, text: str) -> bytes:
+    """A text as a payload of a schema."""
+    return completed(completed(making(schema))(text))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ from tests.unit.protocol.schema.schemas import avro, of_type
 )
 def test_of_simple_types(name: str, text: str, value: Any) -> None:
     schema = of_type(name)
-    assert decoder_of(schema)(encoder_of(schema)(text)) == value
+    assert decoder_of(schema)(encoded(schema, text)) == value
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_of_simple_types(name: str, text: str, value: Any) -> None:
 )
 def test_what_is_not_what_the_schema_says(name: str, text: str) -> None:
     with pytest.raises(UnencodableError):
-        encoder_of(of_type(name))(text)
+        encoded(of_type(name), text)
 
 
 FIELDS: list[dict[str, Any]] = [
@@ -64,7 +71,7 @@ RECORD = {"type": "record", "name": "R", "fields": FIELDS}
 def test_of_avro_in_its_own_json() -> None:
     schema = avro(RECORD)
     text = json.dumps({"a": "ü", "b": {"I": {"x": 7}}, "c": [1, 2.5], "d": {"k": "\u00ff"}})
-    made = encoder_of(schema)(text)
+    made = encoded(schema, text)
     read: Any = fastavro.schemaless_reader(io.BytesIO(made), fastavro.parse_schema(RECORD), None)
     assert read == {"a": "ü", "b": {"x": 7}, "c": [1.0, 2.5], "d": {"k": b"\xff"}, "e": None}
 
@@ -83,13 +90,13 @@ def test_of_avro_in_its_own_json() -> None:
 )
 def test_what_the_avro_schema_does_not_allow(value: Any) -> None:
     with pytest.raises(UnencodableError):
-        encoder_of(avro(RECORD))(json.dumps(value))
+        encoded(avro(RECORD), json.dumps(value))
 
 
 def test_types_for_which_texts_mean_nothing() -> None:
     with pytest.raises(InvalidSchema, match="PROTOBUF_NATIVE"):
-        encoder_of(of_type("PROTOBUF_NATIVE"))
+        completed(making(of_type("PROTOBUF_NATIVE")))
 
 
 def test_numbers_are_big_endian() -> None:
-    assert encoder_of(of_type("INT32"))("258") == struct.pack(">i", 258)
+    assert encoded(of_type("INT32"), "258") == struct.pack(">i", 258)

@@ -1,0 +1,335 @@
+"""Avro schema definitions: their JSON text as a graph of nodes."""
+
+import json
+import re
+from collections.abc import Generator
+from hashlib import sha256
+from math import floor, log10
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.errors import InvalidSchema
+from pulsarbox.protocol.schema.steps import Steps, completed, recursive
+from pulsarbox.protocol.schema.types import DEFINITION_BYTES_MAX
+
+ELEMENTS_MAX: Final = 50_000
+"""Brackets, commas and colons in a definition: the JSON parser, which cannot be suspended, takes 5 ms for as many."""
+DEPTH_MAX: Final = 200
+"""Types within each other in the text of a definition."""
+_CALLS_A_LEVEL: Final = 2
+DIGITS_MAX: Final = 400
+"""Digits of a whole number: more than the largest double has. The time to read one is quadratic in its length."""
+_ELEMENTS_A_STEP: Final = 20
+
+PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+_NAME: Final = re.compile(r"(?!\d)[\w$]+")
+_ORDERS: Final = (None, "ascending", "descending", "ignore")
+_FIXED_MAX: Final = 2**31 - 1
+_DEFINING: Final = frozenset(
+    ("type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "symbols", "size")
+)
+"""Properties that a node holds by itself; of the others the definition's meaning is made."""
+_OF_FIELDS: Final = frozenset(("type", "name", "doc", "aliases"))
+_LOGICAL: Final = {
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "uuid": ("string",),
+    "decimal": ("bytes", "fixed"),
+}
+"""The logical types, and the types that each annotates. Others are ignored, as the specification asks."""
+
+
+class Real:
+    """A fractional number of a definition, as text: most are never used, and converting one takes a microsecond."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __float__(self) -> float:
+        return float(self.text)
+
+
+class Field(NamedTuple):
+    """A field of a record."""
+
+    name: str
+    node: "Node"
+    has_default: bool
+    default: Any
+    aliases: tuple[str, ...]
+
+
+class Node:
+    """A type. Named types that are referred to are one node each, so the graph may have cycles."""
+
+    __slots__ = (
+        "_numbers", "aliases", "branches", "default", "fields", "kind", "logical", "name", "scale", "size", "symbols",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, name: str = "") -> None:
+        self.kind = kind
+        """A primitive type, or array, map, fixed, enum, record, union. An error is a record."""
+        self.name = name
+        """The full name of a fixed, enum or record; the kind of any other."""
+        self.aliases: tuple[str, ...] = ()
+        self.branches: tuple[Node, ...] = ()
+        """The types of a union; the one type of an array's items or a map's values."""
+        self.fields: dict[str, Field] = {}
+        self.symbols: tuple[str, ...] = ()
+        self.size = 0
+        self.default: object = None
+        """Of an enum."""
+        self.logical = ""
+        self.scale = 0
+        self._numbers: dict[str, int] | None = None
+
+    def number_of(self, name: str) -> int | None:
+        """The number of a symbol of an enum, or of the branch of a union that has a name; None where there is none."""
+        if self._numbers is None:
+            self._numbers = {symbol: number for number, symbol in enumerate(self.symbols)}
+            for number, each in enumerate(self.branches):
+                for known in (each.kind, each.name, each.short_name):
+                    self._numbers.setdefault(known, number)
+        return self._numbers.get(name)
+
+    @property
+    def short_name(self) -> str:
+        """The name without its namespace."""
+        return self.name.rpartition(".")[2]
+
+
+class Definition(NamedTuple):
+    """A parsed definition."""
+
+    root: Node
+    meaning: bytes
+    """A digest. Two definitions with the same digest have the same names, types, defaults, order and properties."""
+
+
+def parse(data: bytes) -> Definition:
+    """Parse a definition at once. Raises InvalidSchema."""
+    return completed(parsing(data))
+
+
+def parsing(data: bytes) -> Steps[Definition]:
+    """Parse a definition. Raises InvalidSchema."""
+    try:
+        document = _document(data)
+        yield _elements(data) // _ELEMENTS_A_STEP + 1
+        parser = _Parser()
+        # Each element of the document costs a few calls at most.
+        root = yield from recursive(parser.node(document, ""), 4 * ELEMENTS_MAX, _CALLS_A_LEVEL * DEPTH_MAX)
+    except (ValueError, ArithmeticError) as error:
+        raise InvalidSchema(f"not an Avro definition: {str(error)[:200]}") from None
+    except RecursionError:
+        raise InvalidSchema(f"not an Avro definition: types are nested more than {DEPTH_MAX} levels deep") from None
+    return Definition(root, parser.meaning.digest())
+
+
+def _elements(data: bytes) -> int:
+    return sum(map(data.count, (b"{", b"[", b",", b":")))
+
+
+def _document(data: bytes) -> Any:
+    if len(data) > DEFINITION_BYTES_MAX:
+        raise ValueError(f"it has {len(data)} bytes, and {DEFINITION_BYTES_MAX} are allowed")
+    count = _elements(data)
+    if count > ELEMENTS_MAX:
+        raise ValueError(f"it has {count} elements (brackets, commas and colons), and {ELEMENTS_MAX} are allowed")
+    return json.loads(data, parse_int=_whole, parse_float=Real)
+
+
+def _whole(text: str) -> int:
+    if len(text) > DIGITS_MAX:
+        raise ValueError(f"a number has more than {DIGITS_MAX} digits")
+    return int(text)
+
+
+_to_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=lambda real: f"\0{real.text}").encode
+
+
+class _Parser:
+    """Builds the nodes of one definition in the order of the text: a name is defined before it is referred to."""
+
+    def __init__(self) -> None:
+        self.meaning = sha256()
+        self._names: dict[str, Node] = {}
+        self._primitives = {kind: Node(kind, kind) for kind in PRIMITIVES}
+
+    def node(self, value: Any, space: str) -> "Generator[Any, Any, Node]":
+        """The type that a JSON value defines or refers to, in a namespace."""
+        if isinstance(value, str):
+            return self._reference(value, space)
+        if isinstance(value, list):
+            made: Node = yield self._union(value, space)
+            return made
+        if not isinstance(value, dict):
+            raise ValueError(f"{_shown(value)} is not a type")
+        kind = value.get("type")
+        if not isinstance(kind, str):
+            raise ValueError(f"the type of {_shown(value)} is not text")
+        if kind in ("record", "error"):
+            made = yield self._record(value, space)
+            return made
+        if kind in ("array", "map"):
+            made = yield self._collection(kind, value, space)
+            return made
+        if kind == "enum":
+            made = yield self._enum(value, space)
+            return made
+        if kind == "fixed":
+            return self._fixed(value, space)
+        found = self._reference(kind, space, _others(value, _DEFINING))
+        return _annotated(found, value) if found.kind in PRIMITIVES else found
+
+    def _say(self, *words: object) -> None:
+        """Add to the meaning."""
+        self.meaning.update(_to_json(words).encode("utf-8", "surrogatepass"))
+
+    def _reference(self, name: str, space: str, others: object = None) -> Node:
+        found = self._primitives.get(name) or self._names.get(_full(name, space)) or self._names.get(name)
+        if found is None:
+            raise ValueError(f"the type {_shown(name)} is not defined before it is used")
+        self._say(found.name, others or 0)
+        return found
+
+    def _union(self, branches: list[Any], space: str) -> "Generator[Any, Any, Node]":
+        made, found, names = Node("union", "union"), [], set()
+        self._say("union", len(branches))
+        for each in branches:
+            node = yield self.node(each, space)
+            if node.kind == "union":
+                raise ValueError("a union immediately contains a union")
+            if node.name in names:
+                raise ValueError(f"a union contains {_shown(node.name)} twice")
+            names.add(node.name)
+            found.append(node)
+        made.branches = tuple(found)
+        return made
+
+    def _collection(self, kind: str, value: dict[str, Any], space: str) -> "Generator[Any, Any, Node]":
+        made, of = Node(kind, kind), "items" if kind == "array" else "values"
+        if of not in value:
+            raise ValueError(f"{kind} without {of}")
+        self._say(kind, _others(value, _DEFINING))
+        node = yield self.node(value[of], space)
+        made.branches = (node,)
+        return made
+
+    def _record(self, value: dict[str, Any], space: str) -> "Generator[Any, Any, Node]":
+        made = self._named("record", value, space)
+        fields, within = value.get("fields"), made.name.rpartition(".")[0]
+        if not isinstance(fields, list):
+            raise ValueError(f"the fields of {_shown(made.name)} are not a list")
+        self._say(value["type"], made.name, len(fields), _others(value, _DEFINING))
+        for each in fields:
+            if not isinstance(each, dict):
+                raise ValueError(f"a field of {_shown(made.name)} is not an object: {_shown(each)}")
+            name = each.get("name")
+            if not isinstance(name, str):
+                raise ValueError(f"a field of {_shown(made.name)} has no name")
+            _check_name(name)
+            if name in made.fields:
+                raise ValueError(f"{_shown(made.name)} has two fields {_shown(name)}")
+            if each.get("order") not in _ORDERS:
+                raise ValueError(f"the order of {_shown(name)} is none of ascending, descending and ignore")
+            self._say("field", name, _others(each, _OF_FIELDS))
+            node = yield self.node(each.get("type"), within)
+            made.fields[name] = Field(name, node, "default" in each, each.get("default"), _aliases(each))
+        return made
+
+    def _enum(self, value: dict[str, Any], space: str) -> "Generator[Any, Any, Node]":
+        made, symbols = self._named("enum", value, space), value.get("symbols")
+        cost = len(symbols) // _ELEMENTS_A_STEP if isinstance(symbols, list) else 0
+        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+            raise ValueError(f"the symbols of {_shown(made.name)} are not a list of texts")
+        yield cost
+        if len(set(symbols)) < len(symbols):
+            raise ValueError(f"{_shown(made.name)} has a symbol twice")
+        default = value.get("default")
+        if default is not None and default not in symbols:
+            raise ValueError(f"the default of {_shown(made.name)} is none of its symbols")
+        made.symbols, made.default = tuple(symbols), default
+        yield cost
+        self._say("enum", made.name, symbols, _others(value, _DEFINING))
+        return made
+
+    def _fixed(self, value: dict[str, Any], space: str) -> Node:
+        made, size = self._named("fixed", value, space), value.get("size")
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= _FIXED_MAX:
+            raise ValueError(f"the size of {_shown(made.name)} is not a whole number from 0 to {_FIXED_MAX}")
+        made.size = size
+        self._say("fixed", made.name, size, _others(value, _DEFINING))
+        most = floor(log10(2) * (8 * size - 1)) if size else 0
+        if value.get("logicalType") == "decimal" and (scale := _scale(value, most)) is not None:
+            made.logical, made.scale = "decimal", scale
+        return made
+
+    def _named(self, kind: str, value: dict[str, Any], space: str) -> Node:
+        name, own = value.get("name"), value.get("namespace", space)
+        if not isinstance(name, str) or not isinstance(own, str | None):
+            raise ValueError(f"{kind}: the name or the namespace is missing, or is not text")
+        full = _full(name, own or "")
+        for part in full.split("."):
+            _check_name(part)
+        if full in PRIMITIVES:
+            raise ValueError(f"{_shown(full)} is the name of a primitive type")
+        if full in self._names:
+            raise ValueError(f"{_shown(full)} is defined twice")
+        made = self._names[full] = Node(kind, full)
+        within = full.rpartition(".")[0]
+        made.aliases = tuple(_full(each, within) for each in _aliases(value))
+        return made
+
+
+def _full(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{_shown(name)} is not a valid name")
+
+
+def _aliases(value: dict[str, Any]) -> tuple[str, ...]:
+    found = value.get("aliases")
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def _others(value: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if key not in known}
+
+
+def _annotated(primitive: Node, value: dict[str, Any]) -> Node:
+    """A primitive type with its logical type."""
+    logical = value.get("logicalType")
+    if not isinstance(logical, str) or primitive.kind not in _LOGICAL.get(logical, ()):
+        return primitive
+    made = Node(primitive.kind, primitive.name)
+    if logical == "decimal":
+        scale = _scale(value, _FIXED_MAX)
+        if scale is None:
+            return primitive
+        made.scale = scale
+    made.logical = logical
+    return made
+
+
+def _scale(value: dict[str, Any], most: int) -> int | None:
+    """The scale of a decimal of at most so many digits; None where it is not valid, and is to be ignored."""
+    precision, scale = value.get("precision"), value.get("scale", 0)
+    valid = isinstance(precision, int) and isinstance(scale, int) and 0 < precision <= most and 0 <= scale <= precision
+    return scale if valid else None
+
+
+def _shown(value: object) -> str:
+    """A value for an error message, without the work of formatting all of a large one."""
+    if isinstance(value, str):
+        return repr(value[:60])
+    if isinstance(value, dict):
+        return f"an object of {len(value)} properties"
+    return f"a list of {len(value)}" if isinstance(value, list) else repr(value)[:60]

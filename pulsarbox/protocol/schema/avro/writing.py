@@ -1,0 +1,189 @@
+"""Values in Avro's own JSON form, as Avro's binary form.
+
+A value of a union is null, or an object with the name of its type: {"string": "a"}. Bytes are text of one character a
+byte. A field that is missing takes its default.
+"""
+
+from collections.abc import Callable, Generator
+from struct import Struct
+from typing import Any, Final
+
+from pulsarbox.protocol.schema.avro.definition import Field, Node, Real
+from pulsarbox.protocol.schema.steps import Steps, TooManyStepsError, recursive
+
+VALUES_MAX: Final = 1_000_000
+"""Values that one text may become: defaults within defaults can double with each level."""
+DEPTH_MAX: Final = 1000
+"""Values within each other."""
+_FLOAT: Final = Struct("<f")
+_DOUBLE: Final = Struct("<d")
+_RANGES: Final = {"int": 1 << 31, "long": 1 << 63}
+_Call = Generator[Any, Any, None] | None
+"""A call that ``recursive`` makes; None where there is nothing left to do."""
+
+
+def writing(schema: Node, value: Any) -> Steps[bytes]:
+    """The payload of a value. Raises ValueError where it is not one of the schema, or has too many parts."""
+    writer = _Writer()
+    try:
+        yield from recursive(writer.root(schema, value), VALUES_MAX, DEPTH_MAX)
+    except TooManyStepsError:
+        raise ValueError(f"the value has more than {VALUES_MAX} parts") from None
+    except RecursionError:
+        raise ValueError(f"the value is nested more than {DEPTH_MAX} levels deep") from None
+    return bytes(writer.payload)
+
+
+class _Writer:
+    """A payload that grows."""
+
+    def __init__(self) -> None:
+        self.payload = bytearray()
+
+    def root(self, node: Node, value: Any) -> Generator[Any, Any, None]:
+        """The outermost value."""
+        yield self.write(node, value)
+
+    def write(self, node: Node, value: Any) -> _Call:
+        """A value of a type: at once, or the call that writes its parts."""
+        return _WRITERS[node.kind](self, node, value)
+
+    def long(self, number: int) -> None:
+        """A whole number of 64 bits."""
+        bits = (number << 1) ^ (number >> 63)
+        while bits >= 0x80:
+            self.payload.append(bits & 0x7F | 0x80)
+            bits >>= 7
+        self.payload.append(bits)
+
+    def whole(self, node: Node, value: Any) -> None:
+        """A whole number in the range of its type."""
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not -_RANGES[node.kind] <= value < _RANGES[node.kind]
+        ):
+            raise ValueError(f"{_shown(value)} is not a value of type {node.kind}")
+        self.long(value)
+
+    def fractional(self, form: Struct, value: Any) -> None:
+        """A fractional number."""
+        if isinstance(value, bool) or not isinstance(value, int | float | Real):
+            raise ValueError(f"{_shown(value)} is not a number")
+        self.payload += form.pack(float(value))
+
+    def counted(self, data: bytes) -> None:
+        """Bytes behind their length."""
+        self.long(len(data))
+        self.payload += data
+
+    def boolean(self, value: Any) -> None:
+        """True or false."""
+        if not isinstance(value, bool):
+            raise ValueError(f"{_shown(value)} is not true or false")
+        self.payload.append(value)
+
+    def record(self, node: Node, value: Any) -> Generator[Any, Any, None]:
+        """The fields of a record, in its order."""
+        unknown = _object(value).keys() - node.fields.keys()
+        if unknown:
+            raise ValueError(f"{node.name} has no field {min(unknown)[:60]!r}")
+        for name, field in node.fields.items():
+            if name in value:
+                yield self.write(field.node, value[name])
+            else:
+                yield self._default(field)
+
+    def _default(self, field: Field) -> _Call:
+        if not field.has_default:
+            raise ValueError(f"the field {field.name!r} is missing")
+        if field.node.kind == "union":  # a default is of the first branch, and not wrapped
+            self.long(0)
+            return self.write(field.node.branches[0], field.default)
+        return self.write(field.node, field.default)
+
+    def array(self, node: Node, value: Any) -> Generator[Any, Any, None]:
+        """The items of an array, in one block."""
+        if not isinstance(value, list):
+            raise ValueError(f"{_shown(value)} is not a list")
+        if value:
+            self.long(len(value))
+            for each in value:
+                yield self.write(node.branches[0], each)
+        self.long(0)
+
+    def map(self, node: Node, value: Any) -> Generator[Any, Any, None]:
+        """The values of a map by their keys, in one block."""
+        if _object(value):
+            self.long(len(value))
+            for key, each in value.items():
+                self.counted(key.encode())
+                yield self.write(node.branches[0], each)
+        self.long(0)
+
+    def union(self, node: Node, value: Any) -> _Call:
+        """The number of the branch, and its value."""
+        if value is None:
+            name, inner = "null", None
+        elif isinstance(value, dict) and len(value) == 1:
+            ((name, inner),) = value.items()
+        else:
+            raise ValueError('a value of a union is an object with the name of its type: {"string": "a"}')
+        number = node.number_of(name)
+        if number is None:
+            raise ValueError(f"the union has no type {name[:60]!r}")
+        self.long(number)
+        return self.write(node.branches[number], inner)
+
+    def fixed(self, node: Node, value: Any) -> None:
+        """Bytes of the length that the type has."""
+        data = _text(value).encode("latin-1")
+        if len(data) != node.size:
+            raise ValueError(f"{node.name} has {node.size} bytes, not {len(data)}")
+        self.payload += data
+
+    def enum(self, node: Node, value: Any) -> None:
+        """The number of a symbol."""
+        number = node.number_of(_text(value))
+        if number is None:
+            raise ValueError(f"{node.name} has no symbol {_shown(value)}")
+        self.long(number)
+
+    def null(self, value: Any) -> None:
+        """Nothing."""
+        if value is not None:
+            raise ValueError(f"{_shown(value)} is not null")
+
+
+def _shown(value: object) -> str:
+    return repr(value[:60]) if isinstance(value, str) else repr(value)[:60] if isinstance(value, int) else "the value"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{_shown(value)} is not text")
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{_shown(value)} is not an object")
+    return value
+
+
+_WRITERS: Final[dict[str, Callable[[_Writer, Node, Any], _Call]]] = {
+    "null": lambda writer, node, value: writer.null(value),
+    "boolean": lambda writer, node, value: writer.boolean(value),
+    "int": _Writer.whole,
+    "long": _Writer.whole,
+    "float": lambda writer, node, value: writer.fractional(_FLOAT, value),
+    "double": lambda writer, node, value: writer.fractional(_DOUBLE, value),
+    "bytes": lambda writer, node, value: writer.counted(_text(value).encode("latin-1")),
+    "string": lambda writer, node, value: writer.counted(_text(value).encode()),
+    "fixed": _Writer.fixed,
+    "enum": _Writer.enum,
+    "record": _Writer.record,
+    "array": _Writer.array,
+    "map": _Writer.map,
+    "union": _Writer.union,
+}
