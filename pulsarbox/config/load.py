@@ -19,8 +19,8 @@ OTHER_VARIABLES: Final = MappingProxyType(
         "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
         "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
         "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
-        "PULSARBOX_PLAIN_NAMES": "`true`: variables with the plain name of a setting, or with the prefix `PULSAR_PREFIX_`, "
-        "set it too, as in Apache Pulsar's image. The container image sets this.",
+        "PULSARBOX_PLAIN_NAMES": "`true`: variables with the plain name of a setting, or with `PULSAR_PREFIX_` before "
+        "it, set it too, as in Apache Pulsar's image. The container image sets this.",
         "PULSARBOX_CONTEXT": "Context that commands use, instead of the one that was chosen.",
         "PULSARBOX_TOKEN": "Token that commands show: `token:eyJ...`, or `file:///path` of one.",
         "PULSARBOX_AUTH_PLUGIN": "How commands prove who asks, as with `--auth-plugin`: token, tls or basic.",

@@ -19,15 +19,15 @@ _LIKE_A_SETTING: Final = re.compile(r"[a-z]+(?:[A-Z][A-Za-z0-9]*)+")
 def read(environ: Mapping[str, str]) -> tuple[list[Given], list[str]]:
     """Return the settings that the environment gives by their plain names, and a warning for each unknown one.
 
-    An empty value counts as not given, except for a port, which it switches off. Raises ``ConfigError`` for a value that
-    the setting does not take.
+    An empty value counts as not given, except for a port, which it switches off. Raises ``ConfigError`` for a value
+    that the setting does not take.
     """
     given, warnings = {}, []
     for variable, name in _names(environ):
         row, text = settings_by_name().get(name), environ[variable].strip()
         if row is None:
             hint = did_you_mean(name, settings_by_name(), cutoff=0.85)
-            warnings.append(f"environment: {variable}: pulsarbox has no such setting; the variable has no effect{hint}")
+            warnings.append(f"environment: {variable}: no such setting, so it has no effect{hint}")
         elif text or row.facts.empty is not None:
             try:
                 given[name] = Given(name, row.parse(text), f"environment {variable}")
