@@ -1,9 +1,10 @@
-"""``python -m pulsarbox.config [toml|markdown]`` prints the settings; ``--write`` renews both files in the checkout."""
+"""``python -m pulsarbox.config [toml|markdown]`` prints the settings; ``--write`` writes the files of the checkout."""
 
 import sys
 from pathlib import Path
 
 from pulsarbox.config.document import as_markdown, as_toml
+from pulsarbox.config.pulsar_files import text_of
 
 WRITERS = {"toml": as_toml, "markdown": as_markdown}
 
@@ -13,6 +14,8 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--write"]:
         Path("pulsarbox.toml").write_text(as_toml(), encoding="utf-8")
         Path("docs", "configuration.md").write_text(as_markdown(), encoding="utf-8")
+        for name in ("broker.conf", "standalone.conf"):
+            Path("image", "conf", name).write_text(text_of(name), encoding="utf-8")
         return 0
     wanted = arguments or ["toml"]
     if len(wanted) != 1 or wanted[0] not in WRITERS:

@@ -28,7 +28,8 @@ The later of these wins:
 
 1. the default;
 2. the configuration file: `pulsarbox start --config FILE`, or `./pulsarbox.toml` if there is one;
-3. an environment variable `PULSARBOX_<setting>`, for example `PULSARBOX_maxMessageSize=1048576`;
+3. an environment variable `PULSARBOX_<setting>`, for example `PULSARBOX_maxMessageSize=1048576`. The container image
+   also takes `<setting>` and `PULSAR_PREFIX_<setting>`: [operations.md](operations.md#in-a-container);
 4. an option of `pulsarbox start`.
 
 `pulsarbox config show --origin` shows what came out and where each value is from. `pulsarbox config init` writes a file

@@ -6,11 +6,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from pulsarbox.config import properties_file, toml_file
+from pulsarbox.config import plain_names, properties_file, toml_file
 from pulsarbox.config.setting import ConfigError, Given, Value, did_you_mean
 from pulsarbox.config.settings import Settings, settings_by_name, settings_table
 
 ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
+PLAIN_NAMES_VARIABLE: Final = "PULSARBOX_PLAIN_NAMES"
 
 # Variables with our prefix that are not settings.
 OTHER_VARIABLES: Final = MappingProxyType(
@@ -18,6 +19,8 @@ OTHER_VARIABLES: Final = MappingProxyType(
         "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
         "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
         "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
+        "PULSARBOX_PLAIN_NAMES": "`true`: variables with the plain name of a setting, or with `PULSAR_PREFIX_` before "
+        "it, set it too, as in Apache Pulsar's image. The container image sets this.",
         "PULSARBOX_CONTEXT": "Context that commands use, instead of the one that was chosen.",
         "PULSARBOX_TOKEN": "Token that commands show: `token:eyJ...`, or `file:///path` of one.",
         "PULSARBOX_AUTH_PLUGIN": "How commands prove who asks, as with `--auth-plugin`: token, tls or basic.",
@@ -57,7 +60,8 @@ def load(
     the place, the key and what was expected.
     """
     from_file, warnings = _read_file(path) if path else ([], [])
-    layers = (from_file, _read_environment(environ), _read_overrides(overrides, origin))
+    plain, more_warnings = plain_names.read(environ) if environ.get(PLAIN_NAMES_VARIABLE) == "true" else ([], [])
+    layers = (from_file, plain, _read_environment(environ), _read_overrides(overrides, origin))
     values = {given.name: given for layer in layers for given in layer}
     origins = {row.name: DEFAULT_ORIGIN for row in settings_table()}
     origins |= {name: given.origin for name, given in values.items()}
@@ -65,7 +69,7 @@ def load(
         settings = Settings(**{name: given.value for name, given in values.items()})
     except ConfigError as error:  # two settings that do not go together: name the place of the one complained about
         raise ConfigError(origins[error.key], error.key, error.problem) from None
-    return Loaded(settings, MappingProxyType(origins), tuple(warnings))
+    return Loaded(settings, MappingProxyType(origins), (*warnings, *more_warnings))
 
 
 def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

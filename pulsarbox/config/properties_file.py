@@ -48,6 +48,11 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[Config
     return given, warnings, problems
 
 
+def pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Iterate over (key, value) of a properties file, in its order; a key may come more than once."""
+    return ((key, value) for _, key, value in _properties(text))
+
+
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:
     """(line, key, value) of a Java properties file."""
     for number, line in _logical_lines(text):

@@ -20,7 +20,7 @@ SECONDS: Final = 300.0
 @contextmanager
 def session_for(options: dict[str, Any]) -> Iterator[Session]:
     """A session with the broker that the common options name. Raises Misused, Unreachable."""
-    file = _client_conf(options.get("client_conf"))
+    file = client_conf(options.get("client_conf"))
     url = options.get("admin_url")
     if url is None and options.get("data_dir") is None and not os.environ.get(ADMIN_VARIABLE):
         url = file.get("webServiceUrl") or None
@@ -38,7 +38,7 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
         web.close()
 
 
-def _client_conf(path: Path | None) -> dict[str, str]:
+def client_conf(path: Path | None) -> dict[str, str]:
     """The settings of Pulsar's client.conf: the option, else PULSAR_CLIENT_CONF, else none."""
     named = path or (Path(os.environ[CONF_VARIABLE]) if os.environ.get(CONF_VARIABLE) else None)
     if named is None:

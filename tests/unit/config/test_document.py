@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pulsarbox.config import Settings, load, settings_table
 from pulsarbox.config.document import as_markdown, as_toml
+from pulsarbox.config.pulsar_files import text_of
 
 ROOT = Path(__file__).parents[3]
 RENEW = "run `make generate` (or python -m pulsarbox.config --write)"
@@ -43,6 +44,7 @@ def test_every_setting_is_in_the_page_once() -> None:
 
 def test_the_module_prints_them_and_writes_them(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
+    (tmp_path / "image" / "conf").mkdir(parents=True)
     command = [sys.executable, "-m", "pulsarbox.config"]
     for arguments, code, output in ([], 0, as_toml()), (["markdown"], 0, as_markdown()), (["xml"], 2, ""):
         done = subprocess.run([*command, *arguments], check=False, capture_output=True, text=True, timeout=60)
@@ -50,3 +52,6 @@ def test_the_module_prints_them_and_writes_them(tmp_path: Path) -> None:
     subprocess.run([*command, "--write"], cwd=tmp_path, check=True, timeout=60)
     assert (tmp_path / "pulsarbox.toml").read_text() == as_toml()
     assert (tmp_path / "docs" / "configuration.md").read_text() == as_markdown()
+    for name in ("broker.conf", "standalone.conf"):
+        assert (tmp_path / "image" / "conf" / name).read_text() == text_of(name)
+        assert (ROOT / "image" / "conf" / name).read_text(encoding="utf-8") == text_of(name), RENEW

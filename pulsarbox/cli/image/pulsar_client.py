@@ -1,0 +1,196 @@
+"""``bin/pulsar-client`` of the container image: ``produce`` and ``consume`` with the options of Pulsar's own tool.
+
+Source: Pulsar documentation, "Command line tools: pulsar-client". Options that need what the image does not have
+(encryption keys, schemas, WebSocket URLs) are refused by name.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.text import clean
+
+_CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
+_TYPES: Final = {"Exclusive": "exclusive", "Shared": "shared", "Failover": "failover", "Key_Shared": "key_shared"}
+_BOUNDARY: Final = "----- got message -----"
+
+
+@click.group(context_settings=_CONTEXT)
+@click.option("--url", help="Service URL. Default: brokerServiceUrl of conf/client.conf.")
+@click.option("--auth-plugin", help="Authentication: token, tls, basic, or the class name of Pulsar's client.")
+@click.option("--auth-params", help="Its parameters, such as token:eyJ... or file:///path/to/token.")
+@click.option("--tlsTrustCertsFilePath", "--tls-trust-cert-path", "tls_trust_cert_path", help="Trusted certificates.")
+@click.pass_context
+def pulsar_client(context: click.Context, /, **options: Any) -> None:
+    """Publish and consume messages, as Pulsar's own pulsar-client does."""
+    context.obj = options
+
+
+@pulsar_client.command(context_settings=_CONTEXT)
+@click.argument("topic")
+@click.option("-m", "--messages", multiple=True, help="Messages to publish, separated by --separator.")
+@click.option("-s", "--separator", default=",", show_default=True, help="Between messages of -m; empty: do not split.")
+@click.option(
+    "-f",
+    "--files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Files of which each is a message.",
+)
+@click.option("-n", "--num-produce", type=click.IntRange(1), default=1, show_default=True, help="Times to publish all.")
+@click.option("-r", "--rate", type=float, default=0, show_default=True, help="Messages a second; 0: no limit.")
+@click.option("-k", "--key", help="Partition key.")
+@click.option("-p", "--properties", multiple=True, metavar="KEY=VALUE", help="Properties, separated by commas.")
+@click.option("-db", "--disable-batching", is_flag=True, help="One entry a message.")
+@click.pass_obj
+def produce(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
+    """Publish messages to TOPIC.
+
+    \b
+    Example:
+      pulsar-client produce my-topic -n 10 -m "hello pulsar"
+    """
+    contents = _contents(options)
+    if not contents:
+        raise Misused("nothing to publish: give messages with -m or files with -f")
+    properties = tuple(_property(each) for text in options["properties"] for each in text.split(",") if each)
+    with _connected(connection) as client:
+        from pulsarbox.client.producer import Options, Producer
+        from pulsarbox.protocol.outgoing import Outgoing
+
+        producer = Producer(client, topic, Options(batching=not options["disable_batching"]), lambda *_: None)
+        begin, sent = time.monotonic(), 0
+        for _ in range(options["num_produce"]):
+            for content in contents:
+                if options["rate"] > 0:
+                    _wait(client, begin + sent / options["rate"])
+                producer.send(Outgoing(content, key=options["key"], properties=properties))
+                sent += 1
+        producer.flush()
+        producer.close()
+    click.echo(f"{sent} messages successfully produced")
+
+
+@pulsar_client.command(context_settings=_CONTEXT)
+@click.argument("topic")
+@click.option("-s", "--subscription-name", required=True, help="Subscription to consume through; created if missing.")
+@click.option("-t", "--subscription-type", type=click.Choice(list(_TYPES)), default="Exclusive", show_default=True)
+@click.option(
+    "-m", "--subscription-mode", type=click.Choice(["Durable", "NonDurable"]), default="Durable", show_default=True
+)
+@click.option(
+    "-p",
+    "--subscription-position",
+    type=click.Choice(["Latest", "Earliest"]),
+    default="Latest",
+    show_default=True,
+    help="Where a new subscription begins.",
+)
+@click.option(
+    "-n", "--num-messages", type=click.IntRange(0), default=1, show_default=True, help="Messages to consume; 0: no end."
+)
+@click.option("-q", "--queue-size", type=click.IntRange(0), default=0, help="Messages to request ahead; 0: default.")
+@click.option("--hex", "as_hex", is_flag=True, help="Show payloads as hexadecimal digits.")
+@click.option("--hide-content", is_flag=True, help="Show no messages, only count them.")
+@click.pass_obj
+def consume(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
+    """Consume messages from TOPIC, print and acknowledge them.
+
+    \b
+    Example:
+      pulsar-client consume my-topic -s my-subscription -p Earliest -n 0
+    """
+    with _connected(connection) as client:
+        from pulsarbox.cli.interruption import Interruption
+        from pulsarbox.client.consumer import TYPES, Consumer, Subscribing
+        from pulsarbox.client.places import EARLIEST, LATEST, Start
+
+        start = Start(EARLIEST if options["subscription_position"] == "Earliest" else LATEST)
+        wanted = Subscribing(
+            options["subscription_name"],
+            TYPES[_TYPES[options["subscription_type"]]],
+            durable=options["subscription_mode"] == "Durable",
+            start=start,
+        )
+        if options["queue_size"]:
+            wanted = replace(wanted, queue=options["queue_size"])
+        consumer = Consumer(client, wanted)
+        consumer.add(topic)
+        most, taken = options["num_messages"], 0
+        with Interruption(client.loop) as interruption:
+            while not interruption.is_asked() and (not most or taken < most) and not consumer.ended:
+                messages = consumer.take(min(most - taken, 100) if most else 100, 1.0)[: most - taken if most else None]
+                for message in messages:
+                    if not options["hide_content"]:
+                        click.echo(f"{_BOUNDARY}\n{_written(message, as_hex=options['as_hex'])}")
+                consumer.acknowledge(messages)
+                taken += len(messages)
+        consumer.settle()
+        consumer.close()
+    click.echo(f"{taken} messages successfully consumed")
+
+
+def _contents(options: dict[str, Any]) -> list[bytes]:
+    separator = options["separator"]
+    texts = [part for text in options["messages"] for part in (text.split(separator) if separator else [text])]
+    return [text.encode() for text in texts] + [path.read_bytes() for path in options["files"]]
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise Misused(f"--properties: expected KEY=VALUE, not '{clean(text)}'")
+    return name, value
+
+
+def _written(message: Any, *, as_hex: bool) -> str:
+    """Return a message as pulsar-client prints it, without control characters where stdout is a terminal."""
+    properties = ", ".join(f"{name}={value}" for name, value in message.properties)
+    if message.payload is None:
+        content = "null"
+    else:
+        content = message.payload.hex(" ") if as_hex else message.payload.decode(errors="replace")
+    key = "null" if message.key is None else message.key
+    text = (
+        f"publishTime:[{message.publish_time}], eventTime:[{message.event_time}], key:[{key}], "
+        f"properties:[{properties}], content:{content}"
+    )
+    return clean(text) if sys.stdout.isatty() else text
+
+
+@contextmanager
+def _connected(options: dict[str, Any]) -> Iterator[Any]:
+    """Connect to the broker that the options or client.conf name. Raises the exit codes of pulsarbox's commands."""
+    from pulsarbox.cli.pulsar_admin.connecting import client_conf
+    from pulsarbox.cli.target import service_target
+    from pulsarbox.client.client import Client
+    from pulsarbox.client.errors import NotConnected
+    from pulsarbox.errors import PulsarBoxError
+
+    file = client_conf(None)
+    target = service_target(options["url"] or file.get("brokerServiceUrl") or None)
+    client = Client(target.hosts, secure=target.secure, credentials=target.credentials(options, file))
+    try:
+        yield client
+    except NotConnected as error:
+        raise target.unreachable(str(error)) from error
+    except PulsarBoxError as error:
+        raise click.ClickException(clean(str(error))) from error
+    finally:
+        client.close()
+
+
+def _wait(client: Any, until: float) -> None:
+    while (left := until - time.monotonic()) > 0:
+        client.turn(left)
+
+
+if __name__ == "__main__":
+    pulsar_client(prog_name="pulsar-client")
