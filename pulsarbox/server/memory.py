@@ -1,7 +1,9 @@
 """The memory engine for a daemon: its threads one at a time, and nothing on the disk."""
 
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Rows
@@ -10,6 +12,19 @@ from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 from pulsarbox.storage.record import Entry
 
 _STEPS_AT_ONCE = 4096
+_GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""Where control groups have a container's limit of memory, versions 2 and 1."""
+
+
+def memory_size(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory that the machine has, or its container may use."""
+    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for name in _GROUP_LIMITS:
+        try:
+            sizes.append(int((groups / name).read_text()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return min(sizes)
 
 
 class SharedRows:
