@@ -1,11 +1,11 @@
 """The memory engine for a daemon: its threads one at a time, and nothing on the disk."""
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from pulsarbox.plugins.compression.rest import RestCodecs
+from pulsarbox.server.metrics.process import machine_memory
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Rows
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
@@ -18,7 +18,7 @@ _GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
 
 def memory_size(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Bytes of memory that the machine has, or its container may use."""
-    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    sizes = [machine_memory()]
     for name in _GROUP_LIMITS:
         try:
             sizes.append(int((groups / name).read_text()))
