@@ -242,7 +242,8 @@ def _see_to_keeping(
 
 def _is_load(options: dict[str, Any]) -> bool:
     """Whether many messages are published without a person at the terminal."""
-    return (options["from_stdin"] and not sys.stdin.isatty()) or (options["count"] or 1) >= _LOAD_MESSAGES
+    piped = options["from_stdin"] and sys.stdin is not None and not sys.stdin.isatty()
+    return piped or (options["count"] or 1) >= _LOAD_MESSAGES
 
 
 def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> Route:

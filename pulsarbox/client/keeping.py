@@ -59,8 +59,8 @@ def _retains(retention: dict[str, Any]) -> bool:
 def loss_warning(topic: str, option: str) -> str:
     """What to say of a topic that keeps nothing; ``option`` is how a subscription is asked for."""
     return (
-        f"topic {topic} has no subscription and no retention: messages that are published now are not kept;"
-        f" {option} creates a subscription before the first"
+        f"topic {topic} has no subscription and no retention: the broker does not keep what is published now;"
+        f" {option} creates a subscription before the first message"
     )
 
 
