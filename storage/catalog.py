@@ -12,7 +12,13 @@
                                             ms, "epoch": how often it was given to one producer alone, less one,
                                             "unused": ms, since when, if nobody uses it,
                                             "deadLetters": true, where the box has moved some there,
-                                            "terminated": [ledger, entry] of the last message it will ever have}
+                                            "terminated": [ledger, entry] of the last message it will ever have;
+                                            "covered": [ledger, entry] up to where subscriptions that are deleted have
+                                            covered it; "unsubscribed": what of it no subscription has covered, as the
+                                            row below: {"bytes": n, "since": ms, "ledger": the first}}
+    unsubscribed/<class, 2 hex>/<ms, 16 hex>/<topic id>
+                                            {"topic": its name, "bytes": n} of messages that unsubscribed retention
+                                            keeps: by bit length of that number, then by when the oldest came
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     walk/<id>                               {"prefix": of the keys of the topics to look at, "after": the last one that
                                             was}, until all of them were: a policy has changed
@@ -87,6 +93,7 @@ COMPACTING: Final = "compacting/"
 TXNS: Final = "txn/"
 PENDING: Final = "pending/"
 JOBS: Final = "job/"
+UNSUBSCRIBED: Final = "unsubscribed/"
 
 _AFTER_ALL: Final = "\U0010ffff"
 
@@ -134,6 +141,12 @@ def cursor_key(topic_id: int, cursor_id: int | None = None) -> str:
 def deadline_key(wall: int, topic_id: int) -> str:
     """Key of the instant (ms since 1970) at which a topic is to be looked at."""
     return f"deadline/{wall:016x}/{topic_id:016x}"
+
+
+def unsubscribed_key(number: int, wall: int | None = None, topic_id: int = 0) -> str:
+    """Key of a topic with messages that no subscription has covered, by class of size and by age (ms since 1970);
+    without the latter, what the keys of all of a class start with."""
+    return f"{UNSUBSCRIBED}{number:02x}/" + ("" if wall is None else f"{wall:016x}/{topic_id:016x}")
 
 
 def walk_key(number: int) -> str:

@@ -145,6 +145,14 @@ class ManagedLedger:
         """The last ledger that has entries."""
         return next((info for i in reversed(self._order) if (info := self.ledgers[i]).entries), None)
 
+    def messages_of(self, info: LedgerInfo) -> int:
+        """The messages in one of the ledgers."""
+        at = bisect_right(self._order, info.ledger_id)
+        if at == len(self._order):
+            return self.total_messages - info.messages_before
+        behind = self.ledgers[self._order[at]]
+        return behind.messages_before - behind.hole[0] - info.messages_before
+
     def messages_behind(self, total: int) -> int:
         """The durable messages behind a place, which is given by its total of messages; without what was dropped."""
         if not self._holed:

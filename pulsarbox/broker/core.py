@@ -22,6 +22,7 @@ from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.timers import Timers
 from pulsarbox.broker.transactions.coordinator import Coordinator
 from pulsarbox.broker.transactions.epochs import Epochs
+from pulsarbox.broker.unsubscribed_index import UnsubscribedIndex
 from pulsarbox.broker.walks import Walks
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 class Core:
     """The shared parts of one broker."""
+
+    _producer_names = 0
 
     def __init__(self, settings: Settings, store: Store, started: int = 0, plugins: Plugins | None = None) -> None:
         self.settings = settings
@@ -63,6 +66,8 @@ class Core:
         self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
         self.quarantine = Quarantine(store.catalog, self.commits, self.events)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
+        self.unsubscribed = UnsubscribedIndex(store.catalog, self.commits, self.timers, settings)
+        """Messages that no subscription has covered, of all topics."""
         self.walks = Walks(store.catalog, self.commits, self.timers)
         self.policies.for_unloaded = self._policies_changed
         self.at_rest = AtRest(settings, lambda: self.plugins.disabled)
@@ -82,13 +87,13 @@ class Core:
         self.epochs = Epochs(self)
         self.jobs: Jobs
         """What operators have asked for; set as the office is."""
-        self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:
         """Go by these settings from now on, as far as they are dynamic. Without ``now``: nothing is running yet."""
         self.settings = settings
         self.limits.take(settings, now or BEGINNING)
         self.policies.take(settings, now)
+        self.unsubscribed.take(settings, now)
         if now is not None:
             self.walks.settings_changed(settings, now)
         self.bounds.take(settings)

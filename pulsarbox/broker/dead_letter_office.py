@@ -63,7 +63,7 @@ class DeadLetterOffice:
 
     def _subscribe(self, name: TopicName, subscription: str, now: Now) -> None:
         topic = self._topics.find(name, now)
-        if isinstance(topic, PersistentTopic) and not keeping.keeps_messages(topic):
+        if isinstance(topic, PersistentTopic) and not keeping.is_subscribed(topic.stored):
             topic.admission.check_subscription(len(topic.subscriptions))
             if subscription not in topic.subscriptions:
                 topic.subscribe(subscription, earliest=True, properties={}, now=now)

@@ -45,7 +45,10 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "changed": Kind(INFO, "somebody changed something over HTTP: who, what, and how it ended"),
         "denied": Kind(WARNING, "somebody was refused what they may not do"),
         "topic-created": Kind(INFO, "a topic has come into being"),
-        "topic-deleted": Kind(INFO, "a topic is no more"),
+        "topic-deleted": Kind(INFO, "a topic was deleted: why, and what it held"),
+        "unsubscribed-trimmed": Kind(
+            WARNING, "messages that no subscription has covered are deleted: their time is over, or they are too many"
+        ),
         "quota-hit": Kind(WARNING, "a backlog has reached its quota: producers wait or are refused"),
         "quota-released": Kind(INFO, "a backlog is below its quota again"),
         "evicted": Kind(WARNING, "the oldest messages of a backlog are let go, as its quota says"),

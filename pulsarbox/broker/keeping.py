@@ -1,4 +1,4 @@
-"""Whether dead letters are kept: a topic for them that has no subscription and no retention drops what it is given.
+"""Whether dead letters are kept: without a subscription, retention or unsubscribed retention their topic drops them.
 
 A topic is for dead letters, or for messages to be tried again, where it is called so by clients, or where a dead letter
 policy of the box has sent something there. Source: PIP-124, apache/pulsar#13408.
@@ -8,10 +8,13 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.policies.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
+from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.retention import RETENTION
+from pulsarbox.broker.policies.unsubscribed_retention import OFF, UNSUBSCRIBED_TIME
 from pulsarbox.clock import Now
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
 from pulsarbox.storage.catalog import Row, topic_key
+from pulsarbox.storage.recovery import StoredTopic
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -36,17 +39,22 @@ def marked(topic: "PersistentTopic", now: Now) -> None:
     warn(topic)
 
 
-def keeps_messages(topic: "PersistentTopic") -> bool:
-    """Whether a subscription keeps what the topic is given: compaction's own lets go all but the latest of a key."""
-    return any(cursor.name != COMPACTION_SUBSCRIPTION for cursor in topic.stored.cursors.values())
+def is_subscribed(stored: StoredTopic) -> bool:
+    """Whether a topic has a durable subscription. The cursor of compaction is none: it does not deliver anything."""
+    return any(cursor.name != COMPACTION_SUBSCRIPTION for cursor in stored.cursors.values())
 
 
 def drops_dead_letters(topic: "PersistentTopic") -> bool:
     """Whether the topic is for dead letters, and nothing keeps what it is given."""
-    if not topic.for_dead_letters or keeps_messages(topic):
+    if not topic.for_dead_letters or is_subscribed(topic.stored):
         return False
-    retention = topic.policies.get(RETENTION)
-    return retention.time_ms == 0 or retention.size == 0
+    return retains_nothing(topic.policies)
+
+
+def retains_nothing(policies: TopicPolicies) -> bool:
+    """Whether a topic without subscriptions drops its messages: no retention holds, and no unsubscribed retention."""
+    retention = policies.get(RETENTION)
+    return not (retention.time_ms and retention.size) and policies.get(UNSUBSCRIBED_TIME) == OFF
 
 
 def warn(topic: "PersistentTopic") -> None:

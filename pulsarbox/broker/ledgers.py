@@ -18,7 +18,9 @@ from pulsarbox.broker.policies.retention import (
     last_ledger_goes_after,
     ledger_bounds,
 )
-from pulsarbox.clock import Now
+from pulsarbox.broker.policies.unsubscribed_retention import OFF, bounds_of
+from pulsarbox.broker.unsubscribed import NEVER, TopicUnsubscribed
+from pulsarbox.clock import Now, in_words
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import ledger_key
 from pulsarbox.storage.cursor import ManagedCursor
@@ -45,12 +47,13 @@ def trimmable(
     now_ms: int,
     *,
     held: Callable[[int], bool] | None = None,
+    retained: Callable[[LedgerInfo], Retention] | None = None,
 ) -> Trim:
     """The closed ledgers that nobody needs, oldest first. Pure.
 
     ``cursors`` are those of the durable subscriptions. Where there is none, only retention holds the closed ledgers, as
     in Pulsar. One that somebody needs holds only itself. ``held`` says of one whether it has entries of an open
-    transaction: that needs it.
+    transaction: that needs it. ``retained`` gives the retention of a ledger where that is not the same for all.
     """
     going: list[int] = []
     size = ledger.size
@@ -66,6 +69,8 @@ def trimmable(
         if needed:
             last = info if info.entries else last
             continue
+        if retained is not None:
+            retention = retained(info)
         too_large = retention.size != UNLIMITED and size - info.size >= retention.size
         too_old = retention.time_ms != UNLIMITED and now_ms - info.closed >= retention.time_ms
         if not too_large and not too_old:
@@ -82,7 +87,7 @@ class TopicLedgers:
     # As in ManagedLedger.
     __slots__ = (
         "_bounds", "_core", "_deadline", "_ledger", "_max_entries", "_old_at", "_policies", "_stored", "_unneeded_due",
-        "growing", "oldest_end", "trim_due",
+        "growing", "oldest_end", "trim_due", "unsubscribed",
     )  # fmt: skip
 
     def __init__(self, core: Core, stored: StoredTopic, policies: TopicPolicies, deadline: TopicDeadline) -> None:
@@ -91,6 +96,8 @@ class TopicLedgers:
         self._ledger = stored.ledger
         self._policies = policies
         self._deadline = deadline
+        self.unsubscribed = TopicUnsubscribed(core, stored, policies)
+        """The messages of the topic that no subscription has covered."""
         self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
         self._bounds = self._find_bounds()
         self._old_at = self._ledger.current.created + self._bounds.age if deadline.at else 0
@@ -105,6 +112,9 @@ class TopicLedgers:
         settings = self._core.settings
         size = settings.managedLedgerMaxSizePerLedgerMbytes << 20
         age = settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
+        time_ms = self.unsubscribed.time_ms
+        if time_ms != OFF:
+            return bounds_of(time_ms, self._core.unsubscribed.limit, LedgerBounds(size, age))
         return ledger_bounds(self._policies.get(RETENTION), LedgerBounds(size, age))
 
     def holds_delayed(self) -> None:
@@ -134,7 +144,26 @@ class TopicLedgers:
 
     def _unneeded_after(self) -> int:
         least = self._core.settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000
+        time_ms = self.unsubscribed.time_ms
+        if time_ms != OFF and (self._ledger.current.entries == 0 or self.unsubscribed.is_in(self._ledger.current)):
+            return last_ledger_goes_after(Retention(time_ms, UNLIMITED), least)
         return last_ledger_goes_after(self._policies.get(RETENTION), least)
+
+    def subscribed(self, now: Now) -> None:
+        """There is a new durable subscription: where it is the first, Pulsar's rules hold from now on, and what it
+        does not want goes in a while."""
+        if self.unsubscribed.count_at != NEVER:
+            self._unneeded_due = self._ledger.current.entries > 0
+            self._bounds = self._find_bounds()
+            self._find_ends()
+            self.unsubscribed.count(now)
+            least = self._core.settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000
+            self._deadline.want(now.wall + least)
+
+    def unsubscribed_from(self, now: Now) -> None:
+        """A durable subscription was deleted."""
+        self.unsubscribed.unsubscribe(now)
+        self._bounds = self._find_bounds()
 
     def roll_over(self, now: Now) -> LedgerInfo:
         """Close the ledger that grows and open the next."""
@@ -194,10 +223,55 @@ class TopicLedgers:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
         ledger = self._ledger
         self.trim_due = not ledger.closed_are_confirmed
+        retained: Callable[[LedgerInfo], Retention] | None = None
         if retention is None:
             retention = self._policies.get(RETENTION)
-        held = self._stored.open.holds if self._stored.open else None
-        going, again_at = trimmable(ledger, self._cursors, retention, now.wall, held=held)
+            if self.unsubscribed.time_ms != OFF:
+                retained = self._retention_of
+        going, again_at = trimmable(ledger, self._cursors, retention, now.wall, held=self._held, retained=retained)
+        if going and retained is not None:
+            self._tell_trimmed(going, f"after {in_words(self.unsubscribed.time_ms)}", "time", now)
+        self._drop(going, now)
+        return list(going), again_at
+
+    def _retention_of(self, info: LedgerInfo) -> Retention:
+        """That of a ledger while unsubscribed retention holds."""
+        return Retention(self.unsubscribed.time_ms, UNLIMITED) if self.unsubscribed.is_in(info) else DISABLED
+
+    @property
+    def _held(self) -> Callable[[int], bool] | None:
+        return self._stored.open.holds if self._stored.open else None
+
+    def trim_unsubscribed(self, now: Now) -> list[int]:
+        """Drop the oldest ledger with messages that no subscription has covered, whatever its age; gives its id. Gives
+        nothing where there is none, or where it cannot go yet."""
+        oldest = self.unsubscribed.oldest
+        if oldest is None or self.unsubscribed.time_ms == OFF:
+            self.unsubscribed.count(now)
+            return []
+        held = self._held
+        needed = any(not cursor.is_done_with(oldest) for cursor in self._cursors)
+        if needed or oldest.confirmed < oldest.entries or (held is not None and held(oldest.ledger_id)):
+            return []
+        if oldest is self._ledger.current:
+            self.close(0, now)
+        going = [oldest.ledger_id]
+        self._tell_trimmed(going, "to keep all topics within unsubscribedRetentionSize", "size", now)
+        self._drop(going, now)
+        return going
+
+    def _tell_trimmed(self, going: Collection[int], why: str, reason: str, now: Now) -> None:
+        """Report what unsubscribed retention does not keep any longer."""
+        infos = [info for each in going if self.unsubscribed.is_in(info := self._ledger.ledgers[each])]
+        if infos:
+            size, count = sum(info.size for info in infos), sum(map(self._ledger.messages_of, infos))
+            text = f"{count:,} messages ({size:,} bytes) that no subscription has covered are deleted {why}"
+            self._core.events.tell(
+                "unsubscribed-trimmed", self._stored.name, text, now, messages=count, bytes=size, reason=reason
+            )
+
+    def _drop(self, going: Collection[int], now: Now) -> None:
+        ledger = self._ledger
         holed: dict[int, LedgerInfo] = {}
         compacted = going and any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in self._stored.cursors.values())
         for ledger_id in going:
@@ -215,7 +289,8 @@ class TopicLedgers:
         for info in holed.values():
             self._core.commits.put_row(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
         self._find_ends()
-        return list(going), again_at
+        if going:
+            self.unsubscribed.count(now)
 
     def _close_unneeded(self, now: Now) -> int:
         """Close the ledger that grows where retention holds nothing in it and nobody needs it; when to look again."""
@@ -255,4 +330,5 @@ class TopicLedgers:
         else:
             self._old_at = 0
         going, trim_at = self._trim(now)
+        self.unsubscribed.count(now)
         return going, first_of(again_at, trim_at)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.deletion import Deletion
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Now
@@ -78,16 +79,16 @@ class Removal:
         try:
             for page in self._topics.pages(namespace, system=True):
                 for name in page:
-                    yield partial(self._delete, parse_topic(name), force=True)
+                    yield partial(self._delete, parse_topic(name), force=True, why=Deletion.NAMESPACE)
             for name in self._partitioned(namespace):
                 yield partial(self._topics.forget_partitioned, parse_topic(name))
             yield partial(self._forget_namespace, namespace)
         finally:
             self._tenants.leaving.discard(namespace)
 
-    def _delete(self, name: TopicName, now: Now, *, force: bool) -> None:
+    def _delete(self, name: TopicName, now: Now, *, force: bool, why: Deletion = Deletion.REQUEST) -> None:
         if self._topics.exists(name):
-            self._topics.delete(name, now, force=force)
+            self._topics.delete(name, now, force=force, why=why)
 
     def _partitioned(self, namespace: str) -> Iterator[str]:
         for domain in (PERSISTENT, NON_PERSISTENT):

@@ -221,10 +221,7 @@ class PersistentTopic(Topic):
             self.producers.deduplication = self.deduplication
 
     def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
-        """See Topic.admit; where its backlog has reached its quota a producer waits, or is refused.
-
-        Raises ProducerHeld, ProducerQuotaExceeded too.
-        """
+        """See Topic.admit. Beyond the backlog quota also raises ProducerHeld or ProducerQuotaExceeded."""
         self.backlog.admit(claim, now, again=again)
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
@@ -299,6 +296,8 @@ class PersistentTopic(Topic):
         appended = group.appended.get(self)
         if appended is None:
             group.appended[self] = [entry]
+            if ledger.total_bytes >= self.ledgers.unsubscribed.count_at:
+                self.ledgers.unsubscribed.count(now)
             if not ledger.changed:
                 self.core.commits.ledger_changed(ledger)
         else:
@@ -353,6 +352,14 @@ class PersistentTopic(Topic):
     def trim(self, now: Now) -> None:
         """Drop the ledgers that nobody needs any more."""
         self._dropped(self.ledgers.trim(now), now)
+
+    def trim_unsubscribed(self, now: Now) -> bool:
+        """Drop the oldest ledger with messages that no subscription has covered; whether there was one that can go."""
+        dropped = self.ledgers.trim_unsubscribed(now)
+        self._dropped(dropped, now)
+        if dropped:
+            self.upkeep.soon(now)
+        return bool(dropped)
 
     def truncate(self, done: Callable[[Now], None], now: Now) -> None:
         """Acknowledge everything for everybody, and drop it, whatever retention says."""
@@ -445,6 +452,8 @@ class PersistentTopic(Topic):
         self._forget_subscription(subscription)
         if subscription.name == COMPACTION_SUBSCRIPTION:
             self.compaction.forget(now)
+        elif subscription.durable:
+            self.ledgers.unsubscribed_from(now)
         if subscription.durable:
             self.trim(now)
             self.backlog.look(now)
@@ -583,6 +592,7 @@ class PersistentTopic(Topic):
         self.core.compactions.records.pop(str(self.name), None)
         commits = self.core.commits
         self.upkeep.deadline.forget()
+        self.core.unsubscribed.forget(self.stored)
         for ledger_id in self.ledger.ledgers:
             commits.drop_ledger(self.ledger, ledger_id, now)
         commits.put_row(topic_key(str(self.name)), None)

@@ -7,6 +7,7 @@ from functools import partial
 from pulsarbox.broker.admission import TOO_MANY_TOPICS
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deadlines import TopicDeadline
+from pulsarbox.broker.deletion import Deletion, report_deleted
 from pulsarbox.broker.idle import IdleTopics
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
@@ -67,12 +68,14 @@ class Topics:
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
         core.let_go = self._let_go
+        core.unsubscribed.trim = self._trim_unsubscribed
         core.transactions.topic_of = self.persistent
         self.left: Callable[[Topic], None] = _nobody
         """Is told of each topic that is not in memory any more."""
         self.rows_changed: Callable[[str], None] = _nobody
         """Is told of each that has changed without being there."""
         core.deadlines.start()
+        core.unsubscribed.start()
 
     def __iter__(self) -> Iterator[Topic]:
         """The topics in memory."""
@@ -164,16 +167,36 @@ class Topics:
             return
         parsed = parse_topic(name)
         policies = self._core.policies.of(parsed)
-        if needs_memory(stored, policies):
-            found = self.find(parsed, now)
-            assert isinstance(found, PersistentTopic)
-            found.upkeep.look(now)
-            self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
-            return
         deadline = TopicDeadline(self._core, stored)
-        deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
+        ledgers = TopicLedgers(self._core, stored, policies, deadline)
+        kept = ledgers.unsubscribed.holds
+        if not needs_memory(stored, policies, kept=kept):
+            deadline.set(ledgers.look(now)[1])
+            if not kept or ledgers.unsubscribed.holds:
+                self._core.commits.unload(stored)
+                self.rows_changed(name)
+                return
+        found = self.find(parsed, now)
+        assert isinstance(found, PersistentTopic)
+        found.upkeep.look(now)
+        self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
+
+    def _trim_unsubscribed(self, name: str, now: Now) -> bool:
+        """Drop the oldest ledger of a topic, in memory or not, that is there for unsubscribed retention alone."""
+        topic = self._topics.get(name)
+        if isinstance(topic, PersistentTopic):
+            return topic.trim_unsubscribed(now)
+        stored = self._core.store.topic(name)
+        if stored is None:
+            return False
+        deadline = TopicDeadline(self._core, stored)
+        ledgers = TopicLedgers(self._core, stored, self._core.policies.of(parse_topic(name)), deadline)
+        dropped = ledgers.trim_unsubscribed(now)
+        if dropped:
+            deadline.want(now.wall)  # it may be inactive now
         self._core.commits.unload(stored)
         self.rows_changed(name)
+        return bool(dropped)
 
     def _pass_by(self, name: str, now: Now) -> None:
         """Policies have changed: one that is in memory has been told, unless it came there since."""
@@ -194,8 +217,7 @@ class Topics:
         name = topic.name
         if self._topics.get(str(name)) is not topic:
             return
-        log.info("%s is deleted: nobody has used it for as long as its inactive topic policies say", name)
-        self.delete(name, now, force=True)
+        self.delete(name, now, force=True, why=Deletion.INACTIVE)
         count = self.partitions(name.base)
         if name.base == name or not self._core.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled:
             return
@@ -275,7 +297,7 @@ class Topics:
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
-            self._tell("topic-created", name, now)
+            self._report_created(name, now)
             self._core.timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
@@ -298,12 +320,12 @@ class Topics:
         commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         self.lists.changed(str(name), now, exists=True)
-        self._tell("topic-created", name, now)
+        self._report_created(name, now)
         return stored
 
-    def _tell(self, kind: str, name: TopicName, now: Now, text: str = "") -> None:
+    def _report_created(self, name: TopicName, now: Now) -> None:
         if not is_system(str(name)):
-            self._core.events.tell(kind, str(name), text or ("created" if kind == "topic-created" else "deleted"), now)
+            self._core.events.tell("topic-created", str(name), "created", now)
 
     def make_partition(self, name: TopicName, number: int, now: Now) -> None:
         """Make a partition that is not there, and of which it is known that it should be; a persistent one as rows
@@ -317,7 +339,7 @@ class Topics:
         else:
             self._make(partition, now)
 
-    def delete(self, name: TopicName, now: Now, *, force: bool) -> None:
+    def delete(self, name: TopicName, now: Now, *, force: bool, why: Deletion = Deletion.REQUEST) -> None:
         """Delete a topic and its subscriptions.
 
         Raises NotFound, Conflict where it is partitioned; without ``force`` PreconditionFailed while anybody is
@@ -334,7 +356,7 @@ class Topics:
         if not force:
             topic.check_idle()
         self._leave(topic)
-        self._tell("topic-deleted", name, now)
+        report_deleted(topic, why, self._core.events, now)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
             self.lists.changed(str(name), now, exists=False)

@@ -30,12 +30,15 @@ LOOK_MS: Final = 3_600_000
 """How often it is looked at who is connected: only a crash ends that without anybody hearing of it."""
 
 
-def needs_memory(stored: StoredTopic, policies: TopicPolicies) -> bool:
-    """Whether a topic that is not in memory has to come there to be looked at; else its ledgers alone are."""
+def needs_memory(stored: StoredTopic, policies: TopicPolicies, *, kept: bool) -> bool:
+    """Whether a topic that is not in memory has to come there to be looked at; else its ledgers alone are.
+
+    ``kept``: it has messages that no subscription has covered and that are kept, so it is not inactive.
+    """
     inactive = policies.get(INACTIVE_TOPIC)
     backlog = first_unacked(stored.ledger, stored.cursors.values()) is not None
     used = backlog if inactive.mode == CAUGHT_UP else bool(stored.cursors)
-    if inactive.delete and not used:
+    if inactive.delete and not used and not kept:
         return True
     if stored.cursors and policies.get(SUBSCRIPTION_EXPIRATION) > 0:
         return True
@@ -71,11 +74,13 @@ class Upkeep:
         topic = self._topic
         if not topic.stored.in_use:
             return
-        again = [self._expire_subscriptions(now), topic.look_after_ledgers(now), topic.compaction.look(now)]
+        again = [self._expire_subscriptions(now)]
+        if self._is_due(self._delete_at(now), now):  # before its ledgers are trimmed: the report says what it held
+            return
+        again += [topic.look_after_ledgers(now), topic.compaction.look(now)]
         expiry_at = topic.expiry.look(now)
         delete_at = self._delete_at(now)
-        if delete_at and now.wall >= delete_at:
-            topic.core.let_go(topic, now)
+        if self._is_due(delete_at, now):
             return
         if topic.expiry.under_way:
             self.deadline.set(first_of(*again, delete_at), interim=expiry_at)
@@ -83,12 +88,20 @@ class Upkeep:
             self.deadline.set(first_of(*again, delete_at, expiry_at))
         topic.backlog.look(now)
 
+    def _is_due(self, delete_at: int, now: Now) -> bool:
+        """Whether the topic is to be deleted now; then it is."""
+        if not delete_at or now.wall < delete_at:
+            return False
+        self._topic.core.let_go(self._topic, now)
+        return True
+
     def soon(self, now: Now) -> None:
         """Something has changed that may ask for action: look when this turn is over."""
         self.deadline.want(now.wall)
 
     def subscribed(self, now: Now) -> None:
         """There is a new durable subscription, which may have a backlog, or one starts again from an earlier place."""
+        self._topic.ledgers.subscribed(now)
         self._topic.expiry.started_again()
         if self._topic.expiry.on:
             self.soon(now)
@@ -129,6 +142,8 @@ class Upkeep:
             return now.wall + max(policy.after, LOOK_MS) if topic.is_connected else 0
         if not self._unused_since:
             self.maybe_unused(now)
+        if topic.ledgers.unsubscribed.holds:
+            return 0  # it is looked at again when the last of them is due
         empty = not topic.ledger.confirmed_entries
         return delete_at(policy, topic.policies.get(RETENTION), unused_since=self._unused_since, empty=empty)
 

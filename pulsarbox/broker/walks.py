@@ -14,6 +14,7 @@ from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
 from pulsarbox.broker.policies.policies import GLOBAL
 from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
+from pulsarbox.broker.policies.unsubscribed_retention import UNSUBSCRIBED_TIME
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -28,6 +29,7 @@ PAGE: Final = 500
 
 KEEPING: Final = (
     RETENTION, MESSAGE_TTL, BACKLOG_SIZE, INACTIVE_TOPIC, SUBSCRIPTION_EXPIRATION, COMPACTION_THRESHOLD,
+    UNSUBSCRIBED_TIME,
 )  # fmt: skip
 """The policies by which something happens to a topic that nobody uses. Both quotas of a backlog have one key."""
 

@@ -110,8 +110,8 @@ def _properties(properties: list[tuple[str, str]]) -> str:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read(line: bytes, keep: bool = False) -> Outgoing:
-    """The message of an envelope. ``keep``: with its publish time, sequence id and schema version.
+def read(line: bytes, preserve: bool = False) -> Outgoing:
+    """The message of an envelope. ``preserve``: with its publish time, sequence id and schema version.
 
     Fields that are not known are left out. Raises ValueError, in words, for what is no envelope.
     """
@@ -136,9 +136,9 @@ def read(line: bytes, keep: bool = False) -> Outgoing:
         _pairs(properties) if properties else (),
         _millis(get("event_time"), "event_time"),
         _millis(get("deliver_at"), "deliver_at"),
-        _millis(get("publish_time"), "publish_time") if keep else 0,
-        _millis(document["seq"], "seq") if keep and get("seq") is not None else None,
-        _bytes(document["schema"], "schema") if keep and get("schema") is not None else None,
+        _millis(get("publish_time"), "publish_time") if preserve else 0,
+        _millis(document["seq"], "seq") if preserve and get("seq") is not None else None,
+        _bytes(document["schema"], "schema") if preserve and get("schema") is not None else None,
         get("key_null") is True,
     )
 

@@ -7,6 +7,7 @@ from pulsarbox.cli.admin import short
 from pulsarbox.cli.output import Row
 from pulsarbox.cli.stats_text import duration, since
 from pulsarbox.cli.text import clean, megabytes
+from pulsarbox.cli.unsubscribed_text import kept_words
 from pulsarbox.names import TopicName, parse_topic
 
 COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held")
@@ -132,6 +133,8 @@ def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: st
     for row in others:
         said = f"{row['limit']} of {row['of']}: {row['allowed']}, set for the {row['setBy']}"
         lines += ["", said, f"  now        {_in_use(row)}"]
+    if subscription is None and "unsubscribed" in stats:
+        lines += ["", "unsubscribed retention", f"  now        {kept_words(stats['unsubscribed'])}"]
     return lines[1:] if lines and not lines[0] else lines
 
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 @click.option(
     "--rate", type=click.FloatRange(0), default=0.0, show_default=True, help="Messages a second; 0: no limit."
 )
+@click.option(
+    "--keep", metavar="NAME", default="", help="Create durable subscription NAME in each topic before its first row."
+)
 @STATE
 @pipeline_options(streams=False)
 def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: str, **given: Any) -> None:
@@ -43,7 +46,8 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
 
     First the rows are put aside in --state, in their order, then they are published in parts of 50,000 rows, or of one
     second's --rate; each part is there as a whole, once. Run again with the same --job, what is left is published. Rows
-    that `export` has written into Parquet have the keys, event times and properties that they had.
+    that `export` has written into Parquet have the keys, event times and properties that they had. A warning says if
+    the broker would not keep the rows, as their topic has neither a subscription nor retention: see --keep.
 
     \b
     Exit codes:
@@ -81,7 +85,8 @@ def _publish(source: "Source", columns: "Columns", running: "RunOptions", given:
         name = job_named(given["job"])
         namespace = parse_topic(columns.topic).namespace if columns.topic else "public/default"
     sink = {"topic": columns.topic} if columns.topic else {}
-    how = Publishing(running.box, namespace, sink, given["rate"], _tell)
+    sink |= {"keep": given["keep"]} if given["keep"] else {}
+    how = Publishing(running.box, namespace, sink, given["rate"], _tell, warn=say)
     told = {"PATH": " ".join(source.paths), "--format": source.form, "--value-format": given["value_format"]}
     noted = told | columns.asked()
     with Job(running.directory / "backfill" / name, name, noted) as job:

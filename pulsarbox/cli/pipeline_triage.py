@@ -40,6 +40,9 @@ _GROUPS = ("fingerprint", "count", "reason", "origin", "shape", "returned", "sam
 @click.option(
     "--rate", type=click.FloatRange(0), default=100.0, show_default=True, help="Messages a second; 0: no limit."
 )
+@click.option(
+    "--keep", metavar="NAME", default="", help="With --replay: create durable subscription NAME first in each target."
+)
 @click.option("--dry-run", is_flag=True, help="With --replay: how many would go where, and why others cannot.")
 @STATE
 @form_option
@@ -74,7 +77,7 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
         )
     if given["dry_run"] and not given["replay"]:
         raise Misused("--dry-run is for --replay: without it nothing is put back anyway")
-    for option, value in (("--job", given["job"]), ("--to", given["target"])):
+    for option, value in (("--job", given["job"]), ("--to", given["target"]), ("--keep", given["keep"])):
         if value and not given["replay"]:
             raise Misused(f"{option} is for --replay: without it nothing is put back")
     from pulsarbox.spark.pipelines.shipped.letters import Asked
@@ -140,7 +143,8 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
 
     name = given["job"]
     noted = {**looking.select, "filter": given["expression"], "to": given["target"] or "", "-s": looking.subscription}
-    how = Publishing(looking.box, namespace_of(looking.select), rate=given["rate"], told=_tell)
+    sink = {"keep": given["keep"]} if given["keep"] else {}
+    how = Publishing(looking.box, namespace_of(looking.select), sink, given["rate"], _tell, warn=say)
     with Job(running.directory / "dlq-triage" / name, name, noted) as job:
         if job.progress.ended:
             say(f"job {name} was done before: nothing is put back now")

@@ -10,6 +10,7 @@ from pulsarbox.cli.admin import did_you_mean, suggesting, topic_named
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.output import Found, Output, Row, show
 from pulsarbox.cli.text import say
+from pulsarbox.cli.unsubscribed_text import rule_words
 from pulsarbox.cli.writing import carry_out
 from pulsarbox.names import TopicName
 
@@ -49,6 +50,8 @@ class Subject:
         lines = [f"{rows[0]['setting']}    ({rows[0]['level']})"]
         if rows[0]["stored_only"]:
             lines.append(f"Nothing follows from it: {rows[0]['stored_only']}.")
+        if "unsubscribed" in rows[0]:  # of a box, with retention
+            lines.append(rule_words(rows[0]["unsubscribed"]))
         return Found(rows, name="policy", lines=lines)
 
     def _ask(self) -> dict[str, dict[str, Any]]:

@@ -103,7 +103,14 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 )
 @PLUGINS_DIR
 @click.option("--name", help="Name of the producer. Else the broker makes one.")
-@click.option("--keep", is_flag=True, help="Of envelopes, use publish time, sequence id and schema version too.")
+@click.option(
+    "--preserve", is_flag=True, help="Preserve the publish time, sequence id and schema version of envelopes."
+)
+@click.option(
+    "--keep",
+    metavar="NAME",
+    help="Create durable subscription NAME, unless it exists, before the first message: it keeps what is published.",
+)
 @click.option("--ids", is_flag=True, help="Print the id of each message once it is stored, in the order of the input.")
 @click.option(
     "--timeout",
@@ -122,7 +129,8 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
     TOPIC is a name such as orders or persistent://public/default/orders. Without PAYLOAD, or with "-", each line of
     stdin is a message. Messages without a key go to partitions in turn, others by their key; --route changes that.
     After a lost connection it goes on where it was; what had no receipt yet may then be stored twice, unless the broker
-    deduplicates.
+    deduplicates. If the broker would not keep the messages of a load from stdin, as TOPIC has neither a subscription
+    nor retention, a warning says so before the first is published: see --keep.
 
     \b
     Exit codes:
@@ -143,6 +151,7 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
       pulsarbox produce orders --route property --route-option property=region -p region=north 'hello'
       pulsarbox produce reminders --after 10m 'tea is ready'
       pulsarbox consume orders --until end -o ndjson | pulsarbox produce copy -i ndjson
+      pulsarbox produce orders --keep billing < orders.txt
     """
     _check(options)
     from pulsarbox.cli.producing import produce_messages
@@ -162,8 +171,10 @@ def _check(options: dict[str, Any]) -> None:
         raise Misused("--input and --format are about stdin: leave PAYLOAD out")
     if options["line_format"] is not None and options["form"] != "lines":
         raise Misused("--format reads lines: leave --input out")
-    if options["keep"] and options["form"] != "ndjson":
-        raise Misused("--keep is about envelopes: it needs --input ndjson")
+    if options["preserve"] and options["form"] != "ndjson":
+        raise Misused("--preserve is about envelopes: it needs --input ndjson")
+    if options["keep"] is not None and (options["keep"].startswith("-") or not options["keep"].strip()):
+        raise Misused("--keep takes the name of a subscription; --preserve preserves the metadata of envelopes")
     if options["template"] and options["form"] != "lines":
         raise Misused("--template fills in PAYLOAD or lines: leave --input out")
     if options["template"] and options["line_format"] is not None:

@@ -19,6 +19,7 @@ from pulsarbox.client.compression import CODECS, codec
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.client.routing import Route
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 from pulsarbox.plugins.guard import Trouble
 from pulsarbox.plugins.registry import PluginError, built_in
 from pulsarbox.protocol.outgoing import Outgoing
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _LINES_MAX: Final = 1000
 """Ids that are kept until they are printed."""
+_LOAD_MESSAGES: Final = 1000
+"""A PAYLOAD that is sent so often is a load."""
 
 
 class BadInput(Exception):
@@ -41,11 +44,11 @@ class Making:
         """Raises ValueError for a format or a template that cannot be used."""
         self._options = options
         self._read: Callable[[bytes], Outgoing] | None = None
-        keep = options["keep"]
+        preserve = options["preserve"]
         if options["form"] == "ndjson":
             from pulsarbox.cli.envelope import read
 
-            self._read = lambda line: read(line, keep)
+            self._read = lambda line: read(line, preserve)
         elif options["line_format"] is not None:
             from pulsarbox.cli.formats import input_format
 
@@ -209,9 +212,38 @@ def produce_messages(service: Target, admin: Callable[[], Target], topic: str, o
     client = Client(service.hosts, options["timeout"], secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
-            _produce(client, interruption, topic, options, _route(admin, topic, options))
+            route = _route(admin, topic, options)
+            _see_to_keeping(client, service, admin, topic, options)
+            _produce(client, interruption, topic, options, route)
     finally:
         client.close()
+
+
+def _see_to_keeping(
+    client: Client, service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]
+) -> None:
+    """Create the subscription that is asked for; without one, warn before a load that the broker would not keep."""
+    if options["keep"] is None and not _is_load(options):
+        return
+    from pulsarbox.client.admin import Admin
+    from pulsarbox.client.keeping import ANSWER_SECONDS as KEEPING_SECONDS
+    from pulsarbox.client.keeping import is_kept, keep, loss_warning
+
+    if options["keep"] is not None:
+        keep(client, topic, options["keep"])
+        return
+    target = admin()
+    if not {host for host, _ in service.hosts} & {host for host, _ in target.hosts}:
+        return  # the Admin API that is known is another broker's
+    with Admin(target.hosts, KEEPING_SECONDS, secure=target.secure, credentials=target.credentials()) as asked:
+        if is_kept(asked, parse_topic(topic)) is False:
+            say(f"warning: {loss_warning(topic, '--keep NAME')}")
+
+
+def _is_load(options: dict[str, Any]) -> bool:
+    """Whether many messages are published without a person at the terminal."""
+    piped = options["from_stdin"] and sys.stdin is not None and not sys.stdin.isatty()
+    return piped or (options["count"] or 1) >= _LOAD_MESSAGES
 
 
 def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> Route:

@@ -6,6 +6,7 @@ from typing import Any
 from pulsarbox.cli.admin import short
 from pulsarbox.cli.output import Row, cell, table
 from pulsarbox.cli.text import clean, megabytes
+from pulsarbox.cli.unsubscribed_text import kept_words
 from pulsarbox.names import TopicName
 
 PUBLISHERS_SHOWN = 20
@@ -23,6 +24,8 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
     }
     if stats.get("lastPublishTimeStamp"):
         facts["last published"] = since(stats["lastPublishTimeStamp"])
+    if "unsubscribed" in stats:
+        facts["unsubscribed"] = kept_words(stats["unsubscribed"])
     if stats.get("deadLettersLost"):
         facts["dead letters"] = (
             f"LOST: no subscription, no retention; `pulsarbox sub create {short(name)} NAME --at earliest`"

@@ -59,10 +59,28 @@ class KeepSettings:
         table="policies",
         dynamic=True,
     )
+    unsubscribedRetentionTimeInMinutes: int = setting(
+        10_080,
+        "How long messages are kept that no subscription has covered. 0: as in Pulsar, which deletes them with their "
+        "inactive topic; -1: no limit of time. A retention policy of the topic or namespace, or a default retention, "
+        "takes its place. Not a setting of Pulsar.",
+        table="policies",
+        unit="minutes",
+        minimum=-1,
+        dynamic=True,
+    )
+    unsubscribedRetentionSize: str = setting(
+        "10%",
+        "How much of such messages all topics together may hold: a share of the file system of the data directory (of "
+        "the memory, for a box in memory) such as 10%, or a size such as 20G. Above it the oldest are deleted first, "
+        "in topics that hold more than their share. 0: as in Pulsar; -1: no limit of size. Not a setting of Pulsar.",
+        table="policies",
+        dynamic=True,
+    )
     brokerDeleteInactiveTopicsEnabled: bool = setting(
         True,
-        "Whether topics that nobody uses are deleted, as Pulsar does. Inactive topic policies of the namespace or "
-        "topic win over it. What a subscription or retention holds stays.",
+        "Whether inactive topics are deleted, as in Pulsar. Inactive topic policies of the namespace or topic win over "
+        "it. A subscription, retention or unsubscribed retention keeps a topic.",
         table="policies",
         dynamic=True,
     )

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.config.disk_share import disk_share
 from pulsarbox.config.listeners import advertised, bound
 from pulsarbox.config.setting import OFF, ConfigError, did_you_mean
 from pulsarbox.config.tables import PORTS
@@ -37,6 +38,10 @@ def check_together(settings: "Settings") -> None:
     _check_listeners(settings)
     _check_allowed(settings)
     _check_tls(settings)
+    try:
+        disk_share(settings.unsubscribedRetentionSize)
+    except ValueError as error:
+        raise ConfigError("", "unsubscribedRetentionSize", str(error)) from None
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:
             hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)

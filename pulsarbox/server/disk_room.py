@@ -1,4 +1,5 @@
-"""Says when the disk of the data directory is nearly full, before messages are refused: once, and when it is over."""
+"""Watches the file system of the data directory: reports once when it is nearly full, and when that is over, and tells
+the broker its size, of which settings may be a share."""
 
 import asyncio
 import os
@@ -56,6 +57,8 @@ class DiskRoom:
         self._shell.broker.beside("disk room", lambda: _room(self._folder), self._told)
 
     def _told(self, room: tuple[int, int] | None, error: Exception | None) -> None:
+        if room is not None and self._timer is not None:
+            self._shell.broker.core.unsubscribed.set_capacity(room[1], self._shell.now())
         found = self._judgement.look(*room) if room is not None else None
         if found is not None and self._timer is not None:
             self._shell.broker.core.events.tell(found[0], "", found[1], self._shell.now())

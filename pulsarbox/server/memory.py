@@ -2,14 +2,29 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 from pulsarbox.plugins.compression.rest import RestCodecs
+from pulsarbox.server.metrics.process import machine_memory
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Rows
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 from pulsarbox.storage.record import Entry
 
 _STEPS_AT_ONCE = 4096
+_GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""Where control groups have a container's limit of memory, versions 2 and 1."""
+
+
+def memory_size(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory that the machine has, or its container may use."""
+    sizes = [machine_memory()]
+    for name in _GROUP_LIMITS:
+        try:
+            sizes.append(int((groups / name).read_text()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return min(sizes)
 
 
 class SharedRows:

@@ -182,6 +182,10 @@ class Serving:
         if isinstance(self._engine, LmdbEngine):
             self.broker.standing = self._engine.standing
             self.broker.whereabouts = self._engine.whereabouts
+        if self._data is None:  # of a disk the event keeper finds out, and looks again now and then
+            from pulsarbox.server.memory import memory_size
+
+            self.broker.core.unsubscribed.set_capacity(memory_size(), self.shell.now())
         folder = self._data / FOLDER if self._data is not None else None
         self._keeper = EventKeeper(self.shell, folder, self._settings.eventsMaxMbytes << 20)
         self._keeper.start()

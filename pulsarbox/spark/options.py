@@ -348,6 +348,15 @@ class Options:
         "drops what comes again, where partitions and the order of rows do not change.",
         used=(WRITE,),
     )
+    keep: str = option(
+        "",
+        "keep",
+        TEXT,
+        "A durable subscription that keeps what is written: created before the first row of each topic that does not "
+        "have it, from the earliest message on.",
+        used=(WRITE,),
+        shown="none: `topic` is looked at, and a warning says if the broker would not keep its rows",
+    )
     sink_id: str = option(
         "",
         "sinkId",

@@ -112,6 +112,9 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     shape = shape_of(fields, options.topic, options.value_format)
     sinking = Sinking(options, reach(options), shape, schema.json(), is_stream)
     sinking.check()
+    warning = sinking.loss_warning
+    if warning:
+        _said(f"warning: {warning}")
     if is_stream and options.dedup_partitions:
         from pulsarbox.spark.deduplicating import check_partitions_stay
 

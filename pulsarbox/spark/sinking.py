@@ -69,6 +69,8 @@ class Part:
 _knowing: set[tuple[Reach, str]] = set()
 """Boxes that this process has asked whether they know of epochs, each for a namespace. Spark has the same process plan
 one micro-batch after the other, and each waits for that."""
+_looked_at: set[tuple[Reach, str]] = set()
+"""Topics of which this process has asked whether the broker keeps what is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,10 @@ class Sinking:
     def _sender(self, attempt: Attempt, connected: Callable[[], Client], seconds: float) -> staging.Sender:
         if self.options.delivery != "exactly-once":
             name = f"pb-{attempt.sink.writer}-{attempt.partition}" if self.options.delivery == "dedup" else None
-            return staging.Plain(connected, partial(self._producing, name), seconds)
+            return staging.Plain(connected, partial(self._producing, name), seconds, self.options.keep)
         epochs = Epochs(partial(admin_of, self.reach), attempt.sink, seconds)
         options = partial(self._producing, None)
-        return staging.Staging(connected, epochs, attempt.epoch, self._timeout_ms, options, seconds)
+        return staging.Staging(connected, epochs, attempt.epoch, self._timeout_ms, options, seconds, self.options.keep)
 
     @property
     def _timeout_ms(self) -> int:
@@ -199,6 +201,22 @@ class Sinking:
             self._check_deduplicates(self.options.topic)
         if self.options.delivery == "exactly-once":
             self._check_knows_epochs()
+
+    @property
+    def loss_warning(self) -> str:
+        """What to say where the broker would not keep the rows of ``topic``; empty where it keeps them, or where that
+        is not known. Asked once in a process."""
+        options, asked = self.options, (self.reach, self.options.topic)
+        if options.keep or not (options.topic and self.reach.admin_url) or asked in _looked_at:
+            return ""
+        from pulsarbox.client.keeping import ANSWER_SECONDS, is_kept, loss_warning
+
+        if len(_looked_at) >= _KNOWN_MOST:
+            _looked_at.clear()
+        _looked_at.add(asked)
+        with admin_of(self.reach, ANSWER_SECONDS) as admin:
+            kept = is_kept(admin, parse_topic(options.topic))
+        return loss_warning(options.topic, "option keep (--keep NAME of a command)") if kept is False else ""
 
     def _check_knows_epochs(self) -> None:
         asked = (self.reach, self.namespace)

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from pulsarbox.client.client import Client
 from pulsarbox.client.coordinators import Coordinators
 from pulsarbox.client.errors import passes
+from pulsarbox.client.keeping import keep
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.client.transaction import Transaction
 from pulsarbox.errors import ProducerBusy, PulsarBoxError
@@ -53,8 +54,10 @@ class Sender(Protocol):
 class _Sending:
     """One connection to the broker, with a producer for each topic."""
 
-    def __init__(self, client: Client, options: Callable[[str], Options]) -> None:
+    def __init__(self, client: Client, options: Callable[[str], Options], subscription: str = "") -> None:
+        """``subscription``: keeps what is sent, in each topic; empty for none."""
         self.client = client
+        self._subscription = subscription
         self._coordinators = Coordinators(client)
         self._options = options
         self._producers: dict[str, Producer] = {}
@@ -70,6 +73,8 @@ class _Sending:
     def send(self, topic: str, messages: Messages) -> None:
         producer = self._producers.get(topic)
         if producer is None:
+            if self._subscription:
+                keep(self.client, topic, self._subscription)
             producer = Producer(self.client, topic, self._options(topic), _ignore)
             producer.enter(self._txn)
             self._producers[topic] = producer
@@ -97,11 +102,13 @@ class Staging:
         timeout_ms: int,
         options: Callable[[str], Options],
         seconds: float,
+        subscription: str = "",
     ) -> None:
         """``timeout_ms``: after so long what was not committed is aborted. ``options``: of a topic's producer.
-        ``seconds``: how long a box that went away is waited for.
+        ``seconds``: how long a box that went away is waited for. ``subscription``: see ``_Sending``.
         """
         self._seconds = seconds
+        self._subscription = subscription
         self.known = False
         """Whether the epoch was published before: then nothing is staged."""
         self._connected = connected
@@ -149,7 +156,7 @@ class Staging:
 
     def _send(self, parts: Sequence[tuple[str, Messages]]) -> None:
         if self._sending is None:
-            self._sending = _Sending(self._connected(), self._options)
+            self._sending = _Sending(self._connected(), self._options, self._subscription)
             self._sending.client.service()  # a broker that cannot be reached takes no transaction, again and again
         if self._txn is None:
             begun = self._begin()
@@ -210,8 +217,12 @@ class Plain:
     broker does not know the sequence ids.
     """
 
-    def __init__(self, connected: Callable[[], Client], options: Callable[[str], Options], seconds: float) -> None:
+    def __init__(
+        self, connected: Callable[[], Client], options: Callable[[str], Options], seconds: float, subscription: str = ""
+    ) -> None:
+        """See ``Staging``."""
         self.known = False
+        self._subscription = subscription
         self._connected = connected
         self._options = options
         self._seconds = seconds
@@ -223,7 +234,7 @@ class Plain:
             return
         with _worded():
             if self._sending is None:
-                self._sending = _Sending(self._first(), self._options)
+                self._sending = _Sending(self._first(), self._options, self._subscription)
             self._sending.send(topic, messages)
 
     def _first(self) -> Client:

@@ -214,12 +214,12 @@ def test_envelopes_lose_nothing_on_the_way(box: Running, fresh: Callable[[str], 
         assert found.get("props", {}) == told["props"]
 
 
-def test_keep_takes_publish_time_and_sequence_id_too(box: Running, topic: str) -> None:
+def test_preserve_takes_publish_time_and_sequence_id_too(box: Running, topic: str) -> None:
     given = [{"payload": str(at), "publish_time": 1000 + at, "seq": 7 * at} for at in range(1, 5)]
-    run("produce", topic, "-i", "ndjson", "--keep", "--url", box.url, stdin=ndjson(given))
+    run("produce", topic, "-i", "ndjson", "--preserve", "--url", box.url, stdin=ndjson(given))
     found = envelopes(run("consume", topic, "-o", "ndjson", "--until", "end", "--url", box.url).stdout)
     assert [(each["publish_time"], each["seq"]) for each in found] == [(1000 + at, 7 * at) for at in range(1, 5)]
-    back = run("produce", topic, "-i", "ndjson", "--keep", "--url", box.url, stdin=ndjson(given[::-1]), code=8)
+    back = run("produce", topic, "-i", "ndjson", "--preserve", "--url", box.url, stdin=ndjson(given[::-1]), code=8)
     assert b"sequence id 21 is not above 28" in back.stderr
 
 

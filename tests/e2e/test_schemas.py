@@ -147,7 +147,7 @@ def test_messages_of_protobuf(box: Running, client: Any, topic: str, tmp_path: P
         topic,
         "-i",
         "ndjson",
-        "--keep",
+        "--preserve",
         "--url",
         box.url,
         stdin=json.dumps({"payload": "\b\5", "schema": "AAAAAAAAAAA="}).encode() + b"\n",

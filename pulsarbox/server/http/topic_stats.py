@@ -3,8 +3,10 @@
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
 its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
 and ``why``: the one reason why nothing is sent to it; with a dead letter policy of the box ``deadLetters``. A topic for
-dead letters that keeps none has ``deadLettersLost``. Where rates are limited, topic and subscription have ``limits``,
-a list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
+dead letters that keeps none has ``deadLettersLost``, one with messages that no subscription has covered
+``unsubscribed``: how many messages and bytes unsubscribed retention keeps, and until when (ms since 1970). Where rates
+are limited, topic and subscription have ``limits``, a list of LimiterReport, and a publisher ``held``: what of its
+receipts is held back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -159,8 +161,10 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
     row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
     slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
     ranges = _sum(subscriptions, "nonContiguousDeletedMessagesRanges")
+    unsubscribed = topic.ledgers.unsubscribed.find()
     return {
         **({"deadLettersLost": True} if drops_dead_letters(topic) else {}),
+        **({"unsubscribed": unsubscribed._asdict()} if unsubscribed is not None else {}),
         "delayedMessageIndexSizeInBytes": topic.stored.delays.size,
         "compaction": compaction_stats(topic),
         "ongoingTxnCount": len(list(topic.stored.open)),
@@ -435,6 +439,8 @@ def add(total: Stats, stats: Stats, parts: int) -> None:
     _add_numbers(total, stats)
     if stats.get("deadLettersLost"):
         total["deadLettersLost"] = True
+    if "unsubscribed" in stats:
+        _add_unsubscribed(total, stats["unsubscribed"])
     if "msgDropRate" in stats:
         total["msgDropRate"] = total.get("msgDropRate", 0.0) + stats["msgDropRate"]
     for name in ("backlogQuotaLimitSize", "backlogQuotaLimitTime"):
@@ -452,6 +458,15 @@ def add(total: Stats, stats: Stats, parts: int) -> None:
             _add_subscription(total["subscriptions"][name], subscription)
         else:
             total["subscriptions"][name] = _first_of_a_sum(subscription)
+
+
+def _add_unsubscribed(total: Stats, kept: Stats) -> None:
+    found = total.get("unsubscribed", {"messages": 0, "bytes": 0, "until": 0})
+    total["unsubscribed"] = {
+        "messages": found["messages"] + kept["messages"],
+        "bytes": found["bytes"] + kept["bytes"],
+        "until": min(filter(None, (found["until"], kept["until"])), default=0),
+    }
 
 
 def _first_of_a_sum(subscription: Stats) -> Stats:

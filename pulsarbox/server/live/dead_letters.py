@@ -5,9 +5,8 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.keeping import drops_dead_letters
+from pulsarbox.broker.keeping import drops_dead_letters, retains_nothing
 from pulsarbox.broker.policies.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
-from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.topic_samples import Letters, TopicSample
@@ -78,8 +77,7 @@ def _lost(topic: LetterTopic, now: Now) -> bool:
         return drops_dead_letters(loaded)
     if topic.letters.kept:
         return False
-    retention = topic.broker.core.policies.of(parse_topic(topic.sample.name)).get(RETENTION)
-    return retention.time_ms == 0 or retention.size == 0
+    return retains_nothing(topic.broker.core.policies.of(parse_topic(topic.sample.name)))
 
 
 def _kept_by(topic: LetterTopic) -> str | None:

@@ -189,3 +189,9 @@ def store(broker: Broker, cluster: str) -> Iterator[Told]:
     refusing = int(housekeeping.refusal is not None)
     yield _one("pulsarbox_checkpoint_lag_bytes", "Journal that no checkpoint speaks for yet", cluster, housekeeping.lag)
     yield _one("pulsarbox_refusing_messages", "1 while the store takes no messages", cluster, refusing)
+    kept = broker.core.unsubscribed
+    yield _one(
+        "pulsarbox_unsubscribed_bytes", "Bytes that no subscription has covered and that are kept", cluster, kept.bytes
+    )
+    yield _one("pulsarbox_unsubscribed_limit_bytes", "How many there may be; -1: any number", cluster, kept.limit)
+    yield _one("pulsarbox_unsubscribed_topics", "Topics that hold any", cluster, kept.topics)

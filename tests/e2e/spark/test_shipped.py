@@ -193,6 +193,23 @@ def test_rows_go_where_each_says_in_the_order_asked_for_and_come_back_by_id_or_t
         assert sorted(lines) == wanted, name
 
 
+def test_topics_that_keep_nothing_are_named_before_the_first_row_and_a_subscription_keeps_them(
+    command: "Command", box: Running, space: str, topic: str, tmp_path: Path
+) -> None:
+    box.admin("POST", f"namespaces/{space}/retention", '{"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}')
+    path, job, lossy = tmp_path / "rows.json", topic.rpartition("/")[2], f"persistent://{space}/lossy"
+    path.write_text("\n".join(json.dumps({"to": to, "text": "v"}) for to in (f"{lossy}-0", f"{lossy}-1", topic)))
+    asked = ["backfill", str(path), "--format", "json", "--value", "text", "--state", str(tmp_path / "state")]
+    said = command(*asked, "--topic-column", "to", "--job", f"{job}-1").stderr
+    assert re.findall(r"warning: topic (\S+) has no subscription", said) == [f"{lossy}-0", f"{lossy}-1"]
+    assert said.index("warning") < said.index("3 of 3 messages published"), "before it begins"
+    assert f"warning: topic {lossy}-2 " in command(*asked, "--to", f"{lossy}-2", "--job", f"{job}-2").stderr
+    said = command(*asked, "--topic-column", "to", "--job", f"{job}-3", "--keep", "archive").stderr
+    assert "warning" not in said
+    stats = json.loads(box.admin("GET", f"persistent/{space}/lossy-1/stats"))
+    assert stats["subscriptions"]["archive"]["backlogMessages"] == 2, "what the first job wrote is there yet"
+
+
 # Dead letters
 
 

@@ -25,6 +25,8 @@ from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
 TOPIC = "persistent://public/default/t"
+AS_PULSAR: dict[str, Any] = {"unsubscribedRetentionTimeInMinutes": 0}
+"""Settings with which messages that no subscription has covered are trimmed as in Pulsar."""
 TYPE_OF = {spec.field: number for number, spec in COMMANDS.items()}
 
 

@@ -21,7 +21,7 @@ from pulsarbox.broker.commit_times import (
 )
 from pulsarbox.clock import Now
 from pulsarbox.storage.ledger import ManagedLedger
-from tests.unit.broker.playbook import TOPIC, Box
+from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box
 
 
 def at(seconds: float) -> Now:
@@ -118,7 +118,7 @@ def test_sizes_fall_into_pulsars_buckets_and_old_ones_fade() -> None:
 
 
 def test_entries_count_that_are_trimmed_already() -> None:
-    box = Box(managedLedgerMaxEntriesPerLedger=4)
+    box = Box(managedLedgerMaxEntriesPerLedger=4, **AS_PULSAR)
     client = box.client()
     client.producer()
     topic = next(iter(box.broker.topics))

@@ -32,7 +32,7 @@ from tests.unit.broker.dead_letters_playbook import (
     subscription_of,
     topic_of,
 )
-from tests.unit.broker.playbook import TOPIC, Box
+from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box
 
 # What moves
 
@@ -223,7 +223,7 @@ def test_a_subscription_that_somebody_made_is_enough() -> None:
 
 
 def test_the_subscription_of_compaction_is_not_enough() -> None:
-    box = Box(brokerServiceCompactionThresholdInBytes=1)
+    box = Box(brokerServiceCompactionThresholdInBytes=1, **AS_PULSAR)
     join(box, permits=0)
     set_policy(box, initialSubscriptionName="kept")
     assert sorted(topic_of(box, DLQ).subscriptions) == [COMPACTION_SUBSCRIPTION, "kept"]
@@ -301,7 +301,7 @@ def test_two_that_are_each_others_do_not_loop() -> None:
 
 
 def test_a_dead_letter_topic_without_a_subscription_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    box = Box()
+    box = Box(**AS_PULSAR)
     client = join(box)
     with caplog.at_level(logging.WARNING):
         set_policy(box, 0, deadLetterTopic="graves", initialSubscriptionName="")

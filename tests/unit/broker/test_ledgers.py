@@ -19,7 +19,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
-from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box, Client
 
 NAME = parse_topic(TOPIC)
 MINUTE = 60
@@ -96,13 +96,13 @@ def test_an_unsubscribe_frees_what_it_held() -> None:
 
 
 def test_without_a_subscription_closed_ledgers_go_as_in_pulsar() -> None:
-    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    box = Box(managedLedgerMaxEntriesPerLedger=10, **AS_PULSAR)
     sent = publish(box, 25)
     assert ledgers_of(box) == [sent[-1][0]]
 
 
 def test_a_ledger_that_is_closed_while_an_earlier_commit_is_under_way_goes_with_its_own() -> None:
-    box = Box(managedLedgerMaxEntriesPerLedger=5)
+    box = Box(managedLedgerMaxEntriesPerLedger=5, **AS_PULSAR)
     client = box.client()
     client.producer()
     box.auto = False
@@ -120,7 +120,7 @@ def test_a_ledger_that_is_closed_while_an_earlier_commit_is_under_way_goes_with_
 
 
 def test_a_reader_goes_on_behind_what_was_trimmed() -> None:
-    box = Box(managedLedgerMaxEntriesPerLedger=5, managedLedgerCacheSizeMB=1)
+    box = Box(managedLedgerMaxEntriesPerLedger=5, managedLedgerCacheSizeMB=1, **AS_PULSAR)
     reader = box.client()
     sent = publish(box, 4)
     reader.subscribe("r", durable=False, initialPosition=1)

@@ -10,7 +10,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, TxnAction
 from pulsarbox.storage.transactions import TxnId
 from tests.unit.broker.compaction.compacting import compact
-from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box, Client
 from tests.unit.broker.roles import TOPIC as ORDERS
 from tests.unit.broker.roles import client_of, guarded_box
 from tests.unit.broker.transactions_playbook import (
@@ -495,7 +495,7 @@ def test_an_idle_topic_is_let_go_with_its_open_transaction() -> None:
 
 
 def test_ledgers_with_open_entries_stay() -> None:
-    box = Box(managedLedgerMaxEntriesPerLedger=2)
+    box = Box(managedLedgerMaxEntriesPerLedger=2, **AS_PULSAR)
     client = publisher(box)
     txn = Txn(client, 10 * MINUTE)
     first = txn.send(0)

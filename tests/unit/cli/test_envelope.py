@@ -37,7 +37,7 @@ outgoing = st.builds(
 def test_what_is_read_is_what_was_written(message: Outgoing, batched: bool) -> None:
     line = Writer().line(received(message, batched=batched))
     assert line.isascii() and line.endswith(b"\n") and line.count(b"\n") == 1
-    assert read(line, keep=True)._replace(deliver_at=0) == message._replace(properties=list(message.properties) or ())
+    assert read(line, preserve=True)._replace(deliver_at=0) == message._replace(properties=list(message.properties) or ())
     fresh = read(line)
     assert (fresh.publish_time, fresh.sequence_id, fresh.schema_version) == (0, None, None)
 
@@ -121,6 +121,6 @@ def test_what_is_no_envelope_is_refused_in_words(line: str, problem: str) -> Non
 @given(st.binary(max_size=80) | st.text(max_size=80).map(lambda text: ('{"payload":"","key":' + text).encode()))
 def test_any_line_is_read_or_refused(line: bytes) -> None:
     try:
-        read(line, keep=True)
+        read(line, preserve=True)
     except ValueError:
         pass

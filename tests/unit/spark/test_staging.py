@@ -27,7 +27,7 @@ class Box:
         monkeypatch.setattr(staging, "_Sending", self.sending)
         monkeypatch.setattr(staging, "PAUSE_SECONDS", 0.0)
 
-    def sending(self, client: object, options: object) -> "Sending":
+    def sending(self, client: object, options: object, subscription: str = "") -> "Sending":
         return Sending(self)
 
     def begin(self, epoch: int, timeout_ms: int) -> str | None:

@@ -2,13 +2,18 @@
 
 ``{"retention": {"value": ..., "level": "topic" | "namespace" | "broker", "levels": [{"level": ..., "value": ...}],
 "meaning": ..., "stored_only": ...}}``; ``levels`` has what each level says, the strongest first, and ``stored_only``
-why nothing follows from a policy; it is empty where it is applied.
+why nothing follows from a policy; it is empty where it is applied. ``retention`` also has ``unsubscribed``: the rule
+for messages that no subscription has covered (see ``kept``), ``null`` where it is off.
 """
+
+from typing import Any
 
 from pulsarbox.broker.policies.held import Held, held
 from pulsarbox.errors import NotFound
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.policies.table import row_of
 from pulsarbox.server.http.call import Answer, Call, answer
+from pulsarbox.server.http.kept import unsubscribed_rule
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import require_namespace
 
@@ -17,7 +22,7 @@ def of_namespace(call: Call) -> Answer:
     """What holds for the topics of a namespace that have no policies of their own."""
     namespace = call.namespace()
     call.broker.tenants.policies(namespace)
-    return _answer(held(call.broker.core.policies, namespace))
+    return _answer(call, held(call.broker.core.policies, namespace), parse_topic(f"{namespace}/-"))
 
 
 def of_topic(call: Call) -> Answer:
@@ -26,15 +31,18 @@ def of_topic(call: Call) -> Answer:
     require_namespace(call, name)
     if not topics.exists(name) and not topics.partitions(name):
         raise NotFound(f"Topic {name} not found")
-    return _answer(held(call.broker.core.policies, name.namespace, name))
+    return _answer(call, held(call.broker.core.policies, name.namespace, name), name)
 
 
-def _answer(found: dict[str, Held]) -> Answer:
-    told = {}
+def _answer(call: Call, found: dict[str, Held], topic: TopicName) -> Answer:
+    """``topic``: one that these policies hold for."""
+    told: dict[str, dict[str, Any]] = {}
     for name, each in found.items():
         row = row_of(name.partition(":")[0])
         levels = [said._asdict() for said in each.levels]
         told[name] = levels[0] | {"levels": levels, "meaning": row.meaning, "stored_only": row.stored_only}
+    core = call.broker.core
+    told["retention"]["unsubscribed"] = unsubscribed_rule(core, core.policies.of(topic))
     return answer(told)
 
 

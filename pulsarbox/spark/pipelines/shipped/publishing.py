@@ -5,13 +5,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.spark.naming import quoted, unglobbed
 from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, PART_ROWS, PARTITION_BITS, Job, spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+TOPIC_COLUMN: Final = "__topic"
+TOPICS_LOOKED_AT: Final = 100
+"""Of rows that name their topics, so many topics are asked about before they are published."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Publishing:
     told: Callable[[int, int], None] = lambda _done, _all: None
     """Called with the rows that are published, and all, after each part."""
     wait: Callable[[float], None] = time.sleep
+    warn: Callable[[str], None] = lambda _text: None
+    """Called with a text for each topic that would not keep its rows, before the first is published."""
 
     @property
     def size(self) -> int:
@@ -59,6 +65,8 @@ def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing
         return
     rows = spark.read.parquet(unglobbed(job.rows_at))
     options = {**how.box, **how.sink, "sinkNamespace": how.namespace}
+    if "keep" not in how.sink:
+        _warn_of_loss(how, _topics(rows, how.sink))
     for number, span in job.parts():
         begin = time.monotonic()
         part = rows.where((rows[NUMBER] >= span.first) & (rows[NUMBER] < span.end))
@@ -67,6 +75,30 @@ def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing
         how.told(job.progress.rows_published + span.rows, job.progress.rows)
         if how.rate:
             how.wait(max(0.0, span.rows / how.rate - (time.monotonic() - begin)))
+
+
+def _topics(rows: "DataFrame", sink: Mapping[str, str]) -> list[str]:
+    """The topics that rows go to, as far as they are asked about."""
+    if "topic" in sink:
+        return [sink["topic"]]
+    if TOPIC_COLUMN not in rows.columns:
+        return []
+    found = rows.select(TOPIC_COLUMN).where(rows[TOPIC_COLUMN] != "").distinct().limit(TOPICS_LOOKED_AT).collect()
+    return sorted(row[TOPIC_COLUMN] for row in found)
+
+
+def _warn_of_loss(how: Publishing, topics: list[str]) -> None:
+    """Warn of topics that would not keep their rows: what the sink itself writes to stderr, a command does not show."""
+    from pulsarbox.client.keeping import ANSWER_SECONDS, is_kept, loss_warning
+    from pulsarbox.names import parse_topic
+    from pulsarbox.spark.connecting import admin_of
+    from pulsarbox.spark.options import WRITE, parse
+    from pulsarbox.spark.reaching import reach
+
+    with admin_of(reach(parse(dict(how.box), WRITE)), ANSWER_SECONDS) as admin:
+        for topic in topics:
+            if is_kept(admin, parse_topic(topic)) is False:
+                how.warn(f"warning: {loss_warning(topic, '--keep NAME')}")
 
 
 def remove(directory: Path) -> None:

@@ -7,7 +7,7 @@ from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from tests.unit.broker.compaction.entries import opened
 from tests.unit.broker.delays_playbook import topic_of
-from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box, Client
 
 
 def box_of(*, trims: bool = False, **settings: Any) -> Box:
@@ -15,7 +15,7 @@ def box_of(*, trims: bool = False, **settings: Any) -> Box:
     is compacted."""
     if not trims:
         settings |= {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
-    box = Box(keepAliveIntervalSeconds=1_000_000, **({"managedLedgerMaxEntriesPerLedger": 4} | settings))
+    box = Box(keepAliveIntervalSeconds=1_000_000, **({"managedLedgerMaxEntriesPerLedger": 4} | AS_PULSAR | settings))
     client = box.client()
     client.producer(9)
     client.request("close_producer", producer_id=9)

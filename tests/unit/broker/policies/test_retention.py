@@ -12,7 +12,7 @@ from pulsarbox.broker.policies.retention import (
     last_ledger_goes_after,
     ledger_bounds,
 )
-from tests.unit.broker.playbook import Box
+from tests.unit.broker.playbook import AS_PULSAR, Box
 from tests.unit.broker.policies.kept import (
     DAY,
     HOUR,
@@ -117,7 +117,7 @@ def test_expiry_acknowledges_and_retention_governs_what_is_acknowledged() -> Non
 
 
 def test_readers_hold_nothing_and_without_a_subscription_everything_can_go() -> None:
-    box = Box(managedLedgerMaxSizePerLedgerMbytes=1, keepAliveIntervalSeconds=1_000_000)
+    box = Box(managedLedgerMaxSizePerLedgerMbytes=1, keepAliveIntervalSeconds=1_000_000, **AS_PULSAR)
     reader = box.client()
     reader.subscribe("r", durable=False, initialPosition=1)
     publish(box, 8, MIB // 4)

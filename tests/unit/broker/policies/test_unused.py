@@ -8,7 +8,7 @@ from pulsarbox.broker.policies.inactive_topic import CAUGHT_UP, NO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.retention import Retention
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import partitions_key
-from tests.unit.broker.playbook import TOPIC, Box
+from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box
 from tests.unit.broker.policies.kept import (
     DAY,
     HOUR,
@@ -24,7 +24,7 @@ from tests.unit.broker.policies.kept import (
     unload,
 )
 
-ON: dict[str, Any] = {"brokerDeleteInactiveTopicsEnabled": True}
+ON: dict[str, Any] = {"brokerDeleteInactiveTopicsEnabled": True, **AS_PULSAR}
 LASTING: dict[str, Any] = {"keepAliveIntervalSeconds": 1_000_000}
 
 
@@ -32,7 +32,7 @@ def inactive(mode: str, seconds: int, *, delete: bool = True) -> dict[str, Any]:
     return {"inactiveTopicDeleteMode": mode, "maxInactiveDurationSeconds": seconds, "deleteWhileInactive": delete}
 
 
-def test_as_shipped_a_topic_without_producers_and_subscriptions_goes_after_a_minute() -> None:
+def test_as_in_pulsar_a_topic_without_producers_and_subscriptions_goes_after_a_minute() -> None:
     box = Box(**ON)
     publish(box, 3)
     box.advance(59.9)

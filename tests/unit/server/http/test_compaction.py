@@ -56,6 +56,7 @@ def test_an_id_is_found_by_time_that_the_log_has_no_more() -> None:
             managedLedgerMinLedgerRolloverTimeMinutes=0,
             defaultRetentionTimeInMinutes=0,
             defaultRetentionSizeInMB=0,
+            unsubscribedRetentionTimeInMinutes=0,
         ),
     )
 

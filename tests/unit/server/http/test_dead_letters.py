@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, Got, with_box
@@ -169,7 +170,7 @@ def test_a_topic_that_loses_dead_letters_is_told_of() -> None:
         await box.post("/namespaces/public/default/retention", {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1})
         assert "deadLettersLost" not in (await box.get(f"{PATH}/t-x-RETRY/stats")).value
 
-    with_box(scenario)
+    with_box(scenario, Settings(unsubscribedRetentionTimeInMinutes=0))
 
 
 def test_a_refusal_is_told() -> None:

@@ -73,7 +73,7 @@ def test_a_ledger_that_was_closed_goes_when_nobody_needs_it() -> None:
         assert (await box.ask("POST", "/pulsarbox/v1/ledgers/public/default/t/close")).value["closed"] is not None
         assert (await stats(box))["storageSize"] == 0
 
-    with_box(scenario)
+    with_box(scenario, Settings(unsubscribedRetentionTimeInMinutes=0))
 
 
 def test_partitions_are_truncated_and_trimmed_together() -> None:

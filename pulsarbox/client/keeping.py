@@ -1,0 +1,97 @@
+"""Messages that are about to be published: whether the broker keeps them, and a subscription that makes it do so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.errors import ConsumerBusy, PulsarBoxError
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandCloseConsumer, CommandSubscribe
+
+if TYPE_CHECKING:
+    from pulsarbox.client.client import Client
+
+ANSWER_SECONDS: Final = 3.0
+"""How long a load waits for the Admin API before it begins without an answer."""
+
+
+def is_kept(admin: Admin, topic: TopicName) -> bool | None:
+    """Whether the broker keeps what is published to a topic now: by a subscription, retention, or a rule of a box.
+
+    None where it does not say, or the topic is not persistent. The topic need not exist.
+    """
+    if not topic.persistent:
+        return None
+    try:
+        found = _of_box(admin, topic)
+        return _of_pulsar(admin, topic) if found is None else found
+    except PulsarBoxError:
+        return None
+
+
+def _of_box(admin: Admin, topic: TopicName) -> bool | None:
+    """The answer of a box; None from Apache Pulsar, and where there is no such namespace."""
+    try:
+        return bool(admin.own(f"/kept{path_of(topic)}")["keptBy"] != "nothing")
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+def _of_pulsar(admin: Admin, topic: TopicName) -> bool:
+    try:
+        if set(admin.subscriptions(topic)) - {COMPACTION_SUBSCRIPTION}:
+            return True
+        retention = admin.ask("GET", f"{path_of(topic)}/retention", applied="true")
+    except Refused as error:
+        if error.status != 404:
+            raise
+        retention = admin.ask("GET", f"/namespaces/{quoted(*topic.namespace.split('/'))}/retention")
+    return _retains(retention or {})
+
+
+def _retains(retention: dict[str, Any]) -> bool:
+    return bool(retention.get("retentionTimeInMinutes") and retention.get("retentionSizeInMB"))
+
+
+def loss_warning(topic: str, option: str) -> str:
+    """What to say of a topic that keeps nothing; ``option`` is how a subscription is asked for."""
+    return (
+        f"topic {topic} has no subscription and no retention: the broker does not keep what is published now;"
+        f" {option} creates a subscription before the first message"
+    )
+
+
+def keep(client: Client, topic: str, subscription: str) -> None:
+    """Have a durable subscription keep what is published to a topic, or to each of its partitions, from now on.
+
+    A new one begins with the earliest message; one that exists stays as it is. Raises what the broker says.
+    """
+    name = parse_topic(topic)
+    count = client.partitions(str(name), create=True)
+    for part in [str(name.partition(number)) for number in range(count)] or [str(name)]:
+        _subscribe(client, part, subscription)
+
+
+def _subscribe(client: Client, topic: str, subscription: str) -> None:
+    """Join a subscription without asking for messages, and leave it."""
+    connection = client.broker_of(topic)
+    consumer_id, request_id = next(client.numbers), next(client.numbers)
+    subscribe = CommandSubscribe(
+        topic=topic,
+        subscription=subscription,
+        subType=CommandSubscribe.Shared,
+        consumer_id=consumer_id,
+        request_id=request_id,
+        durable=True,
+        initialPosition=CommandSubscribe.Earliest,
+    )
+    try:
+        client.ask(connection, BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=subscribe), request_id)
+    except ConsumerBusy:
+        return  # it is there, with consumers of another type
+    request_id = next(client.numbers)
+    closing = CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id)
+    client.ask(connection, BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=closing), request_id)
