@@ -8,6 +8,8 @@ Data directory::
     RUNNING              JSON: where the holder serves, and since when; there while it serves
     OPERATOR             what commands on this directory prove themselves with to its holder; the owner's only
     pulsarbox.log        what a box says that was started in the background; the box never reads it
+    BACKUP               JSON: when the last backup was made, of which batch, and where; the box never reads it
+    RESTORING            there while a backup is being restored into the directory: it is no box yet
     RESERVE              room on the disk for what is not messages; not there while that room is in use
     meta/                LMDB environment: the checkpoint
       rows               key -> value                      what the META records up to the mark amount to; a key of
@@ -104,6 +106,8 @@ RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
 OPERATOR = "OPERATOR"
+BACKUP = "BACKUP"
+RESTORING = "RESTORING"
 PROCESS_LOG = "pulsarbox.log"
 KNOWN_PLUGINS = "plugins-known.json"
 """What was found out about plugins, by fingerprint."""

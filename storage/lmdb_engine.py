@@ -300,7 +300,7 @@ class LmdbEngine:
             there = ", ".join(map(str, unsealed)) or "none"
             raise PersistenceError(
                 f"{self._path}: a volume is missing: behind volume {sealed} there should be all that follow, and there"
-                f" is {there}; restore the directory from a copy"
+                f" is {there}; restore a backup with `pulsarbox restore`"
             )
         for number in (*numbers, *packed):
             if number not in contents and (number <= sealed or number >= PACKED):

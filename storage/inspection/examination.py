@@ -23,7 +23,7 @@ from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, unpack_entry, unpack_record
 from pulsarbox.storage.transactions import TxnId
 
-RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
+RESTORE = "restore a backup with `pulsarbox restore`, or save what can be read with `pulsarbox storage dump DIR --body`"
 _FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions", *TRANSACTIONS}
 
 
@@ -188,7 +188,7 @@ class _Examination:
                 where,
                 f"{error.reason}: consumers do not get this entry",
                 f"save its bytes with `pulsarbox storage dump DIR --ledger {error.ledger_id}"
-                f" --entry {error.first} --body`, or restore the directory from a copy",
+                f" --entry {error.first} --body`, or restore a backup with `pulsarbox restore`",
                 error.ledger_id,
                 error.first,
             ).line()

@@ -9,7 +9,9 @@ from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.transactions import ABORTED, OPEN, Run
 from pulsarbox.storage.transactions import TxnId
 
-RESTORE: Final = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
+RESTORE: Final = (
+    "restore a backup with `pulsarbox restore`, or save what can be read with `pulsarbox storage dump DIR --body`"
+)
 
 
 class Flagged(NamedTuple):
