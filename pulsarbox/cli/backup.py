@@ -9,7 +9,7 @@ import click
 
 from pulsarbox.cli.backup_text import BackupProgress, document_of, ended, moment_of, size_of
 from pulsarbox.cli.directory import CONFIG, DATA_DIR, data_directory
-from pulsarbox.cli.exits import EXIT_FAILED, Misused
+from pulsarbox.cli.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.text import OUTPUT, ago, clean, megabytes, say
 
@@ -228,7 +228,7 @@ def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: st
 
 
 def _check_source(source: Path) -> None:
-    """A box in memory has nothing that could be copied."""
+    """Refuse a directory that does not exist; a box in memory has none."""
     if source.exists():
         return
     from pulsarbox.server.memory_entry import entries
@@ -238,3 +238,4 @@ def _check_source(source: Path) -> None:
             f"{source} does not exist, and the box that runs was started with --memory: it keeps nothing on disk, so it"
             " cannot be backed up; start it without --memory, or name a data directory with --data-dir"
         )
+    raise NotThere(f"{source} does not exist: name the data directory of a box with --data-dir")
