@@ -1,8 +1,8 @@
 """The data directory: made once, held by one process, checked before anything in it is mapped.
 
 What only the process that holds it needs is imported where it is used: every command asks who holds a directory.
-Only this file, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine and event_files know of files, locks,
-threads.
+Only this file, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine, event_files and backup/ know of
+files, locks, threads.
 """
 
 import contextlib

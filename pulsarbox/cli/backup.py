@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from pulsarbox.cli.backup_text import BackupProgress, document_of, ended, moment_of, size_of
+from pulsarbox.cli.backup_text import BackupProgress, document_of, ended, give_way, moment_of, size_of
 from pulsarbox.cli.directory import CONFIG, DATA_DIR, data_directory
 from pulsarbox.cli.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.lazy import Group
@@ -15,7 +15,7 @@ from pulsarbox.cli.text import OUTPUT, ago, clean, megabytes, say
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 RATE: Final = click.option(
-    "--rate", metavar="SIZE", callback=size_of, help="Read and write at most so many bytes a second: 20M; 0: no limit."
+    "--rate", metavar="SIZE", callback=size_of, help="At most so many bytes a second: 20M; 0: no limit."
 )
 
 
@@ -73,15 +73,15 @@ def create(  # options
 
     The backup has the state of the box at one batch: all topics, subscriptions, transactions and policies at one
     instant. The box serves meanwhile. Full volumes become hard links where DIR is on the same file system (--copy
-    copies them), and files that an earlier backup in DIR has stored are not stored again. Beside a running box, 64 MiB
-    a second are read and written at most, unless --rate says otherwise.
+    copies them), and files that an earlier backup in DIR has stored are not stored again. Beside a running box, 16 MiB
+    a second are written at most, unless --rate says otherwise.
 
     An interrupted backup is never taken for a complete one; the next backup resumes it.
 
     \b
     Examples:
       pulsarbox backup /mnt/backups/box
-      pulsarbox backup /mnt/backups/box --data-dir mybox --rate 20M
+      pulsarbox backup /mnt/backups/box --data-dir mybox --rate 100M
       pulsarbox backup create ./verify
     """
     from pulsarbox.server.limits import raise_file_limit
@@ -91,6 +91,7 @@ def create(  # options
     source = data_directory(config_file, data_dir)
     _check_source(source)
     raise_file_limit()  # each volume is an open file
+    give_way()
     progress = BackupProgress("backing up")
     made = ended(lambda: make(source, directory, Plan(rate, not copy, full), progress), progress)
     document = {

@@ -1,5 +1,7 @@
 """What the commands of backups have in common: progress, endings, and a backup as text and as JSON."""
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pulsarbox.storage.backup.manifest import Manifest
 
 _DRAWN_SECONDS: Final = 0.2
+_NICE: Final = 19
 _SAID_SECONDS: Final = 10.0
 """Where stderr is no terminal, a line of progress is written this often."""
 
@@ -73,6 +76,15 @@ def ended(work: Callable[[], _T], progress: BackupProgress | None = None) -> _T:
                 progress.clear()
 
     return run(kept)
+
+
+def give_way() -> None:
+    """Let this process have the processor and the disk only where no other one wants them."""
+    import psutil
+
+    with contextlib.suppress(OSError, AttributeError, psutil.Error):
+        os.nice(_NICE)
+        psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
 
 
 def size_of(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:

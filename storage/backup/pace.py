@@ -9,6 +9,8 @@ Progress = Callable[[str, int, int], None]
 
 CHUNK: Final = 1 << 20
 """Bytes that are read at once."""
+READ_WEIGHT: Final = 0.25
+"""Of a byte that is only read: reading does not hold up the syncs of the journal, writing does."""
 _BURST_SECONDS: Final = 0.1
 """After a pause, no more than this time's worth of bytes is made up for."""
 
@@ -25,13 +27,13 @@ class Pace:
         self.what = ""
         self._due = time.monotonic()
 
-    def __call__(self, size: int) -> None:
-        """So many bytes were read or written."""
+    def __call__(self, size: int, weight: float = 1.0) -> None:
+        """So many bytes were read or written; ``weight`` is what a byte counts for the rate."""
         self.done += size
         self._progress(self.what, self.done, max(self.total, self.done))
         if not self._rate:
             return
         now = time.monotonic()
-        self._due = max(self._due, now - _BURST_SECONDS) + size / self._rate
+        self._due = max(self._due, now - _BURST_SECONDS) + weight * size / self._rate
         if self._due > now:
             time.sleep(self._due - now)

@@ -10,6 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -59,8 +60,7 @@ def restore(  # options of one command
         _check_files(repository, manifest)
         try:
             _check_target(repository, target, force)
-            target.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with locked_directory(target):
+            with _existing(target), locked_directory(target):
                 instance = _Restore(repository, manifest, target, pace).run(keep_id)
         except OSError as error:
             raise BackupError(f"{error.filename or target} cannot be written: {error.strerror or error}") from error
@@ -198,6 +198,19 @@ class _Restore:
         restored = {"backup": self._manifest.name, "position": self._manifest.position}
         write_durably(self._target / INSTANCE, json.dumps({**fields, "restored": restored}).encode())
         return instance
+
+
+@contextmanager
+def _existing(target: Path) -> Iterator[None]:
+    """Create a directory if missing; remove it again where the block fails. Raises OSError."""
+    existed = target.exists()
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            shutil.rmtree(target, ignore_errors=True)
+        raise
 
 
 def _check_files(repository: Repository, manifest: Manifest) -> None:

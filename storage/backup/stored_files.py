@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pulsarbox.storage.backup.manifest import BackupDamaged
-from pulsarbox.storage.backup.pace import CHUNK, Pace
+from pulsarbox.storage.backup.pace import CHUNK, READ_WEIGHT, Pace
 from pulsarbox.storage.directory import sync_directory
 
-_SYNC_BYTES: Final = 8 << 20
-"""Written data is synced this often: one large sync at the end would hold up the syncs of the box's journal."""
+_SYNC_BYTES: Final = 1 << 20
+"""Written data is synced this often: each sync of the box's journal waits for the one that is under way."""
 _FILE_MODE: Final = 0o600
 
 
@@ -86,7 +86,7 @@ class StoredFiles:
             for chunk in chunks_of(descriptor):
                 digest.update(chunk)
                 size += len(chunk)
-                pace(len(chunk))
+                pace(len(chunk), READ_WEIGHT)
             self._publish(new, digest.hexdigest())
         return Stored(size, digest.hexdigest(), linked=True)
 

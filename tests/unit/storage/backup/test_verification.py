@@ -67,7 +67,7 @@ def test_each_damaged_file_is_named(sample: Path, target: Path, harm: Callable[[
         assert (finding.paths, finding.backups) == ((file.path,), (manifest.name,))
         with pytest.raises(BackupDamaged, match=path.name):
             restored(target, target.parent / "new")
-        assert not (target.parent / "new" / "INSTANCE").exists()
+        assert not (target.parent / "new").exists()
         path.write_bytes(data)
     assert verified(target).findings == ()
 
