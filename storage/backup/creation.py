@@ -25,7 +25,7 @@ from pulsarbox.storage.history_files import files as history_files
 from pulsarbox.storage.inspection.box import Box
 
 RATE_DEFAULT: Final = 16 << 20
-"""Bytes a second that are written beside a running box; docs/PERFORMANCE.md has what more of them cost."""
+"""Bytes a second that are written beside a running box. More of them hold up receipts (docs/PERFORMANCE.md)."""
 ROOM_LEFT: Final = 64 << 20
 """Bytes that a backup leaves free on its disk."""
 
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
     """How a backup is made."""
 
     rate: int | None = None
-    """Bytes a second that are written, 0 for no limit; None for RATE_DEFAULT beside a running box, and no limit otherwise."""
+    """Bytes a second that are written, 0 for no limit; None for RATE_DEFAULT beside a running box, else no limit."""
     link: bool = True
     """Link sealed volumes where the file system can."""
     full: bool = False

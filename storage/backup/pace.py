@@ -7,7 +7,7 @@ from typing import Final
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the bytes done so far, and the bytes in all as far as they are known."""
 
-CHUNK: Final = 1 << 20
+CHUNK: Final = 1 << 18
 """Bytes that are read at once."""
 READ_WEIGHT: Final = 0.25
 """Of a byte that is only read: reading does not hold up the syncs of the journal, writing does."""
