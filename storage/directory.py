@@ -25,6 +25,9 @@ INSTANCE = "INSTANCE"
 NEW_SUFFIX = ".new"
 """Of an environment that is being made. It gets its name once it is complete; at start, leftovers are removed."""
 
+RESTORE_BACKUP = "restore a backup with `pulsarbox restore BACKUPS DIR`"
+"""What to do where something is lost."""
+
 _VERIFY_SECONDS_MAX = 600
 _HOLD_SECONDS = 1.0
 """How long it is tried to take the directory: whoever looks into it from outside has its lock for an instant."""
@@ -154,9 +157,7 @@ class DataDirectory:
             fields: dict[str, Any] = json.loads(text)
             version, _ = fields["format"], str(fields["instance"])
         except (ValueError, KeyError, TypeError) as error:
-            raise PersistenceError(
-                f"{path} is damaged: {error!r}; restore a backup with `pulsarbox restore`"
-            ) from error
+            raise PersistenceError(f"{path} is damaged: {error!r}; {RESTORE_BACKUP}") from error
         if type(version) is not int or version not in _FORMATS:
             raise PersistenceError(
                 f"{self.path} has format {version}, this version of pulsarbox reads format"
@@ -166,9 +167,7 @@ class DataDirectory:
 
     def _create_instance(self) -> dict[str, Any]:
         if self.meta.exists() or any(place.exists() and any(place.iterdir()) for place in (self.volumes, self.packed)):
-            raise PersistenceError(
-                f"{self.path} holds data, but its INSTANCE file is missing: restore a backup with `pulsarbox restore`"
-            )
+            raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}")
         import uuid
 
         fields = {"format": FORMAT_VERSION, "instance": str(uuid.uuid4())}

@@ -12,7 +12,14 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, holder, unfinished_restore, verify_environment
+from pulsarbox.storage.directory import (
+    DATA_FILE,
+    NEW_SUFFIX,
+    RESTORE_BACKUP,
+    holder,
+    unfinished_restore,
+    verify_environment,
+)
 from pulsarbox.storage.format import (
     BACKUP,
     COMPRESSED_KEY,
@@ -75,16 +82,14 @@ class Box:
             self.format, self.instance = fields["format"], str(fields["instance"])
             self.created = int(fields.get("created", 0))
         except FileNotFoundError:
-            what = "holds data, but its INSTANCE file is missing: restore a backup with `pulsarbox restore`"
+            what = f"holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}"
             if not (path / META).exists():
                 what = "is not a data directory, it has no INSTANCE file: name the dataDirectory of a box"
             raise PersistenceError(f"{path} {what}") from None
         except OSError as error:
             raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PersistenceError(
-                f"{path / 'INSTANCE'} is damaged ({error!r}): restore a backup with `pulsarbox restore`"
-            ) from error
+            raise PersistenceError(f"{path / 'INSTANCE'} is damaged ({error!r}): {RESTORE_BACKUP}") from error
         if self.format not in range(1, FORMAT_COMPRESSED + 1):
             raise PersistenceError(
                 f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_COMPRESSED}:"

@@ -148,7 +148,7 @@ def _numbers(client: Any, topic: str) -> list[int]:
 def _waiting(client: Any, count: int) -> list[int]:
     """What the subscription of the worker is sent: at least ``count`` messages, and those that follow soon."""
     consumer = client.subscribe(INPUT, SUBSCRIPTION, pulsar.ConsumerType.Shared)
-    found = []
+    found: list[int] = []
     try:
         while True:
             found.append(number_of(consumer.receive(60_000 if len(found) < count else 300).data()))

@@ -154,7 +154,7 @@ def started(target: Path, box: Box) -> "subprocess.Popen[bytes]":
 def test_a_backup_that_is_killed_is_resumed(tmp_path: Path) -> None:
     """At three points: while it waits for nothing, with some files stored, with more of them."""
     data, target = tmp_path / "data", tmp_path / "backups"
-    small = {"journalVolumeSizeMbytes": 2, "journalMaxBatchMbytes": 1, "journalReserveMbytes": 0}
+    small: dict[str, Any] = {"journalVolumeSizeMbytes": 2, "journalMaxBatchMbytes": 1, "journalReserveMbytes": 0}
     with PulsarBox(data_dir=data, process=True, maxMessageSize=1_000_000, **small) as running:
         box = Box(data)
         client = connect(running.service_url)

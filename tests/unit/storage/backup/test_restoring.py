@@ -53,9 +53,9 @@ def test_a_box_is_replaced_by_force_only(filled: DiskStore, target: Path, tmp_pa
 def test_a_damaged_box_is_replaced_by_force(filled: DiskStore, target: Path) -> None:
     backed_up(filled.path, target)
     (filled.path / "INSTANCE").unlink()
-    with pytest.raises(PersistenceError, match="restore a backup with `pulsarbox restore`"):
+    with pytest.raises(PersistenceError, match="restore a backup with `pulsarbox restore BACKUPS DIR`"):
         Box(filled.path)
-    with pytest.raises(PersistenceError, match="restore a backup with `pulsarbox restore`"):
+    with pytest.raises(PersistenceError, match="restore a backup with `pulsarbox restore BACKUPS DIR`"):
         DataDirectory(filled.path)
     restored(target, filled.path, force=True)
     assert_restored(filled, filled.path)
