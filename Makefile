@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
-# spark-faults, images of powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# spark-faults, images of powercut, backups), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
 # WORKERS (of test).
 
 SHELL := /usr/bin/env bash
@@ -61,6 +61,10 @@ check: env-dev ## Check what changed since main: lint, types, unit tests of the 
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
+
+.PHONY: backups
+backups: env-dev ## Back up a box under load, restore each backup and check that it is one instant (N=25)
+	@$(BIN)/python -m tests.backups.run --backups $(or $(N),25) $(ARGS)
 
 .PHONY: spark-cluster
 spark-cluster: env-dev ## Run a pipeline on a standalone master with two workers, twice, and count what is there (needs Java)

@@ -21,6 +21,7 @@ RAW_KEPT: Final = "benchmarks.raw_kept"
 RAW_TOP: Final = "benchmarks.raw_top"
 RAW_DEDUP: Final = "benchmarks.raw_dedup"
 RAW_PLUGINS: Final = "benchmarks.raw_plugins"
+RAW_BACKUP: Final = "benchmarks.raw_backup"
 RAW_COMPRESSING: Final = "benchmarks.raw_compressing"
 RAW_TRANSACTIONS: Final = "benchmarks.raw_transactions"
 
@@ -186,6 +187,12 @@ ROWS: Final = (
           ("produce", "produce --route, 4 partitions"), ("http", "POST /topics, 4 partitions"),
           ("shared", "Shared by 4, sharedConsumerSelection"), ("hash", "Key_Shared by 4, keySharedHashing"),
           ("selector", "Key_Shared by 4, keySharedSelector"))),
+    # A box of the driver's own, alone and beside a backup by turns, whatever broker is measured.
+    *(Row(f"backup-{way}", f"receipts beside a backup that {title}",
+          (Figure("quiet_p99_ms", "ms p99 alone"), P99, Figure("share", "x alone,"), Figure("max_ms", "ms max"),
+           Figure("mib", "MiB backed up")),
+          {"row": "backup", "way": way, "messages": 200_000, "limit_seconds": 300.0}, raw=RAW_BACKUP)
+      for way, title in (("copy", "copies all volumes"), ("link", "links sealed volumes"))),
     # A store of its own: no box is asked. What is read is bodies.
     *(Row(f"compressing-{name}", f"compressing on the disk, {kind}, zstd",
           (Figure("packing", "MB/s packed", more_is_better=True), Figure("bodies", "x smaller", more_is_better=True),

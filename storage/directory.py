@@ -1,8 +1,8 @@
 """The data directory: made once, held by one process, checked before anything in it is mapped.
 
 What only the process that holds it needs is imported where it is used: every command asks who holds a directory.
-Only this file, private_files, narrowing, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine and
-event_files know of files, locks, threads.
+Only this file, private_files, narrowing, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine,
+event_files and backup/ know of files, locks, threads.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,16 @@ from pulsarbox.storage.format import (
     OPERATOR,
     PACKED,
     PACKED_VOLUMES,
+    RESTORING,
     RUNNING,
     VOLUMES,
 )
 from pulsarbox.storage.private_files import PRIVATE, make_directory, opener
 
 DATA_FILE = "data.mdb"
+
+RESTORE_BACKUP = "restore a backup with `pulsarbox restore BACKUPS DIR`"
+"""What to do where something is lost."""
 
 _VERIFY_SECONDS_MAX = 600
 _HOLD_SECONDS = 1.0
@@ -92,7 +97,7 @@ class DataDirectory:
                 narrow(path)
             else:
                 make_directory(path)
-            self._lock = self._hold()
+            self._lock = hold(path)
         except OSError as error:
             raise _unusable(path, error) from error
         try:
@@ -155,23 +160,9 @@ class DataDirectory:
             os.close(self._lock)
             self._lock = -1
 
-    def _hold(self) -> int:
-        # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
-        lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE)
-        try:
-            _lock(lock)
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
-        except BlockingIOError:
-            text = os.pread(lock, 32, 0).strip()
-            os.close(lock)
-            raise DirectoryHeld(self.path, int(text) if text.isdigit() else 0) from None
-        except OSError:
-            os.close(lock)
-            raise
-        return lock
-
     def _instance(self) -> dict[str, Any]:
+        if (self.path / RESTORING).exists():
+            raise PersistenceError(unfinished_restore(self.path))
         path = self.path / INSTANCE
         try:
             text = path.read_bytes()
@@ -181,7 +172,7 @@ class DataDirectory:
             fields: dict[str, Any] = json.loads(text)
             version, _ = fields["format"], str(fields["instance"])
         except (ValueError, KeyError, TypeError) as error:
-            raise PersistenceError(f"{path} is damaged: {error!r}") from error
+            raise PersistenceError(f"{path} is damaged: {error!r}; {RESTORE_BACKUP}") from error
         if type(version) is not int or version not in _FORMATS:
             raise PersistenceError(
                 f"{self.path} has format {version}, this version of pulsarbox reads format"
@@ -191,7 +182,7 @@ class DataDirectory:
 
     def _create_instance(self) -> dict[str, Any]:
         if self.meta.exists() or any(place.exists() and any(place.iterdir()) for place in (self.volumes, self.packed)):
-            raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing")
+            raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}")
         import uuid
 
         fields = {"format": FORMAT_VERSION, "instance": str(uuid.uuid4())}
@@ -210,6 +201,14 @@ class DataDirectory:
         new.rename(path)
         sync_directory(self.path)
         self._fields = fields
+
+
+def unfinished_restore(path: Path) -> str:
+    """The error of a directory into which a backup is being restored, or was until that was interrupted."""
+    return (
+        f"{path} is incomplete: a backup is being restored into it, or its restoring was interrupted; run the"
+        " `pulsarbox restore` command again"
+    )
 
 
 def is_made(path: Path) -> bool:
@@ -247,6 +246,34 @@ def holder(path: Path) -> tuple[bool, int]:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def locked_directory(path: Path) -> Iterator[None]:
+    """Hold a directory inside the block, so that no box starts there. Raises DirectoryHeld, OSError."""
+    descriptor = hold(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def hold(path: Path) -> int:
+    """Take the lock of a directory for this process; the descriptor that keeps it. Raises DirectoryHeld, OSError."""
+    # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
+    lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE)
+    try:
+        _lock(lock)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+    except BlockingIOError:
+        text = os.pread(lock, 32, 0).strip()
+        os.close(lock)
+        raise DirectoryHeld(path, int(text) if text.isdigit() else 0) from None
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
 def _lock(descriptor: int) -> None:
     """Take the lock of an open file for this process alone. Raises BlockingIOError where another one keeps it."""
     end = time.monotonic() + _HOLD_SECONDS
@@ -267,6 +294,17 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file that is there as a whole or not at all, readable by its owner only. Raises OSError."""
+    new = path.with_name(path.name + NEW_SUFFIX)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(path)
+    sync_directory(path.parent)
 
 
 def verify_environment(path: Path) -> None:

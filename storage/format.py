@@ -8,6 +8,8 @@ Data directory::
     RUNNING              JSON: where the holder serves, and since when; there while it serves
     OPERATOR             what commands on this directory prove themselves with to its holder; the owner's only
     pulsarbox.log        what a box says that was started in the background; the box never reads it
+    BACKUP               JSON: when the last backup was made, of which batch, and where; the box never reads it
+    RESTORING            there while a backup is being restored into the directory: it is no box yet
     RESERVE              room on the disk for what is not messages; not there while that room is in use
     meta/                LMDB environment: the checkpoint
       rows               key -> value                      what the META records up to the mark amount to; a key of
@@ -104,8 +106,11 @@ RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
 OPERATOR = "OPERATOR"
+BACKUP = "BACKUP"
+RESTORING = "RESTORING"
 PROCESS_LOG = "pulsarbox.log"
 KNOWN_PLUGINS = "plugins-known.json"
+"""What was found out about plugins, by fingerprint."""
 INSTANCE = "INSTANCE"
 META = "meta"
 VOLUMES = "volumes"
@@ -116,7 +121,7 @@ NEW_SUFFIX = ".new"
 """Of a file or directory that is being made and gets its name once it is complete."""
 PARTS = frozenset(
     {
-        *(INSTANCE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS),
+        *(INSTANCE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS, BACKUP, RESTORING),
         *(META, VOLUMES, PACKED_VOLUMES, EVENTS, HISTORY),
     }
 )
@@ -131,9 +136,6 @@ def is_log(name: str) -> bool:
 def is_part(name: str) -> bool:
     """Whether a box has put what is called so into its data directory."""
     return name in PARTS or name.endswith(NEW_SUFFIX) or is_log(name)
-
-
-"""What was found out about plugins, by fingerprint."""
 
 
 class RecordKind:

@@ -21,7 +21,7 @@ import lmdb
 
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.plugins.compression.rest import RestCodecs
-from pulsarbox.storage.directory import DataDirectory
+from pulsarbox.storage.directory import RESTORE_BACKUP, DataDirectory
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Whereabouts
 from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
 from pulsarbox.storage.index import Stretch
@@ -300,7 +300,7 @@ class LmdbEngine:
             there = ", ".join(map(str, unsealed)) or "none"
             raise PersistenceError(
                 f"{self._path}: a volume is missing: behind volume {sealed} there should be all that follow, and there"
-                f" is {there}; restore the directory from a copy"
+                f" is {there}; {RESTORE_BACKUP}"
             )
         for number in (*numbers, *packed):
             if number not in contents and (number <= sealed or number >= PACKED):

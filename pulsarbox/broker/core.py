@@ -71,9 +71,7 @@ class Core:
         self.walks = Walks(store.catalog, self.commits, self.timers)
         self.policies.for_unloaded = self._policies_changed
         self.at_rest = AtRest(settings, lambda: self.plugins.disabled)
-        self.at_rest.changed = self.commits.housekeeping.ask_checkpoint
-        self.at_rest.waited_for = lambda: self.commits.housekeeping.is_ready
-        self.commits.housekeeping.at_rest = self.at_rest
+        self._connect_compression()
         self.walks.must_wait = lambda: self.policies.telling
         self.unacked = BrokerUnacked(settings)
         self.compactions = Compactions()
@@ -100,6 +98,12 @@ class Core:
         self.plugins.take(settings)
         self.at_rest.take(settings)
         self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
+
+    def _connect_compression(self) -> None:
+        """Have the housekeeper compress, and have a checkpoint when what is compressed changes."""
+        self.at_rest.changed = self.commits.housekeeping.ask_checkpoint
+        self.at_rest.waited_for = lambda: self.commits.housekeeping.is_ready
+        self.commits.housekeeping.at_rest = self.at_rest
 
     def _policies_changed(self, name: str, before: Row, row: Row, now: Now) -> None:
         self.walks.changed(name, before, row, now)

@@ -13,6 +13,7 @@ from pulsarbox.cli.root import Root
 
 COMMANDS: Final = {
     "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "The words of pulsar-admin, for any Pulsar."),
+    "backup": LazyCommand("pulsarbox.cli.backup:backup", "Back up a data directory; verify, list, remove backups."),
     "clock": LazyCommand("pulsarbox.cli.clock:clock", "Show the clock of a box, move a virtual one forward."),
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
@@ -22,6 +23,7 @@ COMMANDS: Final = {
     "plugins": LazyCommand("pulsarbox.cli.plugins:plugins", "Plugins: list, check, measure, write, switch off."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
+    "restore": LazyCommand("pulsarbox.cli.restore:restore", "Restore a backup into a data directory."),
     "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),
     "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
     "epochs": LazyCommand(

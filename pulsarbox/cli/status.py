@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.holding import bytes_on_disk, find, resident_bytes
-from pulsarbox.cli.text import OUTPUT, clean, coloured, megabytes, say
+from pulsarbox.cli.text import OUTPUT, ago, clean, coloured, megabytes, say
 from pulsarbox.cli.which_box import box_options, directory_of
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def status(
 def look(directory: Path, memory: bool = False) -> dict[str, Any]:
     """What there is to say now; the keys stay, their values are None where there is none."""
     from pulsarbox.server.running import read
+    from pulsarbox.storage.backup.last import last_backup
 
     found = find(directory)
     running = read(directory, found.pid) if found is not None else None
@@ -108,6 +109,7 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
         "faults": None if running is None else running.faults,
         "data": None if memory else str(directory.absolute()),
         "dataBytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
+        "lastBackup": None if memory else last_backup(directory),
         "health": None if running is None else _health_of(running),
     }
 
@@ -191,6 +193,9 @@ def _rows(document: dict[str, Any]) -> dict[str, str]:
     else:
         told = "which does not exist" if size is None else f"{megabytes(size)} on disk"
         rows["data"] = f"{document['data']}, {told}"
+    last = document["lastBackup"]
+    if last is not None:
+        rows["backup"] = f"{ago(last['time'])}, up to batch {last['position']}, in {last['directory']}"
     if document["clock"] == "virtual":
         rows["clock"] = "virtual (`pulsarbox clock show`)"
     if document["faults"]:

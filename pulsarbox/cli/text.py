@@ -3,13 +3,16 @@
 import contextlib
 import os
 import sys
+import time
 from typing import Any, Final
 
 import click
 
 from pulsarbox.cleaning import clean
 
-__all__ = ["OUTPUT", "clean", "coloured", "diagnose", "megabytes", "say"]
+__all__ = ["OUTPUT", "ago", "clean", "coloured", "diagnose", "megabytes", "say"]
+
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 OUTPUT: Final = click.option(
     "-o",
@@ -46,3 +49,12 @@ def megabytes(size: int) -> str:
         if size < 1 << (bits + 10):
             return f"{size / (1 << bits):.1f} {unit}"
     return f"{size / (1 << 30):,.2f} GiB"
+
+
+def ago(millis: int) -> str:
+    """How long ago a time was, in its largest unit."""
+    seconds = max(0, int(time.time() - millis / 1000))
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return "now"

@@ -12,7 +12,13 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.directory import DATA_FILE, holder, verify_environment
+from pulsarbox.storage.directory import (
+    DATA_FILE,
+    RESTORE_BACKUP,
+    holder,
+    unfinished_restore,
+    verify_environment,
+)
 from pulsarbox.storage.format import (
     COMPRESSED_KEY,
     COMPRESSED_ROW,
@@ -27,6 +33,7 @@ from pulsarbox.storage.format import (
     PACKED,
     PARTS,
     RESERVE,
+    RESTORING,
     STRETCH,
     is_log,
 )
@@ -56,19 +63,21 @@ class Box:
         if not path.is_dir():
             what = "is not a directory" if path.exists() else "does not exist"
             raise PersistenceError(f"{path} {what}: name the data directory of a box (its dataDirectory setting)")
+        if (path / RESTORING).exists():
+            raise PersistenceError(unfinished_restore(path))
         try:
             fields = json.loads((path / "INSTANCE").read_bytes())
             self.format, self.instance = fields["format"], str(fields["instance"])
             self.created = int(fields.get("created", 0))
         except FileNotFoundError:
-            what = "holds data, but its INSTANCE file is missing: restore that file from a copy"
+            what = f"holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}"
             if not (path / META).exists():
                 what = "is not a data directory, it has no INSTANCE file: name the dataDirectory of a box"
             raise PersistenceError(f"{path} {what}") from None
         except OSError as error:
             raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PersistenceError(f"{path / 'INSTANCE'} is damaged ({error!r}): restore it from a copy") from error
+            raise PersistenceError(f"{path / 'INSTANCE'} is damaged ({error!r}): {RESTORE_BACKUP}") from error
         if self.format not in range(1, FORMAT_COMPRESSED + 1):
             raise PersistenceError(
                 f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_COMPRESSED}:"
@@ -132,7 +141,7 @@ class Box:
             raise Vanished(f"{name} is not there")
         try:
             verify_environment(path)
-            env = _open(path, lock=growing and self.live)
+            env = open_readonly(path, lock=growing and self.live)
         except (lmdb.Error, OSError, PersistenceError) as error:
             if self.is_gone(name):
                 raise Vanished(f"{name} is not there any more") from error
@@ -166,6 +175,14 @@ class Environment:
         with self._env.begin() as self._snapshot:
             yield
         self._snapshot = None
+
+    def copy(self, descriptor: int) -> None:
+        """Write a compact copy of the environment to a descriptor: of the snapshot, inside one. Raises lmdb.Error."""
+        self._env.copyfd(descriptor, compact=True, txn=self._snapshot)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
 
     def tables(self) -> set[bytes]:
         """The names of the tables."""
@@ -306,7 +323,11 @@ def name_of(number: int) -> str:
     return f"packed/{number - PACKED:08d}" if number >= PACKED else f"volumes/{number:08d}"
 
 
-def _open(path: Path, lock: bool) -> lmdb.Environment:
+def open_readonly(path: Path, lock: bool) -> lmdb.Environment:
+    """Open an environment that another process may be writing; ``lock``: as a reader that the writer sees.
+
+    Without the lock where this user may not write its file. Raises lmdb.Error.
+    """
     # A map of size 0 is as large as the writer's, so that the file may grow while it is read.
     if lock and (path / _LOCK_FILE).exists():
         try:

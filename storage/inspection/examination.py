@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.storage.directory import RESTORE_BACKUP
 from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, META_HEADER, PACKED, EntryFlag, RecordKind
 from pulsarbox.storage.index import Segment, unpack_row
 from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
@@ -17,13 +18,12 @@ from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.findings import Finding, damage, warning
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
-from pulsarbox.storage.inspection.transaction_check import Flagged
+from pulsarbox.storage.inspection.transaction_check import RESTORE, Flagged
 from pulsarbox.storage.inspection.transactions import KINDS as TRANSACTIONS
 from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, unpack_entry, unpack_record
 from pulsarbox.storage.transactions import TxnId
 
-RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
 _FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions", *TRANSACTIONS}
 
 
@@ -188,7 +188,7 @@ class _Examination:
                 where,
                 f"{error.reason}: consumers do not get this entry",
                 f"save its bytes with `pulsarbox storage dump DIR --ledger {error.ledger_id}"
-                f" --entry {error.first} --body`, or restore the directory from a copy",
+                f" --entry {error.first} --body`, or {RESTORE_BACKUP}",
                 error.ledger_id,
                 error.first,
             ).line()

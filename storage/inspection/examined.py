@@ -7,10 +7,9 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.inspection.box import META, Box, Tables
 from pulsarbox.storage.inspection.child import ChildEnded, run
-from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
-from pulsarbox.storage.inspection.transaction_check import Flagged
+from pulsarbox.storage.inspection.transaction_check import RESTORE, Flagged
 from pulsarbox.storage.meta import Content
 from pulsarbox.storage.transactions import TxnId
 

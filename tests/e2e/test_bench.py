@@ -16,7 +16,8 @@ from tests.tools.go import GoError
 
 DRIVEN = ["publish-single", "publish-1000-topics", "roundtrip", "catchup-shared", "catchup-key_shared-4"]
 """Rows of the drivers."""
-RAW = ["many-1", "many-1000", "holes", "join-leave", "scrape", "polled", "compressing-orders", "txn-10", "txn-inside"]
+RAW = ["many-1", "many-1000", "holes", "join-leave", "scrape", "polled", "compressing-orders"]
+RAW += ["txn-10", "txn-inside", "backup-link"]
 """Rows that have drivers of their own."""
 
 

@@ -150,7 +150,9 @@ def test_a_missing_volume_of_the_log_is_noticed(store: DiskStore) -> None:
     store.close()
     newest = max((store.path / "volumes").iterdir())
     newest.rename(store.path / "elsewhere")
-    with pytest.raises(PersistenceError, match=r"a volume is missing: .* restore the directory from a copy"):
+    with pytest.raises(
+        PersistenceError, match=r"a volume is missing: .* restore a backup with `pulsarbox restore BACKUPS DIR`"
+    ):
         store.make().recover()
 
 

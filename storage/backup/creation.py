@@ -1,0 +1,249 @@
+"""Make a backup: hold a cut, store what is not stored yet, and complete the manifest."""
+
+import errno
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pulsarbox import __version__
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.backup.cut import Cut, SealedVolume, held_cut
+from pulsarbox.storage.backup.last import note_backup
+from pulsarbox.storage.backup.log_parts import store_log
+from pulsarbox.storage.backup.manifest import META_PATH, BackupConflict, BackupError, BackupFile, BoxIdentity, Manifest
+from pulsarbox.storage.backup.pace import CHUNK, Pace, Progress
+from pulsarbox.storage.backup.repository import Journal, Repository
+from pulsarbox.storage.backup.stored_files import Stored, chunks_of
+from pulsarbox.storage.event_files import FOLDER as EVENTS
+from pulsarbox.storage.event_files import event_files
+from pulsarbox.storage.history_files import FOLDER as HISTORY
+from pulsarbox.storage.history_files import files as history_files
+from pulsarbox.storage.inspection.box import Box
+
+RATE_DEFAULT: Final = 16 << 20
+"""Bytes a second that are written beside a running box. More of them hold up receipts (docs/PERFORMANCE.md)."""
+ROOM_LEFT: Final = 64 << 20
+"""Bytes that a backup leaves free on its disk."""
+
+
+class Made(NamedTuple):
+    """A backup that was made, and what it took."""
+
+    manifest: Manifest
+    copied: int
+    """Bytes that were copied."""
+    linked: int
+    """Bytes of files that are hard links to those of the data directory."""
+    reused: int
+    """Bytes that an earlier backup had stored."""
+
+
+class Plan(NamedTuple):
+    """How a backup is made."""
+
+    rate: int | None = None
+    """Bytes a second that are written, 0 for no limit; None for RATE_DEFAULT beside a running box, else no limit."""
+    link: bool = True
+    """Link sealed volumes where the file system can."""
+    full: bool = False
+    """Store everything again, whatever earlier backups have stored."""
+
+
+def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
+    """Back up the data directory ``source`` into the backup directory ``target``, which is created if missing.
+
+    An interrupted backup leaves what it stored to the next one. Raises BackupConflict where another backup is being
+    made there, BackupError, and PersistenceError where ``source`` is no data directory.
+    """
+    box = Box(source)
+    if _is_within(target, source) or _is_within(source, target):
+        raise BackupConflict(f"{target} and the data directory {source} contain one another: choose another directory")
+    repository = Repository.create(target)
+    with repository.locked():
+        rate = plan.rate if plan.rate is not None else RATE_DEFAULT if box.live else 0
+        try:
+            made = _Creation(source, repository, plan, Pace(rate, progress)).run()
+        except OSError as error:
+            raise _failed(repository, error) from error
+    with suppress(OSError):  # the data directory may be mounted read-only
+        note_backup(source, target, made.manifest)
+    return made
+
+
+class _Creation:
+    """One backup while it is made."""
+
+    def __init__(self, source: Path, repository: Repository, plan: Plan, pace: Pace) -> None:
+        self._source = source
+        self._repository = repository
+        self._plan = plan
+        self._pace = pace
+        self._stored: dict[str, list[BackupFile]] = {}
+        self._files: list[BackupFile] = []
+        self._sizes = {"copied": 0, "linked": 0, "reused": 0}
+        self._journal: Journal
+        box = json.loads((source / "INSTANCE").read_bytes())
+        self._instances = {str(box["instance"]), *map(str, box.get("lineage", ()))}
+        self._look_up_stored()
+
+    def run(self) -> Made:
+        begun = _now()
+        with held_cut(self._source, self._is_stored) as cut:
+            self._check_room(cut)
+            self._journal = self._repository.begin()
+            self._pace.what = "checkpoint"
+            self._add(META_PATH, self._copied(cut.meta_chunks()))
+            cut.release_meta()
+            for volume in cut.sealed:
+                self._add_sealed(volume)
+            for growing in cut.growing:
+                self._pace.what = f"log of volume {growing.number}"
+                known = [file for files in self._stored.values() for file in files if file.volume == growing.number]
+                before = {file.sha256 for file in known}
+                parts = store_log(growing, known, self._repository.files, self._pace, self._journal.note)
+                self._files += parts
+                for part in parts:
+                    self._sizes["reused" if part.sha256 in before else "copied"] += part.size
+            self._add_beside()
+            manifest = self._manifest(cut, begun)
+            self._repository.complete(manifest)
+        return Made(manifest, **self._sizes)
+
+    def _look_up_stored(self) -> None:
+        """What earlier backups of this box have stored, complete and interrupted ones."""
+        if self._plan.full:
+            return
+        found: list[BackupFile] = []
+        for name in self._repository.names():
+            try:
+                manifest = self._repository.manifest(name)
+            except BackupError:
+                continue  # `verify` reports it
+            if manifest.box.instance not in self._instances:
+                raise BackupConflict(
+                    f"{self._repository.path} holds backups of another box ({manifest.box.instance}; {self._source} is"
+                    f" {', '.join(sorted(self._instances))}): choose another directory"
+                )
+            found += manifest.files
+        for file in (*found, *self._repository.stored_by_interrupted()):
+            self._stored.setdefault(file.path, []).append(file)
+
+    def _is_stored(self, path: str, size: int, modified: int) -> bool:
+        return self._stored_as(path, size, modified) is not None
+
+    def _stored_as(self, path: str, size: int, modified: int) -> BackupFile | None:
+        for file in self._stored.get(path, ()):
+            if (file.size, file.modified) == (size, modified) and self._repository.files.has(file.sha256, size):
+                return file
+        return None
+
+    def _check_room(self, cut: Cut) -> None:
+        """Refuse early what cannot fit: the disk may be the one that the box needs."""
+        copied = [one for one in cut.sealed if one.descriptor >= 0 and not (self._plan.link and self._can_link())]
+        logs = sum(one.environment.size for one in cut.growing)
+        needed = cut.meta_size + sum(one.size for one in copied) + logs
+        self._pace.total = needed + sum(one.size for one in cut.sealed if one.descriptor >= 0 and one not in copied)
+        free = shutil.disk_usage(self._repository.path).free
+        if needed + ROOM_LEFT > free:
+            raise BackupError(
+                f"{self._repository.path} has {_mib(free)} free, the backup may need {_mib(needed)} and leaves"
+                f" {_mib(ROOM_LEFT)}: make room, or choose a directory on another disk"
+            )
+
+    def _can_link(self) -> bool:
+        return self._source.stat().st_dev == self._repository.path.stat().st_dev
+
+    def _add_sealed(self, volume: SealedVolume) -> None:
+        self._pace.what = volume.path.partition("/data")[0]
+        known = self._stored_as(volume.path, volume.size, volume.modified)
+        if known is not None:
+            self._files.append(known)
+            self._sizes["reused"] += known.size
+            return
+        stored = None
+        if self._plan.link and self._can_link():
+            stored = self._repository.files.link(self._source / volume.path, volume.descriptor, self._pace)
+        if stored is None:
+            stored = self._repository.files.add(chunks_of(volume.descriptor), self._pace)
+        self._sizes["linked" if stored.linked else "copied"] += stored.size
+        self._add(volume.path, stored, volume.modified)
+
+    def _add_beside(self) -> None:
+        """Events and the history of the views: kept by the box for people, written behind its commits."""
+        self._pace.what = "events and history"
+        events = [path for _, path in event_files(self._source / EVENTS)]
+        for path in (*events, *(each.path for each in history_files(self._source / HISTORY))):
+            try:
+                status = path.stat()
+                known = self._stored_as(str(path.relative_to(self._source)), status.st_size, status.st_mtime_ns)
+                if known is not None:
+                    self._files.append(known)
+                    self._sizes["reused"] += known.size
+                    continue
+                chunks = _chunks_of_file(path, status.st_size)
+                stored = self._copied(chunks)
+            except FileNotFoundError:
+                continue  # the oldest files are removed
+            self._add(str(path.relative_to(self._source)), stored, status.st_mtime_ns)
+
+    def _copied(self, chunks: Iterator[bytes]) -> Stored:
+        stored = self._repository.files.add(chunks, self._pace)
+        self._sizes["copied"] += stored.size
+        return stored
+
+    def _add(self, path: str, stored: Stored, modified: int = 0) -> None:
+        file = BackupFile(path, stored.size, stored.sha256, modified)
+        self._files.append(file)
+        self._journal.note(file)
+
+    def _manifest(self, cut: Cut, begun: int) -> Manifest:
+        growing = tuple(one.number for one in cut.growing)
+        identity: BoxIdentity = cut.identity
+        return Manifest(
+            name=self._journal.name,
+            pulsarbox=__version__,
+            box=identity,
+            position=cut.position,
+            checkpoint=cut.checkpoint,
+            begun=begun,
+            completed=_now(),
+            volumes=growing,
+            codecs=cut.codecs,
+            files=tuple(self._files),
+        )
+
+
+def _chunks_of_file(path: Path, size: int) -> Iterator[bytes]:
+    """The first bytes of a file that may grow."""
+    with path.open("rb") as file:
+        while size > 0 and (chunk := file.read(min(size, CHUNK))):
+            size -= len(chunk)
+            yield chunk
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def _failed(repository: Repository, error: OSError) -> BackupError:
+    where = error.filename or repository.path
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return BackupError(f"{where}: {error.strerror or error}; run the command again to resume the backup")
+    # The box may need this disk: give back what was stored, which is of no use before there is more room.
+    with suppress(OSError, PersistenceError):
+        repository.drop_interrupted()
+    return BackupError(
+        f"{where}: the disk is full; what the backup had stored was removed: make room, or choose another disk"
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"
+
+
+def _now() -> int:
+    return round(time.time() * 1000)

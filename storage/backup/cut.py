@@ -1,0 +1,246 @@
+"""The state of a data directory at one batch, held for copying while the box goes on.
+
+The cut is made in an order that leaves nothing to lock. A snapshot of ``meta`` comes first: its checkpoint covers some
+batch, and its tables name the sealed and packed volumes. Then these are opened, and behind them the volumes that are
+not sealed. The last batch in the newest of those is the position of the cut. A volume that was packed or removed
+between the two steps is missing then, and the cut is made again from a newer snapshot.
+
+What is open stays readable whatever the box removes: the kernel keeps the contents of an open file, and gives their
+disk space back when this process closes it or ends, however it ends. So nothing is pinned in the box, and a backup that
+was killed holds nothing back.
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import lmdb
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.backup.manifest import BackupError, BoxIdentity
+from pulsarbox.storage.backup.pace import CHUNK
+from pulsarbox.storage.directory import DATA_FILE, verify_environment
+from pulsarbox.storage.format import CONTENT, INSTANCE, LOG_KEY, NEED, PACKED
+from pulsarbox.storage.inspection.box import META, Box, Environment, name_of, open_readonly
+from pulsarbox.storage.record import check_batch
+
+_ATTEMPTS: Final = 100
+_PAUSE_SECONDS: Final = 0.05
+"""Between attempts; packing takes a volume away in some seconds at most, so the second one succeeds as a rule."""
+META_SECONDS_MAX: Final = 600.0
+"""While ``meta`` is copied the box cannot reuse its pages, and each checkpoint makes the file grow."""
+
+Known = Callable[[str, int, int], bool]
+"""Whether a file (its path, size, modification time in ns) is in the backup directory already."""
+
+
+class _Moved(Exception):
+    """A volume that the snapshot names is gone: it was packed or removed since."""
+
+
+class SealedVolume(NamedTuple):
+    """A volume that is never written again."""
+
+    path: str
+    """Of its file, in the data directory."""
+    size: int
+    modified: int
+    """Nanoseconds since 1970."""
+    descriptor: int
+    """The open file; -1 where it is known already."""
+
+
+class GrowingVolume(NamedTuple):
+    """A volume that is not sealed. Its log is only ever appended to, so it is read without a long transaction."""
+
+    number: int
+    first: int
+    last: int
+    """Positions, 0 where it has no batch."""
+    environment: Environment
+
+    def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Positions and values from ``first`` to ``last``. Raises BackupError where one is missing or damaged."""
+        for chunk in self.environment.chunks(b"log", LOG_KEY.pack(first)):
+            for key, value in chunk:
+                (position,) = LOG_KEY.unpack(key)
+                if position > self.last:
+                    return
+                if position != first:
+                    raise BackupError(self._damaged(first, "it is missing"))
+                try:
+                    check_batch(value)
+                except PersistenceError as error:
+                    raise BackupError(self._damaged(position, str(error))) from error
+                yield position, value
+                first += 1
+        if first <= self.last:
+            raise BackupError(self._damaged(first, "it is missing"))
+
+    def _damaged(self, position: int, why: str) -> str:
+        return (
+            f"batch {position} of {name_of(self.number)} cannot be copied: {why}; `pulsarbox storage check` shows the"
+            " damage"
+        )
+
+
+class Cut:
+    """What is held. ``meta`` is held until ``release_meta``, the rest inside ``held_cut``."""
+
+    def __init__(self, box: Box, held: ExitStack) -> None:
+        self._held = held
+        self._meta_held = held.enter_context(ExitStack())
+        self._locked = True
+        self._box = box
+        self._meta = self._open(META)
+        self._meta_held.callback(self._meta.close)
+        self._meta_held.enter_context(self._meta.snapshot())
+        self.identity = _identity(box.path)
+        self.checkpoint = self._meta.number(b"mark", b"position")
+        self._sealed = self._meta.number(b"mark", b"sealed")
+        self.codecs = _codecs(self._meta)
+        self.meta_size = self._meta.size
+        self.sealed: list[SealedVolume] = []
+        self.growing: list[GrowingVolume] = []
+        self.position = self.checkpoint
+
+    def hold(self, known: Known) -> None:
+        """Hold all volumes. Raises _Moved, PersistenceError, OSError."""
+        for key, value in self._meta.rows(b"contents"):
+            number, content = LOG_KEY.unpack(key)[0], CONTENT.unpack(value)
+            self.sealed.append(self._sealed_volume(number, known))
+            if number < PACKED:
+                self.position = max(self.position, content[1])
+        numbers = sorted(int(path.name) for path in (self._box.path / "volumes").iterdir() if path.name.isdigit())
+        growing = [number for number in numbers if number > self._sealed]
+        if not growing or growing != list(range(self._sealed + 1, growing[-1] + 1)):
+            raise _Moved("volumes")
+        for number in growing:
+            environment = self._open(name_of(number))
+            self._held.callback(environment.close)
+            first, last = environment.extent()
+            self.growing.append(GrowingVolume(number, first, last, environment))
+            self.position = max(self.position, last)
+
+    def release_meta(self) -> None:
+        """End the snapshot of ``meta``: its pages may be used again. Raises BackupError where it was not held."""
+        self._meta_held.close()
+        if not self._locked and Box(self._box.path).live:
+            raise BackupError(
+                f"{self._box.path}: a box was started during the backup, and this user cannot lock its files: run the"
+                " backup again, as the box's user"
+            )
+
+    def meta_chunks(self) -> Iterator[bytes]:
+        """Yield the bytes of a compact copy of the snapshot of ``meta``. Raises BackupError."""
+        until = time.monotonic() + META_SECONDS_MAX
+        failed: list[Exception] = []
+        reading, writing = os.pipe()
+
+        def copy() -> None:
+            try:
+                self._meta.copy(writing)
+            except (lmdb.Error, OSError) as error:
+                failed.append(error)
+            finally:
+                os.close(writing)
+
+        copier = threading.Thread(target=copy, name="meta copier", daemon=True)
+        copier.start()
+        try:
+            while chunk := os.read(reading, CHUNK):
+                yield chunk
+                if time.monotonic() > until:
+                    raise BackupError(
+                        f"copying meta took longer than {META_SECONDS_MAX:.0f} s, and the box cannot reuse its pages"
+                        " meanwhile: use a faster disk for the backup, or a higher --rate"
+                    )
+        finally:
+            os.close(reading)
+            copier.join()
+        if failed:
+            raise BackupError(
+                f"{self._box.path / META} cannot be copied: {failed[0]}; `pulsarbox storage check` shows damage"
+            ) from failed[0]
+
+    def _sealed_volume(self, number: int, known: Known) -> SealedVolume:
+        path = f"{name_of(number)}/{DATA_FILE}"
+        try:
+            status = (self._box.path / path).stat()
+            if known(path, status.st_size, status.st_mtime_ns):
+                return SealedVolume(path, status.st_size, status.st_mtime_ns, -1)
+            descriptor = os.open(self._box.path / path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise _Moved(path) from None
+        self._held.callback(os.close, descriptor)
+        status = os.fstat(descriptor)
+        return SealedVolume(path, status.st_size, status.st_mtime_ns, descriptor)
+
+    def _open(self, name: str) -> Environment:
+        box, path = self._box, self._box.path / name
+        lock = box.can_lock(name)
+        if not lock and box.live:
+            raise BackupError(f"{path / 'lock.mdb'} cannot be written: run the backup as the box's user")
+        self._locked = self._locked and lock
+        try:
+            verify_environment(path)
+            return Environment(open_readonly(path, lock=lock))
+        except (lmdb.Error, OSError, PersistenceError) as error:
+            if box.is_gone(name):
+                raise _Moved(name) from error
+            raise BackupError(f"{path} cannot be opened: {error}; `pulsarbox storage check` shows damage") from error
+
+
+@contextmanager
+def held_cut(path: Path, known: Known) -> Iterator[Cut]:
+    """Make a cut of the data directory at ``path``, and hold it inside the block.
+
+    Raises BackupError, and PersistenceError where it is no data directory.
+    """
+    _check_source(path)
+    missing = ""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE_SECONDS)
+        with ExitStack() as held:
+            try:
+                cut = Cut(Box(path), held)
+                cut.hold(known)
+            except _Moved as error:
+                missing = str(error)
+                continue
+            except OSError as error:
+                raise BackupError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
+            yield cut
+            return
+    raise BackupError(
+        f"{path} cannot be backed up: {missing} is missing, though its tables name it; `pulsarbox storage check {path}`"
+        " shows the damage"
+    )
+
+
+def _check_source(path: Path) -> None:
+    box = Box(path)
+    if box.format == 1:
+        raise BackupError(f"{path} has format 1: start the box once with this version, then back it up")
+    if not (path / META).exists():
+        raise BackupError(f"{path} holds nothing yet: its box was never started to the end")
+
+
+def _identity(path: Path) -> BoxIdentity:
+    """Read with the snapshot in place: an older one may say less of the format than the volumes need."""
+    fields = json.loads((path / INSTANCE).read_bytes())
+    lineage = tuple(str(each) for each in fields.get("lineage", ()))
+    return BoxIdentity(str(fields["instance"]), int(fields["format"]), int(fields.get("created", 0)), lineage)
+
+
+def _codecs(meta: Environment) -> tuple[str, ...]:
+    if b"needs" not in meta.tables():
+        return ()
+    tags = {NEED.unpack(key)[0]: value.decode() for key, value in meta.rows(b"needs")}
+    return tuple(sorted(set(tags.values())))

@@ -1,0 +1,27 @@
+"""The note in a data directory of its last backup. Light: ``pulsarbox status`` reads it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pulsarbox.storage.directory import write_durably
+from pulsarbox.storage.format import BACKUP
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.backup.manifest import Manifest
+
+
+def note_backup(source: Path, target: Path, manifest: "Manifest") -> None:
+    """Note a complete backup. Raises OSError."""
+    told = {"name": manifest.name, "time": manifest.completed, "position": manifest.position}
+    write_durably(source / BACKUP, json.dumps({**told, "directory": str(target.resolve())}).encode())
+
+
+def last_backup(source: Path) -> dict[str, Any] | None:
+    """When and where the last backup of a data directory was made; None if unknown."""
+    try:
+        document = json.loads((source / BACKUP).read_bytes())
+        last = {"name": str(document["name"]), "directory": str(document["directory"])}
+        return {**last, "time": int(document["time"]), "position": int(document["position"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

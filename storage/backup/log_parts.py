@@ -1,0 +1,114 @@
+"""Parts of a log: the batches of a volume that is not sealed yet, as files that are never written again.
+
+A volume that grows cannot be linked, and copying it whole would copy its beginning with each backup. So its log is
+stored in parts; the next backup stores the batches that came since. A part is MAGIC, then its batches, each behind its
+position and its size::
+
+    position u64 | size u32 | batch
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from pulsarbox.storage.backup.cut import GrowingVolume
+from pulsarbox.storage.backup.manifest import BackupDamaged, BackupFile
+from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.stored_files import StoredFiles
+
+MAGIC: Final = b"pbxlog\0\1"
+PART_BYTES: Final = 64 << 20
+"""A part ends with the batch that reaches this size."""
+SMALL_BYTES: Final = 4 << 20
+"""The last part of a log is stored again, with what follows, while it is smaller."""
+_HEAD: Final = struct.Struct(">QI")
+
+
+def store_log(
+    volume: GrowingVolume,
+    known: Sequence[BackupFile],
+    files: StoredFiles,
+    pace: Pace,
+    stored: Callable[[BackupFile], None],
+) -> list[BackupFile]:
+    """Store the log of a volume; the parts that it consists of. ``known`` are parts of earlier backups of this box.
+
+    ``stored`` is called with each new part. Raises BackupError, OSError.
+    """
+    parts = [] if not volume.last else _continued(volume, known, files)
+    following = parts[-1].last + 1 if parts else volume.first
+    batches = volume.batches(following) if volume.last and following <= volume.last else iter(())
+    ahead = next(batches, None)
+    while ahead is not None:
+        part = _Part(ahead, batches)
+        contents = files.add(part.chunks(), pace)
+        path = f"log/{volume.number:08d}/{part.first:020d}"
+        parts.append(BackupFile(path, contents.size, contents.sha256, first=part.first, last=part.last))
+        stored(parts[-1])
+        ahead = part.behind
+    return parts
+
+
+def read_part(file: BackupFile, data: bytes, where: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the positions and batches of a part. Raises BackupDamaged where it is not what ``file`` says."""
+    at, position = len(MAGIC), file.first - 1
+    if not data.startswith(MAGIC):
+        raise BackupDamaged(f"{where} is not a part of a log")
+    while at < len(data):
+        try:
+            position, size = _HEAD.unpack_from(data, at)
+        except struct.error:
+            break
+        at += _HEAD.size
+        if at + size > len(data):
+            break
+        yield position, data[at : at + size]
+        at += size
+    if at != len(data) or position != file.last:
+        raise BackupDamaged(f"{where} is damaged: it does not end with batch {file.last}")
+
+
+class _Part:
+    """Takes batches until a part is full."""
+
+    def __init__(self, first: tuple[int, bytes], batches: Iterator[tuple[int, bytes]]) -> None:
+        self.first = self.last = first[0]
+        self.behind: tuple[int, bytes] | None = first
+        self._batches = batches
+
+    def chunks(self) -> Iterator[bytes]:
+        size = len(MAGIC)
+        yield MAGIC
+        while self.behind is not None and size < PART_BYTES:
+            position, value = self.behind
+            self.last = position
+            size += _HEAD.size + len(value)
+            yield _HEAD.pack(position, len(value)) + value
+            self.behind = next(self._batches, None)
+
+
+def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: StoredFiles) -> list[BackupFile]:
+    """The longest run of known parts that is the beginning of the log."""
+    found: list[BackupFile] = []
+    expected = volume.first
+    by_first = {file.first: file for file in sorted(known, key=lambda file: file.last) if file.volume == volume.number}
+    while (
+        (part := by_first.get(expected)) is not None and part.last <= volume.last and files.has(part.sha256, part.size)
+    ):
+        found.append(part)
+        expected = part.last + 1
+    # Another history of the same box may have other batches at these positions: one that was restored from a backup.
+    while found and not _is_end_of(found[-1], volume, files):
+        found.pop()
+    if found and found[-1].size < SMALL_BYTES and found[-1].last < volume.last:
+        found.pop()
+    return found
+
+
+def _is_end_of(part: BackupFile, volume: GrowingVolume, files: StoredFiles) -> bool:
+    """Whether the last batch of a part is the one that the volume has there. A damaged part has none."""
+    try:
+        stored = list(read_part(part, b"".join(files.read(part.sha256, part.size)), str(files.path(part.sha256))))
+    except (BackupDamaged, OSError):
+        return False
+    return next(volume.batches(part.last), None) == stored[-1]

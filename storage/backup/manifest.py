@@ -1,0 +1,162 @@
+"""The manifest of a backup: which box, at which batch, and every file with its size and checksum.
+
+A manifest is one JSON document. Its last field is the SHA-256 of the document without that field, so a damaged manifest
+is recognised. A manifest is written after everything it names is durable: its presence makes a backup complete.
+"""
+
+import json
+import re
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.errors import PersistenceError
+
+FORMAT: Final = 1
+"""Of backup directories and manifests."""
+META_PATH: Final = "meta/data.mdb"
+
+_VOLUME = re.compile(r"(?:volumes|packed)/\d{8,19}/data\.mdb")
+_LOG = re.compile(r"log/(\d{8,19})/\d{20}")
+_BESIDE = re.compile(r"(?:events/\d{1,20}\.ndjson|history/\d{1,20}-\d{1,3}\.frames)")
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(?:-\d{1,6})?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BackupError(PersistenceError):
+    """A backup cannot be made, read or restored."""
+
+
+class BackupNotFound(BackupError):
+    """The directory or the backup does not exist."""
+
+
+class BackupConflict(BackupError):
+    """Another process uses the directory, or the target exists."""
+
+
+class BackupDamaged(BackupError):
+    """A file of a backup is missing, truncated or changed."""
+
+
+class BackupFile(NamedTuple):
+    """One file of a backup."""
+
+    path: str
+    """Its place in the data directory; ``log/VOLUME/FIRST`` for a part of the log of a volume that is not sealed."""
+    size: int
+    sha256: str
+    modified: int = 0
+    """Of a file that is never written again: its modification time in the data directory, in ns since 1970."""
+    first: int = 0
+    last: int = 0
+    """Of a part of a log: the positions of its first and last batch."""
+
+    @property
+    def volume(self) -> int:
+        """The number of the volume that a part of a log belongs to; 0 for other files."""
+        match = _LOG.fullmatch(self.path)
+        return int(match[1]) if match else 0
+
+
+class BoxIdentity(NamedTuple):
+    """The box that a backup was made of."""
+
+    instance: str
+    format: int
+    created: int
+    """Milliseconds since 1970."""
+    lineage: tuple[str, ...] = ()
+    """The ids of the boxes that it was restored from, oldest first."""
+
+
+class Manifest(NamedTuple):
+    """A complete backup."""
+
+    name: str
+    pulsarbox: str
+    """The version that wrote it."""
+    box: BoxIdentity
+    position: int
+    """The last batch in the backup: the restored box has all batches up to here, and none behind."""
+    checkpoint: int
+    """The batch that the checkpoint in ``meta`` covers."""
+    begun: int
+    completed: int
+    """Milliseconds since 1970."""
+    volumes: tuple[int, ...]
+    """The volumes that were not sealed; their batches are in the files under ``log/``."""
+    codecs: tuple[str, ...]
+    """Codecs that the compressed entries need."""
+    files: tuple[BackupFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def log_of(self, volume: int) -> list[BackupFile]:
+        """The parts of the log of a volume, in order."""
+        return sorted((file for file in self.files if file.volume == volume), key=lambda file: file.first)
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` has the form of a backup's name, such as ``2026-12-01T11-28-14Z``."""
+    return _NAME.fullmatch(text) is not None
+
+
+def pack_manifest(manifest: Manifest) -> bytes:
+    """Return the document of a manifest."""
+    document: dict[str, Any] = {"format": FORMAT, **manifest._asdict()}
+    document["box"] = manifest.box._asdict()
+    document["files"] = [pack_file(file) for file in manifest.files]
+    return json.dumps({**document, "sha256": _digest(document)}, indent=1).encode() + b"\n"
+
+
+def unpack_manifest(data: bytes, where: str) -> Manifest:
+    """Return the manifest of a document; ``where`` names it in errors. Raises BackupDamaged, BackupError."""
+    try:
+        document = json.loads(data)
+        claimed, version = document.pop("sha256"), document.pop("format")
+        if claimed != _digest({"format": version, **document}):
+            raise BackupDamaged(f"{where} is damaged: its contents do not match its checksum")
+        if version != FORMAT:
+            raise BackupError(f"{where} has format {version!r}; this version of pulsarbox reads format {FORMAT}")
+        box = document.pop("box")
+        document["box"] = BoxIdentity(**{**box, "lineage": tuple(box["lineage"])})
+        document["files"] = tuple(unpack_file(file) for file in document["files"])
+        manifest = Manifest(**{**document, **{name: tuple(document[name]) for name in ("volumes", "codecs")}})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BackupDamaged(f"{where} is damaged: {error!r}") from error
+    _check_logs(manifest, where)
+    return manifest
+
+
+def pack_file(file: BackupFile) -> dict[str, Any]:
+    """Return a file as a JSON object, without fields that have their default."""
+    return {name: value for name, value in file._asdict().items() if value or name == "size"}
+
+
+def unpack_file(fields: dict[str, Any]) -> BackupFile:
+    """Return the file of a JSON object. Raises ValueError, KeyError and TypeError where it is none.
+
+    Paths come from outside: only those that a backup can have are accepted, so none leads out of a directory.
+    """
+    file = BackupFile(**fields)
+    known = file.path == META_PATH or any(pattern.fullmatch(file.path) for pattern in (_VOLUME, _LOG, _BESIDE))
+    if not known or not _SHA256.fullmatch(file.sha256) or type(file.size) is not int or file.size < 0:
+        raise ValueError(f"{file.path!r} is not a file of a backup")
+    return file
+
+
+def _check_logs(manifest: Manifest, where: str) -> None:
+    """The batches behind the sealed volumes follow each other up to the position of the backup."""
+    parts = [part for volume in sorted(manifest.volumes) for part in manifest.log_of(volume)]
+    following = all(before.last + 1 == part.first for before, part in pairwise(parts))
+    ends = parts[-1].last if parts else manifest.position
+    if not following or ends != manifest.position or META_PATH not in {file.path for file in manifest.files}:
+        raise BackupDamaged(f"{where} is damaged: its files do not make a whole data directory")
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,239 @@
+"""Restore a backup into a data directory.
+
+The target has a file RESTORING from the first change on until everything is durable, and no start takes a directory
+that has one. What a forced restore replaces stays in a folder of the target until then, and is put back where the
+restore fails. The target's LOCK is held, so no box starts there meanwhile.
+"""
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import lmdb
+
+from pulsarbox.storage.backup.log_parts import read_part
+from pulsarbox.storage.backup.manifest import BackupConflict, BackupDamaged, BackupError, BackupFile, Manifest
+from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.repository import Repository
+from pulsarbox.storage.directory import locked_directory, sync_directory, write_durably
+from pulsarbox.storage.format import INSTANCE, LOCK, NEW_SUFFIX, RESTORING
+from pulsarbox.storage.index import runs_of
+from pulsarbox.storage.inspection.box import META, name_of
+from pulsarbox.storage.volume import FlushAt, Volume, create_environment
+
+REPLACED: Final = "replaced" + NEW_SUFFIX
+"""What the restored box replaces. The suffix has the next start remove what an interruption leaves of it."""
+_ASIDE: Final = "replacing" + NEW_SUFFIX
+"""The same while it is being put aside or put back: the rest is in its place, and nothing is restored yet."""
+_OWN: Final = frozenset((LOCK, RESTORING, REPLACED, _ASIDE))
+_SLICE_BYTES: Final = 16 << 20
+"""Of a log, written in one transaction."""
+_FLUSH: Final = FlushAt(20_000, 64 << 20)
+_ROOM_LEFT: Final = 64 << 20
+
+
+class Restored(NamedTuple):
+    """A data directory that was restored."""
+
+    manifest: Manifest
+    instance: str
+    """The id of the restored box."""
+
+
+def restore(  # options of one command
+    repository: Repository, name: str | None, target: Path, pace: Pace, *, force: bool = False, keep_id: bool = False
+) -> Restored:
+    """Restore a backup, the newest where none is named, into the directory ``target``.
+
+    The target is created if missing. ``force`` replaces a box that is there and does not run. The restored box gets an
+    id of its own, but for ``keep_id``. Raises BackupNotFound, BackupDamaged, BackupConflict, BackupError; the target is
+    then as it was.
+    """
+    with repository.reading():
+        manifest = repository.newest() if name is None else repository.manifest(name)
+        _check_files(repository, manifest)
+        try:
+            _check_target(repository, target, force)
+            with _existing(target), locked_directory(target):
+                instance = _Restore(repository, manifest, target, pace).run(keep_id)
+        except OSError as error:
+            raise BackupError(f"{error.filename or target} cannot be written: {error.strerror or error}") from error
+        except lmdb.Error as error:
+            raise BackupError(f"{target} cannot be written: {error}") from error
+    return Restored(manifest, instance)
+
+
+class _Restore:
+    """Writes one data directory, whose lock is held."""
+
+    def __init__(self, repository: Repository, manifest: Manifest, target: Path, pace: Pace) -> None:
+        self._files = repository.files
+        self._manifest = manifest
+        self._target = target
+        self._pace = pace
+        logs = sum(file.size for file in manifest.files if file.volume)
+        # A log is written with its index, which may be as large as a log of small entries.
+        self._needed = manifest.size + logs
+
+    def run(self, keep_id: bool) -> str:
+        self._begin()
+        try:
+            free = shutil.disk_usage(self._target).free
+            if self._needed + _ROOM_LEFT > free:
+                mib = [f"{size / (1 << 20):,.0f} MiB" for size in (free, self._needed)]
+                raise BackupError(f"{self._target} has {mib[0]} free, the restored box needs {mib[1]}: make room")
+            self._pace.total = self._manifest.size
+            for file in self._manifest.files:
+                if not file.volume:
+                    self._write(file)
+            for volume in self._manifest.volumes:
+                self._write_volume(volume)
+            instance = self._write_instance(keep_id)
+        except BaseException:
+            self._undo()
+            raise
+        self._finish()
+        return instance
+
+    def _begin(self) -> None:
+        """Put aside what is there. After an interruption: put aside the rest, or clear away what was restored."""
+        aside, replaced = self._target / _ASIDE, self._target / REPLACED
+        if replaced.exists() and not (self._target / RESTORING).exists():
+            shutil.rmtree(replaced)  # an earlier restore was complete, but for this
+        write_durably(self._target / RESTORING, json.dumps({"backup": self._manifest.name}).encode())
+        if replaced.exists():
+            self._clear()
+            return
+        aside.mkdir(mode=0o700, exist_ok=True)
+        for path in self._entries():
+            path.rename(aside / path.name)
+        sync_directory(aside)
+        aside.rename(replaced)
+        sync_directory(self._target)
+
+    def _entries(self) -> list[Path]:
+        """What is in the target, but for what belongs to this restore."""
+        return [path for path in self._target.iterdir() if path.name not in _OWN]
+
+    def _clear(self) -> None:
+        for path in self._entries():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _undo(self) -> None:
+        self._clear()
+        aside = self._target / _ASIDE
+        (self._target / REPLACED).rename(aside)
+        for path in aside.iterdir():
+            path.rename(self._target / path.name)
+        sync_directory(self._target)
+        aside.rmdir()
+        (self._target / RESTORING).unlink()
+        sync_directory(self._target)
+
+    def _finish(self) -> None:
+        for folder, _, names in os.walk(self._target):
+            if REPLACED in Path(folder).relative_to(self._target).parts:
+                continue
+            Path(folder).chmod(0o700)
+            for name in names:
+                (Path(folder) / name).chmod(0o600)
+            sync_directory(Path(folder))
+        (self._target / RESTORING).unlink()
+        sync_directory(self._target)
+        shutil.rmtree(self._target / REPLACED)
+
+    def _write(self, file: BackupFile) -> None:
+        self._pace.what = file.path
+        path = self._target / file.path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as written:
+            for chunk in self._files.read(file.sha256, file.size):
+                written.write(chunk)
+                self._pace(len(chunk))
+            written.flush()
+            os.fsync(descriptor)
+        if file.modified:
+            # The next backup knows a volume by it.
+            os.utime(path, ns=(file.modified, file.modified))
+
+    def _write_volume(self, number: int) -> None:
+        """Build a volume from the parts of its log, with its index."""
+        parts = self._manifest.log_of(number)
+        path = self._target / name_of(number)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        create_environment(path, Volume.TABLES)
+        map_size = 3 * sum(part.size for part in parts) + (1 << 30)
+        volume = Volume(path, map_size, _FLUSH)
+        try:
+            batches = self._batches(parts)
+            for _, group in groupby(batches, key=lambda batch: batch[0]):
+                volume.append_packed((position, value, runs_of(value)) for _, position, value in group)
+            volume.flush_index()
+        finally:
+            volume.close()
+
+    def _batches(self, parts: list[BackupFile]) -> Iterator[tuple[int, int, bytes]]:
+        """The batches of a log, each with the number of the transaction that it goes into."""
+        size = 0
+        for part in parts:
+            self._pace.what = part.path
+            data = b"".join(self._files.read(part.sha256, part.size))
+            for position, value in read_part(part, data, str(self._files.path(part.sha256))):
+                yield size // _SLICE_BYTES, position, value
+                size += len(value)
+            self._pace(part.size)
+
+    def _write_instance(self, keep_id: bool) -> str:
+        box = self._manifest.box
+        instance = box.instance if keep_id else str(uuid.uuid4())
+        lineage = box.lineage if keep_id else (*box.lineage, box.instance)
+        fields = {"format": box.format, "instance": instance, "created": box.created, "lineage": lineage}
+        restored = {"backup": self._manifest.name, "position": self._manifest.position}
+        write_durably(self._target / INSTANCE, json.dumps({**fields, "restored": restored}).encode())
+        return instance
+
+
+@contextmanager
+def _existing(target: Path) -> Iterator[None]:
+    """Create a directory if missing; remove it again where the block fails. Raises OSError."""
+    existed = target.exists()
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _check_files(repository: Repository, manifest: Manifest) -> None:
+    """Before anything is touched: every file is there, in its full length."""
+    for file in manifest.files:
+        if not repository.files.has(file.sha256, file.size):
+            raise BackupDamaged(
+                f"{repository.files.path(file.sha256)} is missing or truncated: it is {file.path} of backup"
+                f" {manifest.name}; `pulsarbox backup verify {repository.path}` shows all damage, and `--backup` names"
+                " another backup"
+            )
+
+
+def _check_target(repository: Repository, target: Path, force: bool) -> None:
+    resolved, folder = target.resolve(), repository.path.resolve()
+    if resolved.is_relative_to(folder) or folder.is_relative_to(resolved):
+        raise BackupConflict(f"{target} and the backup directory {folder} contain one another: choose another target")
+    if not target.exists() or (target / RESTORING).exists():
+        return
+    if not target.is_dir():
+        raise BackupConflict(f"{target} is not a directory: choose another target")
+    if any((target / name).exists() for name in (INSTANCE, META, "volumes")):
+        if not force:
+            raise BackupConflict(f"{target} is the data directory of a box: --force replaces it")
+    elif {path.name for path in target.iterdir()} - {LOCK}:
+        raise BackupConflict(f"{target} is not empty, and is no data directory: choose another target")

@@ -1,0 +1,172 @@
+"""The contents of backups, each stored once under its SHA-256."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pulsarbox.storage.backup.manifest import BackupDamaged
+from pulsarbox.storage.backup.pace import CHUNK, READ_WEIGHT, Pace
+from pulsarbox.storage.directory import sync_directory
+
+_SYNC_BYTES: Final = 1 << 20
+"""Written data is synced this often: each sync of the box's journal waits for the one that is under way."""
+_FILE_MODE: Final = 0o600
+
+
+class Stored(NamedTuple):
+    """Contents that were stored."""
+
+    size: int
+    sha256: str
+    linked: bool = False
+
+
+class StoredFiles:
+    """The folders ``files`` and ``incoming`` of a backup directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = folder / "files"
+        self._incoming = folder / "incoming"
+        self._unsynced: set[Path] = set()
+
+    def create(self) -> None:
+        """Create the folders. Raises OSError."""
+        for folder in (self._files, self._incoming):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def path(self, digest: str) -> Path:
+        """Where contents are stored."""
+        return self._files / digest[:2] / digest
+
+    def has(self, digest: str, size: int) -> bool:
+        """Whether contents are stored in full length; they are not read."""
+        try:
+            return self.path(digest).stat().st_size == size
+        except OSError:
+            return False
+
+    def add(self, chunks: Iterable[bytes], pace: Pace) -> Stored:
+        """Store contents, durably once ``sync`` has returned. Raises OSError and what ``chunks`` raises."""
+        digest, size, unsynced = sha256(), 0, 0
+        with self._new_file() as new:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+            try:
+                for chunk in chunks:
+                    digest.update(chunk)
+                    _write(descriptor, chunk)
+                    size += len(chunk)
+                    unsynced += len(chunk)
+                    if unsynced >= _SYNC_BYTES:
+                        _sync_and_forget(descriptor)
+                        unsynced = 0
+                    pace(len(chunk))
+                _sync_and_forget(descriptor)
+            finally:
+                os.close(descriptor)
+            self._publish(new, digest.hexdigest())
+        return Stored(size, digest.hexdigest())
+
+    def link(self, source: Path, descriptor: int, pace: Pace) -> Stored | None:
+        """Store the file that is open as ``descriptor`` as a hard link to ``source``; None where that is impossible.
+
+        The file has to be one that is never written again. Raises OSError where it cannot be read.
+        """
+        with self._new_file() as new:
+            try:
+                os.link(source, new)
+                same = os.path.samestat(new.stat(), os.fstat(descriptor))
+            except OSError:
+                return None
+            if not same:
+                return None
+            digest, size = sha256(), 0
+            for chunk in chunks_of(descriptor):
+                digest.update(chunk)
+                size += len(chunk)
+                pace(len(chunk), READ_WEIGHT)
+            self._publish(new, digest.hexdigest())
+        return Stored(size, digest.hexdigest(), linked=True)
+
+    def read(self, digest: str, size: int) -> Iterator[bytes]:
+        """Yield contents. Raises BackupDamaged, at the latest behind the last chunk, and OSError."""
+        path, found, read = self.path(digest), sha256(), 0
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise BackupDamaged(f"{path} is missing") from None
+        try:
+            length = os.fstat(descriptor).st_size
+            if length != size:
+                raise BackupDamaged(f"{path} is truncated or extended: {length} bytes, {size} were stored")
+            for chunk in chunks_of(descriptor):
+                found.update(chunk)
+                read += len(chunk)
+                yield chunk
+        finally:
+            os.close(descriptor)
+        if found.hexdigest() != digest:
+            raise BackupDamaged(f"{path} is damaged: its {read} bytes do not match their checksum")
+
+    def sync(self) -> None:
+        """Make the names of all stored contents durable. Raises OSError."""
+        for folder in sorted(self._unsynced):
+            sync_directory(folder)
+        sync_directory(self._files)
+        self._unsynced.clear()
+
+    def digests(self) -> list[str]:
+        """The checksums of all stored contents."""
+        return sorted(path.name for path in self._files.glob("??/*"))
+
+    def remove(self, digest: str) -> int:
+        """Remove contents; the bytes that they had. Raises OSError."""
+        path = self.path(digest)
+        size = path.stat().st_size
+        path.unlink()
+        with suppress(OSError):  # not empty
+            path.parent.rmdir()
+        return size
+
+    def clear_incoming(self) -> None:
+        """Remove files whose writing was interrupted. Raises OSError."""
+        for path in self._incoming.iterdir():
+            path.unlink()
+
+    @contextmanager
+    def _new_file(self) -> Iterator[Path]:
+        new = self._incoming / "file"
+        new.unlink(missing_ok=True)
+        try:
+            yield new
+        finally:
+            new.unlink(missing_ok=True)  # also where it has its name: a link to the same file is not renamed
+
+    def _publish(self, new: Path, digest: str) -> None:
+        path = self.path(digest)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        # Replaces what is there already, which may be damaged.
+        new.rename(path)
+        self._unsynced.add(path.parent)
+
+
+def chunks_of(descriptor: int) -> Iterator[bytes]:
+    """Yield the contents of an open file, from its beginning. Raises OSError."""
+    at = 0
+    while chunk := os.pread(descriptor, CHUNK, at):
+        at += len(chunk)
+        yield chunk
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_and_forget(descriptor: int) -> None:
+    os.fdatasync(descriptor)
+    with suppress(OSError, AttributeError):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

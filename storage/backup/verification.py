@@ -1,0 +1,80 @@
+"""Verify backups: every manifest is whole, and every file has the size and the contents that were stored."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulsarbox.storage.backup.manifest import BackupDamaged, BackupError, BackupFile, Manifest
+from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.repository import Repository
+
+
+class Finding(NamedTuple):
+    """Damage in a backup directory."""
+
+    file: str
+    """The damaged file of the backup directory."""
+    reason: str
+    paths: tuple[str, ...]
+    """What it is in a data directory; none for a manifest."""
+    backups: tuple[str, ...]
+    """The backups that need it."""
+
+
+class Report(NamedTuple):
+    """The result of a verification."""
+
+    backups: tuple[str, ...]
+    """Those that were verified."""
+    files: int
+    bytes: int
+    findings: tuple[Finding, ...]
+    interrupted: tuple[str, ...]
+    unreferenced: int
+    """Files that no backup names: left by a removal that was interrupted."""
+
+
+def verify(repository: Repository, names: Sequence[str], pace: Pace) -> Report:
+    """Verify the named backups, or all where none is named. Raises BackupNotFound, BackupConflict, BackupError."""
+    with repository.reading():
+        chosen = list(names) or repository.names()
+        findings: list[Finding] = []
+        manifests: list[Manifest] = []
+        for name in chosen:
+            try:
+                manifests.append(repository.manifest(name))
+            except BackupDamaged as error:
+                where, _, reason = str(error).partition(" is damaged: ")
+                findings.append(Finding(where, f"is damaged: {reason}", (), (name,)))
+        needed: dict[tuple[str, int], list[tuple[str, BackupFile]]] = {}
+        for manifest in manifests:
+            for file in manifest.files:
+                needed.setdefault((file.sha256, file.size), []).append((manifest.name, file))
+        pace.total = sum(size for _, size in needed)
+        for (digest, size), users in sorted(needed.items()):
+            pace.what = users[0][1].path
+            reason = _damage(repository, digest, size, pace)
+            if reason:
+                paths = tuple(dict.fromkeys(file.path for _, file in users))
+                backups = tuple(dict.fromkeys(name for name, _ in users))
+                findings.append(Finding(str(repository.files.path(digest)), reason, paths, backups))
+        return Report(
+            tuple(chosen), len(needed), pace.total, tuple(findings), tuple(repository.interrupted()), _loose(repository)
+        )
+
+
+def _damage(repository: Repository, digest: str, size: int, pace: Pace) -> str:
+    try:
+        for chunk in repository.files.read(digest, size):
+            pace(len(chunk))
+    except BackupDamaged as error:
+        return str(error).removeprefix(str(repository.files.path(digest))).strip()
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    return ""
+
+
+def _loose(repository: Repository) -> int:
+    try:
+        return len(repository.unreferenced())
+    except (BackupError, OSError):
+        return 0

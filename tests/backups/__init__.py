@@ -1,0 +1,1 @@
+"""Backups of a box under load: each is restored, and holds one instant of what the clients did."""
