@@ -29,7 +29,6 @@
     ├── TransactionConflict             409
     ├── TransactionNotFound             404
     ├── NotAllowed                      405
-    │   ├── UnknownListener             503: the listener that a client names
     │   └── NotSupported                501: a thing this version does not do
     ├── ProducerFenced                  409
     ├── Conflict                        409: exists already, or is still in use
@@ -123,6 +122,10 @@ class ServiceNotReady(PulsarBoxError):
 
     server_error = 6
     http_status = 503
+
+
+class UnknownListener(ServiceNotReady):
+    """A client names a listener that the box does not have. C++ clients recognise the text and report ConnectError."""
 
 
 class ChecksumError(PulsarBoxError):
@@ -267,12 +270,6 @@ class NotAllowed(PulsarBoxError):
 
     server_error = 22
     http_status = 405
-
-
-class UnknownListener(NotAllowed):
-    """A client names a listener that the box does not have. Pulsar says ServiceNotReady, and clients try again."""
-
-    http_status = 503
 
 
 class NotSupported(NotAllowed):

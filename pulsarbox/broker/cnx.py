@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pulsarbox.broker.consumer import BodyOf, Consumer
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.security.command_rules import Needs
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
@@ -158,7 +159,9 @@ class ServerCnx:
         except PulsarBoxError as error:
             text = str(error)
             if isinstance(error, AuthorizationError):
-                text = f"Client is not authorized to {row.words}: {text}"
+                # A lookup is refused by Pulsar's text alone, which clients compare; the log has the reason.
+                reason = "" if row.permission is Needs.LOOKUP else f": {text}"
+                text = f"Client is not authorized to {row.words}{reason}"
             self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
             self.outbox.send(row.refusal(body.request_id, self.code_of(error), text))
             return False

@@ -10,6 +10,7 @@ from typing import Any
 from pulsarbox.broker.core import Core
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.config.pulsar_dynamic import PULSAR_DYNAMIC
 from pulsarbox.config.setting import ConfigError, did_you_mean
 from pulsarbox.config.settings import settings_by_name, settings_table
 from pulsarbox.errors import PreconditionFailed
@@ -30,38 +31,55 @@ class DynamicConfiguration:
         for name, text in self.values().items():
             try:
                 settings = _with(settings, name, text)
-            except (KeyError, ValueError, ConfigError) as error:
-                log.warning("the dynamic setting %s = %s is left out: %s", name, text, error)
+            except KeyError:
+                log.warning("the dynamic setting %s has no effect in a box", name)
+            except (ValueError, ConfigError) as error:
+                log.warning("the dynamic setting %s has no effect: %s", name, error)
         core.apply(settings)
 
     @property
     def names(self) -> list[str]:
-        """The settings that can be changed."""
-        return sorted(row.name for row in settings_table() if row.dynamic)
+        """The settings that can be changed: those of a box, and those of Pulsar that have no effect here."""
+        return sorted(PULSAR_DYNAMIC | {row.name for row in settings_table() if row.dynamic})
 
     def values(self) -> dict[str, str]:
         """Those that were changed, as the texts that were given."""
         return dict(self._core.catalog.get(DYNAMIC) or {})
 
     def update(self, name: str, text: str, now: Now) -> None:
-        """Change a setting, now and for good. Raises PreconditionFailed where it cannot be, or not to this."""
+        """Change a setting, now and at every start.
+
+        As in Pulsar, a setting of Pulsar is stored and shown whatever its value is. Where the value, or the setting,
+        has no effect in a box, the log says so. Raises PreconditionFailed for a setting that is not dynamic, and for a
+        value that a setting of the box itself does not take.
+        """
         self._check(name, "update")
+        settings = self._core.settings
         try:
-            settings = _with(self._core.settings, name, text)
+            settings = _with(settings, name, text)
             if name == "compressionAtRest":
                 self._core.plugins.require_codec(text)
+        except KeyError:
+            log.warning("the dynamic setting %s is stored, and has no effect in a box", name)
         except (ValueError, ConfigError, PluginError) as error:
-            raise PreconditionFailed(f"Can't update {name}: {error}") from None
+            if name not in PULSAR_DYNAMIC:
+                raise PreconditionFailed(f"Can't update {name}: {error}") from None
+            log.warning("the dynamic setting %s is stored, and has no effect: %s", name, error)
         self._put(self.values() | {name: text}, settings, now)
 
     def delete(self, name: str, now: Now) -> None:
-        """Go by what files and options say again. Raises PreconditionFailed where it is no dynamic setting."""
+        """Return to what files and options say. Raises PreconditionFailed for a setting that is not dynamic."""
         self._check(name, "delete")
         left = {each: text for each, text in self.values().items() if each != name}
-        self._put(left, replace(self._core.settings, **{name: getattr(self._given, name)}), now)
+        row, settings = settings_by_name().get(name), self._core.settings
+        if row is not None and row.dynamic:
+            settings = replace(settings, **{name: getattr(self._given, name)})
+        self._put(left, settings, now)
 
     def _check(self, name: str, what: str) -> None:
         row = settings_by_name().get(name)
+        if name in PULSAR_DYNAMIC:
+            return
         if row is None:
             raise PreconditionFailed(
                 f"Can't {what} non-dynamic configuration: there is no setting {name}{did_you_mean(name, self.names)}"
@@ -75,6 +93,9 @@ class DynamicConfiguration:
 
 
 def _with(settings: Settings, name: str, text: str) -> Settings:
-    """Raises KeyError for an unknown name, ValueError or ConfigError for a value that does not do."""
-    value: Any = settings_by_name()[name].parse(text)
+    """The settings with another value. Raises KeyError for a name without effect, ValueError or ConfigError else."""
+    row = settings_by_name()[name]
+    if not row.dynamic:
+        raise KeyError(name)
+    value: Any = row.parse(text)
     return replace(settings, **{name: value})

@@ -172,7 +172,7 @@ class Coordinator:
             raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: it takes nothing more in")
         return txn
 
-    def check_owner(self, txn: Transaction, principal: "Principal | None", what: str = "add to it or end it") -> None:
+    def check_owner(self, txn: Transaction, principal: "Principal | None") -> None:
         """Raises AuthorizationError for one who neither has begun the transaction nor is a superuser."""
         if principal is None or owner_of(principal) == txn.owner:
             return
@@ -180,7 +180,7 @@ class Coordinator:
             self._core.authorization.require_superuser(principal)
         except PulsarBoxError:
             raise AuthorizationError(
-                f"Transaction {txn.id} is not that of {principal}: only who began it may {what}"
+                f"Transaction {txn.id} is not that of {principal}: only its creator may add to it or end it"
             ) from None
 
     def add_topics(self, txn: Transaction, names: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ from pulsarbox.server.wrong_port import PULSAR, TLS, Doors, advice, answer, spok
 
 log = logging.getLogger(__name__)
 
+_END_OF_HEAD: Final = b"\r\n\r\n"
 LINGER_SECONDS: Final = 1.0
 """How long what is left of a body that nobody wants is read, so that the client gets to see the answer."""
 TAKEN_SECONDS_MAX: Final = 60.0
@@ -109,8 +110,13 @@ class HttpConnection(web.RequestHandler):
         """Bytes came in. The first of all say whether it is HTTP that the client speaks."""
         if self._new and (what := spoken(data[:4])) in (TLS, PULSAR):
             self._turn_away(what)
-        else:
-            super().data_received(data)
+            return
+        head, end, rest = data.partition(_END_OF_HEAD)
+        if rest and head.startswith(b"DELETE "):
+            # Node.js sends the body of a DELETE without a length: answer the request, then refuse what follows.
+            super().data_received(head + end)
+            data = rest
+        super().data_received(data)
 
     def _turn_away(self, what: str) -> None:
         text = advice(what, self.secure, True, self._server.doors)

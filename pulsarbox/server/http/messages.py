@@ -122,19 +122,17 @@ def last(call: Call) -> Later:
 
 
 def by_time(call: Call) -> Later:
-    """The id of the first entry that was published at an instant (ms since 1970) or later.
+    """The id of the first entry that was published at an instant (ms since 1970) or later; the earliest id for 0.
 
     As in Pulsar that may be one which only the compacted view has any more: readers with readCompacted find it.
     """
-    at = call.now.of_client(call.number("timestamp"))
+    timestamp = call.number("timestamp")
+    at = call.now.of_client(timestamp)
     topic = stored_topic(call, "Get message ID by timestamp")
     later = Later()
 
     def found(position: Position, now: Now) -> None:
-        ledger, view = topic.ledger, topic.compaction.view
-        first = ledger.next(*ledger.first_position())
-        is_first = position <= first and (view is None or not view.entries)
-        later.give(answer(shown(EARLIEST if is_first else position, topic.name.partition_index)))
+        later.give(answer(shown(EARLIEST if timestamp <= 0 else position, topic.name.partition_index)))
 
     find_first_since(topic, at, found, later.failed, call.now, compacted=True)
     return later

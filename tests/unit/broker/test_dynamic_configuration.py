@@ -59,9 +59,7 @@ def test_subscriptions_that_are_there_go_by_the_new_bounds() -> None:
         ("nonsense", "1", "Can't update non-dynamic configuration: there is no setting nonsense"),
         ("allowAutoTopicCreatio", "1", r"did you mean allowAutoTopicCreation\?"),
         ("brokerServicePort", "1", "Can't update non-dynamic configuration: brokerServicePort is read at the start"),
-        ("allowAutoTopicCreation", "maybe", "Can't update allowAutoTopicCreation: expected true or false"),
-        ("dispatcherMaxReadBatchSize", "0", "Can't update dispatcherMaxReadBatchSize: expected a whole number"),
-        ("subscriptionTypesEnabled", "Sharde", "Can't update subscriptionTypesEnabled: .*did you mean Shared"),
+        ("compressionAtRest", "no-such-codec", "Can't update compressionAtRest: "),
     ],
 )
 def test_what_cannot_be_changed(name: str, text: str, reason: str) -> None:
@@ -69,6 +67,33 @@ def test_what_cannot_be_changed(name: str, text: str, reason: str) -> None:
     before = box.broker.core.settings
     with pytest.raises(PreconditionFailed, match=reason):
         box.broker.configuration.update(name, text, box.now)
+    assert box.broker.configuration.values() == {}
+    assert box.broker.core.settings == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "warning"),
+    [
+        ("loadBalancerSheddingExcludedNamespaces", "public/x", "has no effect in a box"),
+        ("allowAutoTopicCreation", "maybe", "expected true or false"),
+        ("dispatcherMaxReadBatchSize", "0", "expected a whole number"),
+        ("subscriptionTypesEnabled", "Sharde", "did you mean Shared"),
+    ],
+)
+def test_a_setting_of_pulsar_is_stored_and_shown_though_it_has_no_effect(
+    name: str, text: str, warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    box = Box()
+    before = box.broker.core.settings
+    with caplog.at_level(logging.WARNING):
+        box.broker.configuration.update(name, text, box.now)
+    assert warning in caplog.text and name in caplog.text
+    assert name in box.broker.configuration.names
+    box.turn()
+    box = box.restart()
+    assert box.broker.configuration.values() == {name: text}
+    assert box.broker.core.settings == before
+    box.broker.configuration.delete(name, box.now)
     assert box.broker.configuration.values() == {}
     assert box.broker.core.settings == before
 

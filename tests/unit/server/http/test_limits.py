@@ -376,3 +376,20 @@ def test_half_open_connections_of_one_address_are_bounded() -> None:
         await until(lambda: box.shell.gate.open == 0)
 
     with_box(scenario, Settings(maxHalfOpenConnectionsPerIp=3))
+
+
+@pytest.mark.parametrize("rest", ["{}", '{"a": 1}'])
+def test_a_delete_with_a_body_of_no_stated_length_is_answered_then_the_connection_ends(rest: str) -> None:
+    """Node.js sends the body of a DELETE so."""
+
+    async def scenario(box: Box) -> None:
+        assert (await box.ask("PUT", T)).status == 204
+        reader, writer = await connected(box)
+        writer.write(f"DELETE {T} HTTP/1.1\r\nHost: localhost\r\n\r\n{rest}".encode())
+        assert (await read_answer(reader)).status == 204
+        assert (await read_answer(reader)).status == 400
+        assert await reader.read() == b""
+        writer.close()
+        assert (await box.ask("GET", f"{T}/stats")).status == 404
+
+    with_box(scenario)

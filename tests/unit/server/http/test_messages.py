@@ -184,7 +184,7 @@ def test_messages_by_id_and_by_time() -> None:
         for place in (f"{ledger}/entry/200", f"{ledger + 1000}/entry/0", f"{ledger}/entry/-1"):
             got = await box.get(f"{PATH}/t/ledger/{place}")
             assert (got.status, got.reason) == (404, "Message id not found")
-        for at, entry in ((0, -1), (1000, -1), (1003, 3), (9999, 6)):
+        for at, entry in ((0, -1), (1, 0), (1000, 0), (1003, 3), (9999, 6)):
             found = (await box.get(f"{PATH}/t/messageid/{at}")).value
             assert found == empty | {"ledgerId": -1 if entry < 0 else ledger, "entryId": entry}
 
