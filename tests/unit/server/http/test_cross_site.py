@@ -201,7 +201,7 @@ ATTACKS: tuple[dict[str, str], ...] = (
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_nothing_is_done_for_a_foreign_page_on_any_path(attack: dict[str, str]) -> None:
     async def scenario(box: Box) -> None:
-        shut = []
+        shut: list[str] = []
         box.broker.on_shutdown = shut.append
         topic = "/persistent/public/default/t"
         assert (await box.put(topic)).status == 204

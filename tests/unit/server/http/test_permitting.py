@@ -77,12 +77,11 @@ def test_tenants_of_others_and_missing_ones_are_refused_alike(method: str) -> No
     async def scenario(box: Box) -> None:
         await prepare(box)
         for role in ("ann", "admin-of-nothing", ""):
-            refusals = {
-                (got.status, got.reason.replace(tenant, "..."))
-                for tenant in ("shop", "missing", "not a name", "x" * 300)
-                for body in (None, TENANT, {}, b"{" * 1000, [1], {"allowedClusters": ["elsewhere"]})
-                if (got := await ask(box, role, method, f"/tenants/{tenant.replace(' ', '%20')}", body))
-            }
+            refusals = set()
+            for tenant in ("shop", "missing", "not a name", "x" * 300):
+                for body in (None, TENANT, {}, b"{" * 1000, [1], {"allowedClusters": ["elsewhere"]}):
+                    got = await ask(box, role, method, f"/tenants/{tenant.replace(' ', '%20')}", body)
+                    refusals.add((got.status, got.reason.replace(tenant, "...")))
             assert len(refusals) == 1, refusals
             assert {status for status, _ in refusals} == {403 if role else 401}
         assert (await ask(box, "root", "GET", "/tenants")).value == ["public", "pulsar", "shop"]
