@@ -27,6 +27,9 @@ class Pattern(Protocol):
 
 
 DEPTH_MAX: Final = 50
+LENGTH_MAX: Final = 10_000
+"""Characters of an expression."""
+_INDEX_DIGITS_MAX: Final = 9
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -49,22 +52,29 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def holds(left: Any, right: Any) -> bool:
         try:
             return left is not None and right is not None and compare(left, right)
-        except TypeError:  # a text and a number
+        except (TypeError, RecursionError):  # a text and a number; lists that are nested too deep
             return False
 
     return holds
 
 
+def _is_equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except RecursionError:
+        return False
+
+
 def _is_in(left: Any, right: Any) -> bool:
     try:
         return left is not None and left in right
-    except TypeError:
+    except (TypeError, RecursionError):
         return False
 
 
 _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+    ast.Eq: _is_equal,
+    ast.NotEq: lambda left, right: not _is_equal(left, right),
     ast.Lt: _ordered(operator.lt),
     ast.LtE: _ordered(operator.le),
     ast.Gt: _ordered(operator.gt),
@@ -130,6 +140,8 @@ class Language:
         Raises ValueError, in words.
         """
         self._now = now
+        if len(text) > LENGTH_MAX:
+            raise ValueError(f"the expression has {len(text)} characters, and {LENGTH_MAX} are allowed")
         if self._searched is not None and text.lstrip("! \t").startswith("/"):
             return self._search(text, self._searched)
         try:
@@ -140,7 +152,10 @@ class Language:
                 f"'{text}' cannot be read: {reason}. There are comparisons, as x == 'a', x > 1 and 'a' in x; and, or, "
                 f"not; and functions, as contains(x, 'a'): {_CALLED}"
             ) from None
-        value = self._value(tree, 0)
+        try:
+            value = self._value(tree, 0)
+        except RecursionError:  # of what writes it for an error
+            raise ValueError(f"the expression is nested more than {DEPTH_MAX} deep") from None
         return lambda thing: bool(value(thing))
 
     def _search(self, text: str, searched: Callable[[Any], Iterable[str]]) -> Callable[[Any], bool]:
@@ -262,7 +277,7 @@ def inside(value: Any, path: Iterable[str]) -> Any:
     for name in path:
         if isinstance(value, Mapping):
             value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+        elif isinstance(value, list) and name.isdecimal() and len(name) <= _INDEX_DIGITS_MAX and int(name) < len(value):
             value = value[int(name)]
         else:
             return None

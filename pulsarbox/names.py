@@ -21,6 +21,10 @@ PARTITION_SUFFIX = "-partition-"
 COMPACTION_SUBSCRIPTION = "__compaction"
 """The subscription that holds what is to be compacted yet; Pulsar's name for it."""
 
+TOPIC_NAME_MAX = 4096
+"""Characters of a topic's name."""
+_DASHES_MAX = 100
+"""Dashes in a name that ``origin_of`` takes apart: for each it looks a topic up."""
 _ENTITY = re.compile(r"[-=:.\w]+")
 _PARTITION = re.compile(r"(?P<base>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
@@ -63,12 +67,20 @@ class TopicName(NamedTuple):
         return self._replace(local=f"{self.local}{PARTITION_SUFFIX}{index}")
 
 
-@lru_cache(maxsize=4096)
 def parse_topic(text: str) -> TopicName:
     """Take a topic name apart, filling in what the short forms leave out.
 
     Raises InvalidTopicName, with what is wrong, for anything else.
     """
+    if len(text) > TOPIC_NAME_MAX:  # before it is remembered
+        raise InvalidTopicName(
+            f"Invalid topic name {text[:100]!r}...: it has {len(text)} characters, and {TOPIC_NAME_MAX} are allowed"
+        )
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> TopicName:
     domain, separator, rest = text.partition("://")
     if not separator:
         parts = text.split("/")
@@ -101,6 +113,8 @@ def origin_of(letters: TopicName, suffix: str, there: Callable[[TopicName], bool
     if not local.endswith(suffix):
         return None
     words = local.removesuffix(suffix).split("-")
+    if len(words) > _DASHES_MAX:
+        return None
     for count in range(len(words) - 1, 0, -1):
         topic = letters._replace(local="-".join(words[:count]))
         if topic.local.strip() and there(topic):

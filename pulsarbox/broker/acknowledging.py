@@ -5,8 +5,9 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.clock import Now
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
 from pulsarbox.storage.record import Position
 
@@ -179,7 +180,7 @@ class Acknowledging:
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)
         compacted, ack_set = self._source.compacted, message_id.ack_set
-        unacked = ack_set_bits(list(ack_set)) if ack_set else 0
+        unacked = bits_of(ack_set) if ack_set else 0
         if compacted is not None:
             unacked = compacted.unacked(position, unacked) if ack_set else 0
             if compacted.claims(position):
@@ -218,7 +219,7 @@ class Acknowledging:
 
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)
-        unacked = ack_set_bits(list(message_id.ack_set))
+        unacked = bits_of(message_id.ack_set)
         compacted = self._source.compacted
         if compacted is not None:
             unacked = compacted.unacked(position, unacked)

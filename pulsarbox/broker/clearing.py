@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.consumer import Held, ack_set_bits, held_of
+from pulsarbox.broker.consumer import Held, held_of
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.meter import Meter
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, Position
 
@@ -197,7 +198,7 @@ class Clearing:
             self._count(before - self._cursor.backlog_entries, when)
             done(when)
 
-        self._acknowledge_to(position, ack_set_bits(ack_set), counted, failed, now)
+        self._acknowledge_to(position, bits_of(ack_set), counted, failed, now)
 
     def _expire(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
         before = self._cursor.backlog_entries

@@ -10,6 +10,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import NO_REQUEST
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.ack_sets import words_of
 from pulsarbox.protocol.delivery import DeliveryEncoder
 from pulsarbox.protocol.features import takes_end_of_topic
 from pulsarbox.storage.claims import ClaimedSets
@@ -168,7 +169,7 @@ class Consumer:
                 words: tuple[int, ...] = ()
                 if partly is not None:
                     unacked = partly[1].bit_count()
-                    words = ack_set_words(*partly)
+                    words = words_of(partly[1])
                 head = header(ledger_id, entry_id, len(body), redelivered.get(position, 0), words, epoch)
             held[position] = new_held(Held, (unacked, stored, total_messages, total_bytes, messages, slot))
             parts.append(head)
@@ -254,21 +255,3 @@ class Consumer:
             self.cnx.consumer_is_gone(self, now)
             if tell:
                 self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))
-
-
-def ack_set_words(batch_size: int, unacked: int) -> tuple[int, ...]:
-    """A set of batch indexes as the protocol has it: signed 64-bit words, lowest first, trailing zeros cut."""
-    words = []
-    while unacked:
-        word = unacked & 0xFFFFFFFFFFFFFFFF
-        words.append(word - (1 << 64) if word >> 63 else word)
-        unacked >>= 64
-    return tuple(words)
-
-
-def ack_set_bits(words: "list[int]") -> int:
-    """The protocol's words as one integer with a bit for each index that is not acknowledged."""
-    bits = 0
-    for i, word in enumerate(words):
-        bits |= (word & 0xFFFFFFFFFFFFFFFF) << (64 * i)
-    return bits

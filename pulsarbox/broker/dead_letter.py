@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, compress, decompress
+from pulsarbox.protocol.ack_sets import indexes_of
 from pulsarbox.protocol.batch import encode_batch, iterate_batch
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
@@ -94,7 +95,8 @@ def _rewritten(
     opened = list(
         iterate_batch(decompress(codec, body, metadata.uncompressed_size, most), metadata.num_messages_in_batch)
     )
-    left = [i for i in range(len(opened)) if unacked is None or unacked >> i & 1]
+    count = len(opened)
+    left = list(range(count)) if unacked is None else [i for i in indexes_of(unacked) if i < count]
     for i in left:
         _tell(opened[i][0], _with_id(told, f"{message_id}:{i}"))
     plain = encode_batch(opened[i] for i in left)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.compaction.reading import CompactedReading
-from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
@@ -27,6 +27,7 @@ from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row, cursor_key
 from pulsarbox.storage.compacted import Behind
@@ -430,7 +431,7 @@ class Subscription:
     def _seek_into_batch(self, position: Position, ack_set: list[int], now: Now) -> None:
         def found(held: Held | None, when: Now) -> None:
             if held is not None and not self.cursor.is_acked(*position):
-                self.cursor.acknowledge_batch(position, held.batch_size, ack_set_bits(ack_set))
+                self.cursor.acknowledge_batch(position, held.batch_size, bits_of(ack_set))
                 self.topic.core.commits.cursor_changed(self.cursor, when)
 
         def unread(error: Exception) -> None:

@@ -8,7 +8,8 @@ this room has to think of them. Unknown fields are kept and ignored, as newer cl
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,9 @@ from pulsarbox.protocol.violations import MalformedCommand
 
 MAGIC: Final = b"\x0e\x01"
 """Stands before the checksum of a payload."""
+
+
+_MISSING_SHOWN: Final = 3
 
 
 class Direction(enum.Enum):
@@ -151,8 +155,24 @@ def parse_command(data: bytes) -> BaseCommand:
 
 
 def missing_fields(message: Any) -> str:
-    """The paths of the required fields that ``message`` lacks, for a message to people."""
-    return ", ".join(message.FindInitializationErrors())
+    """The paths of the first required fields that ``message`` lacks, for a message to people.
+
+    Protobuf's own function lists them all: of a frame of 5 MiB, two million paths.
+    """
+    return ", ".join(islice(_missing(message, ""), _MISSING_SHOWN))
+
+
+def _missing(message: Any, before: str) -> Iterator[str]:
+    for field in message.DESCRIPTOR.fields:
+        if field.is_required and not message.HasField(field.name):
+            yield before + field.name
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        repeated = not hasattr(value, "DESCRIPTOR")
+        for index, each in enumerate(value if repeated else (value,)):
+            if not each.IsInitialized():
+                yield from _missing(each, f"{before}{field.name}{f'[{index}]' if repeated else ''}.")
 
 
 def _missing_part(command: BaseCommand, data: bytes) -> str:

@@ -148,6 +148,8 @@ def encode_entry(metadata: MessageMetadata, body: bytes, checksum: bool = True) 
 
 BATCH_SURE: Final = 1000
 """A batch may say that it has so many messages, whatever its size: nothing that is done with them costs much."""
+BATCH_MAX: Final = 1_000_000
+"""No batch has more. A packed one can claim any size, and its bits are copied with each acknowledgement."""
 _LEAST_SIZE: Final = 6
 """Bytes of a message in a batch: the size of its metadata, and the size of its payload in there."""
 _MOST_PACKED: Final = 1024
@@ -161,6 +163,8 @@ def batch_fits(metadata: MessageMetadata, size: int) -> bool:
     count = metadata.num_messages_in_batch
     if count <= BATCH_SURE:
         return count > 0
+    if count > BATCH_MAX:
+        return False
     room = min(metadata.uncompressed_size, size * _MOST_PACKED) if metadata.compression else size
     return count * _LEAST_SIZE <= room
 

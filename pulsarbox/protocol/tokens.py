@@ -8,7 +8,6 @@ Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/.
 import json
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import jwt
@@ -27,6 +26,10 @@ _CURVES: Final = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.
 PAIRS: Final = (*RSA, *_CURVES)
 RSA_BITS_MIN: Final = 2048
 _RSA_BITS: Final = {"256": 2048, "384": 3072, "512": 4096}
+
+
+_TIME_MAX: Final = 1e15
+"""Seconds since 1970, in the claims of a token; NaN and whole numbers beyond any float are none either."""
 
 
 class TokenError(ValueError):
@@ -105,7 +108,7 @@ def check_times(claims: Mapping[str, Any], now: float, skew: float = 0) -> None:
         at = claims.get(name)
         if at is None:
             continue
-        if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
+        if isinstance(at, bool) or not isinstance(at, int | float) or not -_TIME_MAX < at < _TIME_MAX:
             raise TokenError(f"the token is not valid: its {name} is no time")
         if name == "exp" and at + skew <= now:
             raise TokenExpired("the token is not valid: it has expired")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.protocol.ack_sets import indexes_of
 from pulsarbox.protocol.commands import MAGIC
 from pulsarbox.storage.delays import chunk_entries, unpack_chunk
 from pulsarbox.storage.format import (
@@ -350,7 +351,7 @@ def _other(value: bytes, record: RecordAt) -> Document:
     if kind == RecordKind.BATCH_ACKED:
         cursor, ledger, entry, messages, _ = BATCH_ACKED_HEADER.unpack_from(value, offset)[4:]
         bits = int.from_bytes(body, "big")
-        left = [index for index in range(messages) if bits >> index & 1]
+        left = [index for index in indexes_of(bits) if index < messages]
         return {"cursor": cursor, "ledger": ledger, "entry": entry, "messages": messages, "unacknowledged": left}
     if kind == RecordKind.META:
         key_size = META_HEADER.unpack_from(value, offset)[4]

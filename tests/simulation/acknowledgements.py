@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck
 from pulsarbox.storage.record import Position
 from tests.simulation.views import ConnView, Request, SubView, position_of
@@ -34,7 +34,7 @@ def received(model: Model, conn: ConnView, body: CommandAck, payload: bytes) -> 
         alone = body.ack_type == CommandAck.Individual
         done = sub.cursor.is_acked(*position) if alone else position <= sub.cursor.mark_delete
         held = any(position in each.held for each in holders) or done
-        named = [(position, ack_set_bits(list(message_id.ack_set)))]
+        named = [(position, bits_of(message_id.ack_set))]
         if position not in sub.topic.entries:
             continue
         if body.ack_type == CommandAck.Cumulative:

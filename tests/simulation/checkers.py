@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
@@ -137,7 +137,7 @@ class AckedStays(Checker):
             return
         sub = consumer.sub
         entry = sub.topic.entries[position]
-        bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
+        bits = bits_of(body.ack_set) or entry.all_bits
         self.check(not bits & sub.sure.get(position, 0), "delivered after the answer to its ack:", position, sub.name)
         if position not in sub.unsure:
             left = sub.left.get(position, 0)

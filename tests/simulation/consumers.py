@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsarbox.broker.consumer import ack_set_bits, ack_set_words
+from pulsarbox.protocol.ack_sets import bits_of, words_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, KeySharedMeta, KeySharedMode, MessageIdData
 from pulsarbox.storage.record import Position
 from tests.simulation.box import Box
@@ -108,7 +108,7 @@ class SimulatedConsumer(Client):
     def _message(self, body: Any, payload: bytes) -> None:
         position = position_of(body.message_id)
         keys = message_keys(payload)
-        left = ack_set_bits(list(body.ack_set)) or (1 << len(keys)) - 1
+        left = bits_of(body.ack_set) or (1 << len(keys)) - 1
         self.inbox[position] = (len(keys), left)
         if not self.past or position > self.past[-1]:
             self.past.append(position)
@@ -206,8 +206,7 @@ class SimulatedConsumer(Client):
             self.inbox.pop(position, None)
 
     def _id(self, position: Position, left: int) -> MessageIdData:
-        count = self.inbox.get(position, (1, 0))[0]
-        words = ack_set_words(count, left) if left else ()
+        words = words_of(left) if left else ()
         return MessageIdData(ledgerId=position.ledger_id, entryId=position.entry_id, ack_set=words)
 
     def _ack(self, ids: list[MessageIdData], ack_type: int) -> None:

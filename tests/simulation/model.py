@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pulsarbox.broker.consumer import ack_set_bits
 from pulsarbox.broker.policies.policy import Policy as Ruled
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, KeySharedMode
@@ -547,7 +547,7 @@ class Model:
             return
         self.deliveries[TYPE_NAMES[consumer.sub.type]] += 1
         entry = consumer.sub.topic.entries[position]
-        bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
+        bits = bits_of(body.ack_set) or entry.all_bits
         consumer.permits -= bits.bit_count()
         consumer.last, consumer.may_rewind, consumer.may_go_back = position, False, False
         consumer.sub.delivered(entry, consumer)

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, TxnAction
 from pulsarbox.storage.ledger import NO_LIMIT
 from pulsarbox.storage.record import Meta, Position
@@ -215,7 +215,7 @@ class Pledges:
         known = sub.topic.entries
         if body.ack_type == CommandAck.Cumulative and sub.side_by_side:
             return  # it means nothing there
-        named = [(position_of(each), ack_set_bits(list(each.ack_set))) for each in body.message_id]
+        named = [(position_of(each), bits_of(each.ack_set)) for each in body.message_id]
         acks = [(at, known[at].all_bits & ~left) for at, left in named if at in known]
         txn = self.of(TxnId(body.txnid_most_bits, body.txnid_least_bits))
         if acks and len(acks) == len(named):

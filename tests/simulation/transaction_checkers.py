@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from pulsarbox.storage.ledger import NO_LIMIT
 from pulsarbox.storage.record import Meta, Position
@@ -80,7 +80,7 @@ class Pledged(Checker):
         if consumer is None or not self.model.pledges.txns or position not in consumer.sub.topic.entries:
             return
         sub, entry = consumer.sub, consumer.sub.topic.entries[position]
-        bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
+        bits = bits_of(body.ack_set) or entry.all_bits
         for txn in self.model.pledges.open:
             for pledge in txn.pledges:
                 if pledge.sub is sub and pledge.answered and not sub.seeks:

@@ -176,10 +176,19 @@ def replays_of(properties: dict[str, str]) -> int:
 _UNASKED: Final = object()
 
 
-@lru_cache(maxsize=64)
 def _decoder(schema: bytes) -> decoding.Decode:
     """Of a schema as it is stored: making one takes milliseconds. Raises InvalidSchema."""
+    return (_small_decoder if len(schema) <= _SMALL else _large_decoder)(schema)
+
+
+def _make_decoder(schema: bytes) -> decoding.Decode:
     return decoding.decoder_of(Schema.FromString(schema))
+
+
+_SMALL: Final = 16 << 10
+"""Bytes of a schema; what decodes it takes up to a hundred times as much memory."""
+_small_decoder = lru_cache(maxsize=64)(_make_decoder)
+_large_decoder = lru_cache(maxsize=4)(_make_decoder)
 
 
 class Opened(NamedTuple):

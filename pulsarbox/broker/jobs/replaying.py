@@ -24,7 +24,7 @@ from pulsarbox.broker.jobs.edit import Edit
 from pulsarbox.broker.jobs.filters import Wanted
 from pulsarbox.broker.jobs.messages import REPLAY_COUNT, REPLAY_JOB, Looked, Opened, Schemas, open_entry
 from pulsarbox.errors import InvalidTopicName
-from pulsarbox.names import PERSISTENT, parse_topic
+from pulsarbox.names import PERSISTENT, TOPIC_NAME_MAX, parse_topic
 from pulsarbox.plugins.compression.wire import compress
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
@@ -252,7 +252,7 @@ def _target_of(task: Task, message: Looked) -> tuple[str, str]:
 
 def target_of(message: Looked, source: str, wanted: str | None) -> tuple[str, str]:
     """Where a message of topic ``source`` goes, and why it cannot, if it cannot. ``wanted``: elsewhere than home."""
-    return _way(source, wanted or message.origin or "")
+    return _way(source, (wanted or message.origin or "")[: TOPIC_NAME_MAX + 1])  # no topic has a longer name
 
 
 @lru_cache(maxsize=1024)
@@ -280,9 +280,13 @@ def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task:
     own.properties.add(key=REPLAY_COUNT, value=str(message.replays + 1))
 
 
-@lru_cache(maxsize=1024)
 def gone_at(origin: str | None, target: str) -> frozenset[str]:
     """The properties that a message does not take along to ``target``; elsewhere than at home it keeps its origin."""
+    return _gone_at(None if origin is None else origin[: TOPIC_NAME_MAX + 1], target)
+
+
+@lru_cache(maxsize=1024)
+def _gone_at(origin: str | None, target: str) -> frozenset[str]:
     at_home = origin is None or _same_topic(origin, target)
     return GIVEN_UP | ORIGIN if at_home else GIVEN_UP
 

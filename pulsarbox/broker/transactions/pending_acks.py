@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.dispatch.source import RETRY_SECONDS
 from pulsarbox.broker.transactions.transaction import Transaction
 from pulsarbox.clock import Now
@@ -23,6 +23,7 @@ from pulsarbox.errors import (
     PulsarBoxError,
     TransactionConflict,
 )
+from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.claims import Claim, Claimed, Claims
@@ -76,7 +77,7 @@ class PendingAcks:
             return
         wanted: dict[Position, int] = {}
         for each in ack.message_id:
-            left = ack_set_bits(list(each.ack_set))
+            left = bits_of(each.ack_set)
             if left and not self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled:
                 continue  # only whole entries are acknowledged
             at = Position(each.ledgerId, each.entryId)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from pulsarbox.errors import BadRequest
 
 INT_BITS: Final = 32
+FRACTION_MAX: Final = 1e300
 LONG_BITS: Final = 64
 
 
@@ -76,6 +77,8 @@ class Fraction:
         """See Shape.read."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadRequest(f"{what} must be a number, not {_kind(value)}")
+        if not -FRACTION_MAX <= value <= FRACTION_MAX:
+            raise BadRequest(f"{what} must be a number of at most {FRACTION_MAX:g}")
         return float(value)
 
     def parse(self, text: str) -> float:

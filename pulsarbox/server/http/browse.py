@@ -130,12 +130,21 @@ def _shown(place: Place | None, partition: int) -> str | None:
 def _merged(text: str, count: int) -> list[Place | int | None]:
     try:
         data = json.loads(urlsafe_b64decode(text.removeprefix(_MERGED)))
-        places: list[Place | int | None] = [None if each is None else Place(*map(int, each)) for each in data]
-    except (ValueError, TypeError):
+        places: list[Place | int | None] = [None if each is None else _place_of(*each) for each in data]
+    except (ValueError, TypeError, RecursionError):
         places = []
     if len(places) != count:
         raise BadRequest("from: this place is not one of this topic's pages, or its partitions have become more")
     return places
+
+
+def _place_of(ledger: object, entry: object, index: object) -> Place:
+    """A place that a page has told. Raises ValueError."""
+    for each in (ledger, entry, index):
+        if not isinstance(each, int) or not -1 <= each < 2**63:
+            raise ValueError(f"{each!r} is no part of a place")
+    assert isinstance(ledger, int) and isinstance(entry, int) and isinstance(index, int)
+    return Place(ledger, entry, index)
 
 
 def _together(places: list[Place | None]) -> str | None:

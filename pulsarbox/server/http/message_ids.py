@@ -2,8 +2,9 @@
 
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.consumer import Held, ack_set_words
+from pulsarbox.broker.consumer import Held
 from pulsarbox.errors import BadRequest
+from pulsarbox.protocol.ack_sets import words_of
 from pulsarbox.server.http.call import Call, kind_of, texts
 from pulsarbox.storage.record import Position
 
@@ -65,7 +66,7 @@ def start_of(place: Place, held: Held | None) -> tuple[Position, list[int]]:
         # As Pulsar: an index that the batch does not have stands for the whole of it, unless it is excluded.
         return (place.next_entry, []) if place.excluded else (place.position, [])
     unacked = (1 << batch) - (1 << first)
-    return place.position, list(ack_set_words(batch, unacked)) if first else []
+    return place.position, list(words_of(unacked)) if first else []
 
 
 def shown(position: Position, partition: int, batch_index: int = -1) -> dict[str, int]:

@@ -15,6 +15,7 @@ from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, InvalidTopicName
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
+from pulsarbox.protocol.ack_sets import first_of
 from pulsarbox.server.http.call import Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import stored_topic, subscription_of
@@ -243,8 +244,7 @@ def _goes_on(subscription: Subscription) -> str:
     index = 0
     if partly is not None:
         count, unacked = partly
-        while index < count and not unacked >> index & 1:
-            index += 1
+        index = first_of(unacked) if unacked else count
     return _shown(position) + (f":{index}" if index else "")
 
 

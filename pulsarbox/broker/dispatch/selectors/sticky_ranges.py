@@ -6,6 +6,7 @@ slots: what lies beyond is never asked for.
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Generic
 
 from pulsarbox.broker.dispatch.selectors.selector import ConsumerT, KeySharedConsumer, slot_from_zero
@@ -45,11 +46,12 @@ class StickyRangesSelector(Generic[ConsumerT]):
                 raise RangeConflict(self._owners[index])
             if index + 1 < len(self._starts) and self._starts[index + 1] <= end:
                 raise RangeConflict(self._owners[index + 1])
-        for start, end in wanted:
-            index = bisect_right(self._starts, start)
-            self._starts.insert(index, start)
-            self._ends.insert(index, end)
-            self._owners.insert(index, consumer)
+        here = list(zip(self._starts, self._ends, self._owners, strict=True))
+        # Sorting once is linear for what is sorted already; inserting each would be quadratic.
+        merged = sorted([*here, *((start, end, consumer) for start, end in wanted)], key=itemgetter(0))
+        self._starts = [each[0] for each in merged]
+        self._ends = [each[1] for each in merged]
+        self._owners = [each[2] for each in merged]
         return []
 
     def remove(self, consumer: ConsumerT) -> None:
