@@ -68,11 +68,19 @@ def packed(box: Box, topic: str) -> dict[str, Any] | None:
 
 
 def wait_until_packed(box: Box, topic: str) -> dict[str, Any] | None:
-    """The same, as soon as the volumes that are full by now are packed; None where none is full."""
+    """Wait until every volume that is full by now is packed, and return the same; None if no volume is full."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
+    full = _full(box)
+    while full:
+        full &= _full(box)
         found = packed(box, topic)
-        volumes = box.ask("GET", "/pulsarbox/v1/top/storage")["rows"]
-        if found is not None or all(each["state"] == "current" for each in volumes) or time.monotonic() > deadline:
+        if (found is not None and not full) or time.monotonic() > deadline:
             return found
         time.sleep(0.1)
+    return packed(box, topic)
+
+
+def _full(box: Box) -> set[str]:
+    """Return the names of the volumes that are neither written to nor packed yet."""
+    volumes: list[dict[str, Any]] = box.ask("GET", "/pulsarbox/v1/top/storage")["rows"]
+    return {each["name"] for each in volumes if each["state"] not in ("current", "packed")}

@@ -90,7 +90,7 @@ def test_watching_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) ->
         if len(slept) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("pulsarbox.cli.output.time.sleep", sleep)
+    monkeypatch.setattr("pulsarbox.cli.terminal.rest", sleep)
     done = printed("--watch", "5")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["name"] for line in lines] == [row["name"] for row in ROWS] * 2
