@@ -82,8 +82,8 @@ class _Restore:
         self._needed = manifest.size + logs
 
     def run(self, keep_id: bool) -> str:
-        self._begin()
         try:
+            self._begin()
             free = shutil.disk_usage(self._target).free
             if self._needed + _ROOM_LEFT > free:
                 mib = [f"{size / (1 << 20):,.0f} MiB" for size in (free, self._needed)]
@@ -126,14 +126,16 @@ class _Restore:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _undo(self) -> None:
-        self._clear()
-        aside = self._target / _ASIDE
-        (self._target / REPLACED).rename(aside)
-        for path in aside.iterdir():
-            path.rename(self._target / path.name)
-        sync_directory(self._target)
-        aside.rmdir()
-        (self._target / RESTORING).unlink()
+        aside, replaced = self._target / _ASIDE, self._target / REPLACED
+        if replaced.exists():
+            self._clear()
+            replaced.rename(aside)
+        if aside.exists():
+            for path in aside.iterdir():
+                path.rename(self._target / path.name)
+            sync_directory(self._target)
+            aside.rmdir()
+        (self._target / RESTORING).unlink(missing_ok=True)
         sync_directory(self._target)
 
     def _finish(self) -> None:

@@ -119,6 +119,30 @@ def test_a_full_disk_is_refused_and_nothing_is_changed(
     assert contents(old) == before
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_box_that_cannot_be_put_aside_stays(
+    sample: Path, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    backed_up(sample, target)
+    old = make_sample(tmp_path / "old")
+    before = contents(old)
+    count, rename = 0, Path.rename
+
+    def fails(self: Path, to: Path) -> Path:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise PermissionError(1, "Operation not permitted", str(self))
+        return rename(self, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fails)
+        with pytest.raises(BackupError, match="cannot be written: Operation not permitted"):
+            restored(target, old, force=True)
+    assert contents(old) == before
+    assert not (old / RESTORING).exists()
+
+
 def test_damage_found_on_the_way_puts_the_old_box_back(sample: Path, target: Path, tmp_path: Path) -> None:
     manifest = backed_up(sample, target).manifest
     old = make_sample(tmp_path / "old")
