@@ -99,6 +99,18 @@ def test_other_directories_are_refused(sample: Path, target: Path, tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
+def test_disks_of_their_own_will_do(sample: Path, target: Path, tmp_path: Path) -> None:
+    disks = [target, tmp_path / "new"]
+    for disk in disks:
+        (disk / "lost+found").mkdir(parents=True)
+        (disk / "lost+found").chmod(0o755)
+    backed_up(sample, target)
+    for force in (False, True):
+        restored(target, tmp_path / "new", force=force)
+        assert not check(tmp_path / "new").damaged
+    assert [oct((disk / "lost+found").stat().st_mode & 0o777) for disk in disks] == ["0o755"] * 2
+
+
 def test_a_box_that_runs_is_refused(filled: DiskStore, target: Path) -> None:
     backed_up(filled.path, target)
     filled.open()
