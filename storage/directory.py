@@ -299,7 +299,7 @@ def sync_directory(path: Path) -> None:
 def write_durably(path: Path, data: bytes) -> None:
     """Write a file that is there as a whole or not at all, readable by its owner only. Raises OSError."""
     new = path.with_name(path.name + NEW_SUFFIX)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with open(new, "wb", opener=opener) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -14,7 +14,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.backup.cut import Cut, SealedVolume, held_cut
 from pulsarbox.storage.backup.last import note_backup
 from pulsarbox.storage.backup.log_parts import store_log
-from pulsarbox.storage.backup.manifest import META_PATH, BackupConflict, BackupError, BackupFile, BoxIdentity, Manifest
+from pulsarbox.storage.backup.manifest import META_PATH, BackupConflict, BackupError, BackupFile, Manifest
 from pulsarbox.storage.backup.pace import CHUNK, Pace, Progress
 from pulsarbox.storage.backup.repository import Journal, Repository
 from pulsarbox.storage.backup.stored_files import Stored, chunks_of
@@ -114,9 +114,7 @@ class _Creation:
         return Made(manifest, **self._sizes)
 
     def _look_up_stored(self) -> None:
-        """What earlier backups of this box have stored, complete and interrupted ones."""
-        if self._plan.full:
-            return
+        """What earlier backups of this box have stored, complete and interrupted ones. Raises BackupConflict."""
         found: list[BackupFile] = []
         for name in self._repository.names():
             try:
@@ -129,8 +127,9 @@ class _Creation:
                     f" {', '.join(sorted(self._instances))}): choose another directory"
                 )
             found += manifest.files
-        for file in (*found, *self._repository.stored_by_interrupted()):
-            self._stored.setdefault(file.path, []).append(file)
+        if not self._plan.full:
+            for file in (*found, *self._repository.stored_by_interrupted()):
+                self._stored.setdefault(file.path, []).append(file)
 
     def _is_stored(self, path: str, size: int, modified: int) -> bool:
         return self._stored_as(path, size, modified) is not None
@@ -184,8 +183,7 @@ class _Creation:
                     self._files.append(known)
                     self._sizes["reused"] += known.size
                     continue
-                chunks = _chunks_of_file(path, status.st_size)
-                stored = self._copied(chunks)
+                stored = self._copied(_chunks_of_file(path, status.st_size))
             except FileNotFoundError:
                 continue  # the oldest files are removed
             self._add(str(path.relative_to(self._source)), stored, status.st_mtime_ns)
@@ -202,11 +200,10 @@ class _Creation:
 
     def _manifest(self, cut: Cut, begun: int) -> Manifest:
         growing = tuple(one.number for one in cut.growing)
-        identity: BoxIdentity = cut.identity
         return Manifest(
             name=self._journal.name,
             pulsarbox=__version__,
-            box=identity,
+            box=cut.identity,
             position=cut.position,
             checkpoint=cut.checkpoint,
             begun=begun,

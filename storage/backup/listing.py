@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from pulsarbox.storage.backup.manifest import BackupError, Manifest
-from pulsarbox.storage.backup.repository import Repository
+from pulsarbox.storage.backup.repository import Repository, order_of
 
 
 class Listed(NamedTuple):
@@ -26,4 +26,4 @@ def listed(repository: Repository) -> list[Listed]:
     interrupted = repository.interrupted()
     running = interrupted[-1:] if interrupted and repository.is_busy() else []
     rows += [Listed(name, "running" if name in running else "incomplete", None) for name in interrupted]
-    return sorted(rows, key=lambda row: row.name)
+    return sorted(rows, key=lambda row: order_of(row.name))

@@ -26,11 +26,14 @@ from pulsarbox.storage.backup.manifest import (
 from pulsarbox.storage.backup.stored_files import StoredFiles
 from pulsarbox.storage.directory import sync_directory, write_durably
 from pulsarbox.storage.format import INSTANCE, NEW_SUFFIX
+from pulsarbox.storage.private_files import PRIVATE, make_directory
 
 MARKER: Final = "BACKUPS"
 _LOCK: Final = "LOCK"
 _COMPLETE: Final = ".json"
 _PARTIAL: Final = ".partial"
+_OWN: Final = frozenset((_LOCK, "backups", "files", "incoming", "lost+found"))
+"""What a directory may have before it is a backup directory: it may be a disk of its own."""
 
 
 class Repository:
@@ -58,16 +61,16 @@ class Repository:
     def create(cls, path: Path) -> "Repository":
         """Open the directory at ``path``; create it if missing or empty. Raises BackupConflict, BackupError."""
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(path)
             present = {entry.name for entry in path.iterdir()} - {MARKER + NEW_SUFFIX}
             if (path / INSTANCE).exists():
                 raise BackupConflict(f"{path} is the data directory of a box: choose another directory for its backups")
             if MARKER not in present:
-                if present - {_LOCK, "backups", "files", "incoming"}:
+                if present - _OWN:
                     raise BackupConflict(f"{path} is not empty and is not a backup directory: choose another one")
                 write_durably(path / MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
             repository = cls(path)
-            repository._backups.mkdir(mode=0o700, exist_ok=True)
+            make_directory(repository._backups)
             repository.files.create()
         except OSError as error:
             raise BackupError(f"{error.filename or path} cannot be used: {error.strerror or error}") from error
@@ -79,7 +82,7 @@ class Repository:
 
     def interrupted(self) -> list[str]:
         """The backups that were begun and are not complete; one of them may be running."""
-        return sorted(set(self._named(_PARTIAL)) - set(self.names()))
+        return sorted(set(self._named(_PARTIAL)) - set(self.names()), key=order_of)
 
     def manifest(self, name: str) -> Manifest:
         """The manifest of a complete backup. Raises BackupNotFound, BackupDamaged, BackupError."""
@@ -199,7 +202,7 @@ class Repository:
             return []
         except OSError as error:
             raise BackupError(f"{self._backups} cannot be read: {error.strerror or error}") from error
-        return sorted((name for name in found if is_name(name)), key=_order)
+        return sorted((name for name in found if is_name(name)), key=order_of)
 
 
 class Journal:
@@ -208,7 +211,7 @@ class Journal:
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self._path = path
-        self._path.touch(mode=0o600)
+        self._path.touch(PRIVATE)
 
     def note(self, file: BackupFile) -> None:
         """A file was stored. Raises OSError."""
@@ -227,7 +230,8 @@ def read_journal(path: Path) -> list[BackupFile]:
     return files
 
 
-def _order(name: str) -> tuple[str, int]:
+def order_of(name: str) -> tuple[str, int]:
+    """What the names of backups are sorted by, oldest first: several may be of one second."""
     moment, _, number = name.partition("Z")
     return moment, int(number.removeprefix("-") or 1)
 
@@ -236,7 +240,7 @@ def _order(name: str) -> tuple[str, int]:
 def _flock(path: Path, flags: int, kind: int) -> Iterator[tuple[bool, int]]:
     """Whether the lock could be taken, and the descriptor of the file. Raises BackupError."""
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags, PRIVATE)
     except OSError as error:
         raise BackupError(f"{path} cannot be opened: {error.strerror or error}") from error
     try:

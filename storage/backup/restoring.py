@@ -25,13 +25,16 @@ from pulsarbox.storage.directory import locked_directory, sync_directory, write_
 from pulsarbox.storage.format import INSTANCE, LOCK, NEW_SUFFIX, RESTORING
 from pulsarbox.storage.index import runs_of
 from pulsarbox.storage.inspection.box import META, name_of
+from pulsarbox.storage.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
 from pulsarbox.storage.volume import FlushAt, Volume, create_environment
 
 REPLACED: Final = "replaced" + NEW_SUFFIX
 """What the restored box replaces. The suffix has the next start remove what an interruption leaves of it."""
 _ASIDE: Final = "replacing" + NEW_SUFFIX
 """The same while it is being put aside or put back: the rest is in its place, and nothing is restored yet."""
-_OWN: Final = frozenset((LOCK, RESTORING, REPLACED, _ASIDE))
+_LOST: Final = "lost+found"
+"""Of a file system whose root the target is; it belongs to root."""
+_OWN: Final = frozenset((LOCK, RESTORING, REPLACED, _ASIDE, _LOST))
 _SLICE_BYTES: Final = 16 << 20
 """Of a log, written in one transaction."""
 _FLUSH: Final = FlushAt(20_000, 64 << 20)
@@ -82,8 +85,8 @@ class _Restore:
         self._needed = manifest.size + logs
 
     def run(self, keep_id: bool) -> str:
-        self._begin()
         try:
+            self._begin()
             free = shutil.disk_usage(self._target).free
             if self._needed + _ROOM_LEFT > free:
                 mib = [f"{size / (1 << 20):,.0f} MiB" for size in (free, self._needed)]
@@ -110,7 +113,7 @@ class _Restore:
         if replaced.exists():
             self._clear()
             return
-        aside.mkdir(mode=0o700, exist_ok=True)
+        make_directory(aside)
         for path in self._entries():
             path.rename(aside / path.name)
         sync_directory(aside)
@@ -126,23 +129,25 @@ class _Restore:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _undo(self) -> None:
-        self._clear()
-        aside = self._target / _ASIDE
-        (self._target / REPLACED).rename(aside)
-        for path in aside.iterdir():
-            path.rename(self._target / path.name)
-        sync_directory(self._target)
-        aside.rmdir()
-        (self._target / RESTORING).unlink()
+        aside, replaced = self._target / _ASIDE, self._target / REPLACED
+        if replaced.exists():
+            self._clear()
+            replaced.rename(aside)
+        if aside.exists():
+            for path in aside.iterdir():
+                path.rename(self._target / path.name)
+            sync_directory(self._target)
+            aside.rmdir()
+        (self._target / RESTORING).unlink(missing_ok=True)
         sync_directory(self._target)
 
     def _finish(self) -> None:
-        for folder, _, names in os.walk(self._target):
-            if REPLACED in Path(folder).relative_to(self._target).parts:
-                continue
-            Path(folder).chmod(0o700)
+        for folder, folders, names in os.walk(self._target):
+            if Path(folder) == self._target:
+                folders[:] = sorted(set(folders) - _OWN)
+            Path(folder).chmod(PRIVATE_DIRECTORY)
             for name in names:
-                (Path(folder) / name).chmod(0o600)
+                (Path(folder) / name).chmod(PRIVATE)
             sync_directory(Path(folder))
         (self._target / RESTORING).unlink()
         sync_directory(self._target)
@@ -151,8 +156,8 @@ class _Restore:
     def _write(self, file: BackupFile) -> None:
         self._pace.what = file.path
         path = self._target / file.path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        make_directory(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(descriptor, "wb") as written:
             for chunk in self._files.read(file.sha256, file.size):
                 written.write(chunk)
@@ -167,7 +172,7 @@ class _Restore:
         """Build a volume from the parts of its log, with its index."""
         parts = self._manifest.log_of(number)
         path = self._target / name_of(number)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        make_directory(path.parent)
         create_environment(path, Volume.TABLES)
         map_size = 3 * sum(part.size for part in parts) + (1 << 30)
         volume = Volume(path, map_size, _FLUSH)
@@ -204,7 +209,7 @@ class _Restore:
 def _existing(target: Path) -> Iterator[None]:
     """Create a directory if missing; remove it again where the block fails. Raises OSError."""
     existed = target.exists()
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(target)
     try:
         yield
     except BaseException:
@@ -235,5 +240,5 @@ def _check_target(repository: Repository, target: Path, force: bool) -> None:
     if any((target / name).exists() for name in (INSTANCE, META, "volumes")):
         if not force:
             raise BackupConflict(f"{target} is the data directory of a box: --force replaces it")
-    elif {path.name for path in target.iterdir()} - {LOCK}:
+    elif {path.name for path in target.iterdir()} - {LOCK, _LOST}:
         raise BackupConflict(f"{target} is not empty, and is no data directory: choose another target")

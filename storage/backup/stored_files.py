@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from pulsarbox.storage.backup.manifest import BackupDamaged
 from pulsarbox.storage.backup.pace import CHUNK, READ_WEIGHT, Pace
 from pulsarbox.storage.directory import sync_directory
+from pulsarbox.storage.private_files import PRIVATE, make_directory
 
 _SYNC_BYTES: Final = 1 << 20
 """Written data is synced this often: each sync of the box's journal waits for the one that is under way."""
-_FILE_MODE: Final = 0o600
 
 
 class Stored(NamedTuple):
@@ -35,7 +35,7 @@ class StoredFiles:
     def create(self) -> None:
         """Create the folders. Raises OSError."""
         for folder in (self._files, self._incoming):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            make_directory(folder)
 
     def path(self, digest: str) -> Path:
         """Where contents are stored."""
@@ -52,7 +52,7 @@ class StoredFiles:
         """Store contents, durably once ``sync`` has returned. Raises OSError and what ``chunks`` raises."""
         digest, size, unsynced = sha256(), 0, 0
         with self._new_file() as new:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
             try:
                 for chunk in chunks:
                     digest.update(chunk)
@@ -146,7 +146,7 @@ class StoredFiles:
 
     def _publish(self, new: Path, digest: str) -> None:
         path = self.path(digest)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        make_directory(path.parent)
         # Replaces what is there already, which may be damaged.
         new.rename(path)
         self._unsynced.add(path.parent)

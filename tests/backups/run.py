@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import pulsar
 
 from pulsarbox import PulsarBox
+from pulsarbox.embed.errors import BoxError
 from tests.backups.load import INPUT, KEPT, LEFT, RIGHT, SUBSCRIPTION, Known, Load, number_of
 from tests.e2e.clients import connect, read_to_end
 from tests.tools import forks
@@ -109,6 +110,8 @@ def _judge(taken: Taken, target: Path, data: Path) -> list[str]:
         with PulsarBox(data_dir=data, process=True, **SETTINGS) as box:
             wrong += _look(box, taken)
         return wrong
+    except BoxError as error:
+        return [f"it does not start: {error}"]
     finally:
         shutil.rmtree(data)
 

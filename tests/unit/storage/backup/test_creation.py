@@ -168,6 +168,8 @@ def test_another_box_is_refused(target: Path, sample: Path) -> None:
     (sample / "INSTANCE").write_text(json.dumps(other))
     with pytest.raises(BackupConflict, match=rf"holds backups of another box \({INSTANCE}; .*choose another directory"):
         backed_up(sample, target)
+    with pytest.raises(BackupConflict, match="holds backups of another box"):
+        backed_up(sample, target, Plan(full=True))
 
 
 @pytest.mark.parametrize("inside", ["data/backups", "."])

@@ -99,6 +99,18 @@ def test_other_directories_are_refused(sample: Path, target: Path, tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
+def test_disks_of_their_own_will_do(sample: Path, target: Path, tmp_path: Path) -> None:
+    disks = [target, tmp_path / "new"]
+    for disk in disks:
+        (disk / "lost+found").mkdir(parents=True)
+        (disk / "lost+found").chmod(0o755)
+    backed_up(sample, target)
+    for force in (False, True):
+        restored(target, tmp_path / "new", force=force)
+        assert not check(tmp_path / "new").damaged
+    assert [oct((disk / "lost+found").stat().st_mode & 0o777) for disk in disks] == ["0o755"] * 2
+
+
 def test_a_box_that_runs_is_refused(filled: DiskStore, target: Path) -> None:
     backed_up(filled.path, target)
     filled.open()
@@ -117,6 +129,30 @@ def test_a_full_disk_is_refused_and_nothing_is_changed(
     with pytest.raises(BackupError, match=r"the restored box needs .*: make room"):
         restored(target, old, force=True)
     assert contents(old) == before
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_box_that_cannot_be_put_aside_stays(
+    sample: Path, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    backed_up(sample, target)
+    old = make_sample(tmp_path / "old")
+    before = contents(old)
+    count, rename = 0, Path.rename
+
+    def fails(self: Path, to: Path) -> Path:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise PermissionError(1, "Operation not permitted", str(self))
+        return rename(self, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fails)
+        with pytest.raises(BackupError, match="cannot be written: Operation not permitted"):
+            restored(target, old, force=True)
+    assert contents(old) == before
+    assert not (old / RESTORING).exists()
 
 
 def test_damage_found_on_the_way_puts_the_old_box_back(sample: Path, target: Path, tmp_path: Path) -> None:

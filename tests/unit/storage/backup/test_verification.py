@@ -153,8 +153,13 @@ def test_running_and_interrupted_backups_are_told_apart(sample: Path, target: Pa
 
 def test_names_of_one_second_differ_and_keep_their_order(sample: Path, target: Path) -> None:
     names = [backed_up(sample, target).manifest.name for _ in range(3)]
-    assert Repository(target).names() == names
-    assert len(set(names)) == 3
+    repository = Repository(target)
+    assert repository.names() == names
+    with repository.locked():
+        names.append(repository.begin().name)
+        assert [(row.name, row.state) for row in listed(repository)][-1] == (names[-1], "running")
+    assert [row.name for row in listed(repository)] == names
+    assert len(set(names)) == 4
 
 
 def test_a_directory_of_a_later_format_is_refused(sample: Path, target: Path) -> None:
