@@ -31,8 +31,8 @@ WRITTEN: Final[Mapping[str, Mapping[str, str]]] = {"csv": _CSV | _WHOLE | _TIMES
 READ: Final[Mapping[str, Mapping[str, str]]] = {"csv": _CSV | {"multiLine": "true"}}
 """Options of reading what was written so."""
 NO_TEXT: Final = "\x00null"
-"""As ``nullValue`` of a CSV reader: no text in a file is this one, so that ``""`` is read as an empty text, and an empty
-field as null. Spark's default reads both as null."""
+"""The ``nullValue`` of a CSV reader that no text equals: ``""`` is read as an empty text, and an empty field as null.
+Spark's default reads both as null."""
 _UNICODE: Final = ("UTF-8", "UTF8", "UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE")
 _NESTED: Final = ("map", "array", "struct")
 

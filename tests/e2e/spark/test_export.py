@@ -1,4 +1,4 @@
-"""Exports over a real box and a real Spark: every value comes back from every kind of file, or the export is refused."""
+"""Exports over a real box and a real Spark: each kind of file gives every value back, or the export is refused."""
 
 import base64
 import csv
