@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from pulsarbox.client.client import Client
 from pulsarbox.client.incoming import text
@@ -27,6 +28,7 @@ _TOLD: Final = (
     "num_messages_in_batch",
 )
 """Metadata that other fields of an envelope hold."""
+_SELDOM: Final = ("replicated_from", "encryption_algo", "encryption_param", "schema_id", "marker_type")
 _TRANSACTION: Final = ("txnid_least_bits", "txnid_most_bits")
 """A message that is read was committed, so it is in no transaction any more."""
 _OPENED: Final = (
@@ -51,9 +53,9 @@ def written(metadata: MessageMetadata, chunks: int) -> dict[str, Any]:
         found["chunks"] = chunks
     if metadata.encryption_keys:
         found["encrypted"] = True
-    rest = _rest(metadata)
-    if rest:
-        found["metadata_b64"] = base64.b64encode(rest).decode()
+    has = metadata.HasField
+    if metadata.encryption_keys or metadata.replicate_to or any(map(has, _SELDOM)) or len(UnknownFieldSet(metadata)):
+        found["metadata_b64"] = base64.b64encode(_rest(metadata)).decode()
     return found
 
 

@@ -229,6 +229,14 @@ def test_every_entry_comes_in_as_it_went_out_however_often_it_was_delivered(
     assert all(schema == SCHEMA for _, schema in target.registered)
 
 
+def test_metadata_that_this_version_does_not_know_is_kept() -> None:
+    plain = MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
+    stored = MessageMetadata.FromString(plain.SerializeToString() + b"\xf8\x7f\x05")
+    target = Target()
+    target.restoration().take(Writer().line(delivered((stored, b""))[0]))
+    assert target.stored()[0][0].SerializeToString() == stored.SerializeToString()
+
+
 def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch() -> None:
     body = b"".join(part for number in range(4) for part in in_batch(Outgoing(b"%d" % number), number))
     told = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, num_messages_in_batch=4)
