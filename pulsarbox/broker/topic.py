@@ -38,7 +38,7 @@ from pulsarbox.storage.record import Entry, Position, pack_entry
 from pulsarbox.storage.recovery import StoredTopic
 from pulsarbox.storage.transactions import TxnId
 
-TRANSACTION = EntryFlag.TRANSACTION
+CHUNK, TRANSACTION = EntryFlag.CHUNK, EntryFlag.TRANSACTION
 
 Located = Callable[[Position, int, int, Now], None]
 
@@ -57,6 +57,8 @@ class Topic:
         self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
+        self.has_chunks = False
+        """Whether chunks of larger messages were published since it came into memory."""
         self.gone_out = (0, 0)
         """Messages and bytes that subscriptions sent that have gone."""
 
@@ -259,6 +261,9 @@ class PersistentTopic(Topic):
         self._append(entry, payload, now, txn)
         self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
         producer.published(entry[3], len(payload))
+        if entry[2] & CHUNK:
+            producer.chunks_in += 1
+            self.has_chunks = True
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         """Put a message that may be stored into the open batch."""

@@ -145,9 +145,10 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
     Fields: name, topic, type, durable, consumers, backlog (entries), backlog_bytes, unacked, rate_out and rate_acked
-    (messages a second), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1:
-    never), why (the reason why nothing is being sent: both of a box; why not of a partitioned topic), dead_letters
-    (messages that the box moved, where it does), properties.
+    (messages a second), rate_dropped and dropped (messages of a non-persistent topic, a second and in all), rate_chunks
+    (entries a second that are chunks), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at
+    present rates; -1: never), why (the reason why nothing is being sent: both of a box; why not of a partitioned
+    topic), dead_letters (messages that the box moved), properties.
 
     \b
     Examples:
