@@ -70,16 +70,10 @@ class NonPersistentTopic(Topic):
         is_chunk = metadata.num_chunks_from_msg > 1
         entry = Entry(0, 0, EntryFlag.CHUNK if is_chunk else 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
         taken = [subscription.send(entry, metadata, now) for subscription in list(self.subscriptions.values())]
-        producer.published(messages, len(payload))
-        if is_chunk or not all(taken):
-            self._count(producer, messages, is_chunk=is_chunk, is_dropped=not all(taken))
+        producer.published(messages, len(payload), is_chunk=is_chunk)
+        if not all(taken) and isinstance(producer, Producer):
+            producer.dropped += messages
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0, now)
-
-    def _count(self, producer: Producer | Posted, messages: int, *, is_chunk: bool, is_dropped: bool) -> None:
-        self.has_chunks |= is_chunk
-        if isinstance(producer, Producer):
-            producer.chunks_in += is_chunk
-            producer.dropped += messages if is_dropped else 0
 
     def look(self, now: Now) -> None:
         """See Topic.look."""

@@ -137,8 +137,11 @@ class Producer:
         if self._drained:
             self._settle()
 
-    def published(self, messages: int, size: int) -> None:
+    def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
         """An entry of ``messages`` messages and ``size`` bytes is on its way."""
+        if is_chunk:
+            self.chunks_in += 1
+            self.topic.producers.has_chunks = True
         if self._limits.publish:
             if self._hold is None:
                 self._hold = ReceiptHold(self._limits, self.cnx, self._send_held, self.pending)

@@ -57,8 +57,6 @@ class Topic:
         self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
-        self.has_chunks = False
-        """Whether chunks of larger messages were published since it came into memory."""
         self.gone_out = (0, 0)
         """Messages and bytes that subscriptions sent that have gone."""
 
@@ -260,10 +258,7 @@ class PersistentTopic(Topic):
             return
         self._append(entry, payload, now, txn)
         self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
-        producer.published(entry[3], len(payload))
-        if entry[2] & CHUNK:
-            producer.chunks_in += 1
-            self.has_chunks = True
+        producer.published(entry[3], len(payload), is_chunk=bool(entry[2] & CHUNK))
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         """Put a message that may be stored into the open batch."""

@@ -146,7 +146,7 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
         "publishers": [publisher_stats(each, wanted) for each in topic.producers] if wanted.publishers else [],
         "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
-        "msgChunkPublished": topic.has_chunks,
+        "msgChunkPublished": topic.producers.has_chunks,
         "publishRateLimitedTimes": topic.limits.publish_limited,
         "ownerBroker": wanted.owner,
     }

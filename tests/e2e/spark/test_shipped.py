@@ -155,8 +155,8 @@ def test_rows_go_where_each_says_in_the_order_asked_for_and_come_back_by_id_or_t
     }
     for name, (words, wanted) in ranges.items():
         place = tmp_path / name
-        asked = ("--format", "csv", "--bytes", "text", "--columns", "value", *words)
-        command("export", f"{topic}-0", "--to", str(place), *asked)
+        form = ("--format", "csv", "--bytes", "text", "--columns", "value")
+        command("export", f"{topic}-0", "--to", str(place), *form, *words)
         lines = [line for each in place.glob("*.csv") for line in each.read_text().splitlines() if line != "value"]
         assert sorted(lines) == wanted, name
 
