@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.dead_letter import IndexAcks
 from pulsarbox.clock import Now
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
@@ -31,12 +32,21 @@ class Acknowledging:
         self._ledgers = self._topic.ledgers
         self._cursor = subscription.cursor
         self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
+        self._has_index_acks = False
+        """A consumer has acknowledged by batch index since the subscription came into memory."""
         self._mark = self._cursor.mark_delete
         """Mark-delete as it was after the last acknowledgement."""
         self._closed: set[int] = set()
         """Ledgers that do not grow, of which something was acknowledged since it was last looked whether any can go."""
         self._epoch = 0
         """Resets of the cursor so far."""
+
+    @property
+    def index_acks(self) -> IndexAcks:
+        """What is known of single messages of batches that were acknowledged."""
+        if not self._batch_indexes:
+            return IndexAcks.OFF
+        return IndexAcks.KEPT if self._has_index_acks or self._cursor.batch_acks else IndexAcks.NONE
 
     def begin_reset(self) -> None:
         """The cursor is being reset: answers to earlier reads mean nothing any more."""
@@ -188,8 +198,10 @@ class Acknowledging:
                     self._release(consumer, position, held)
                     compacted.acknowledged(position)
                 return
-        if ack_set and not self._is_whole(consumer, position, held, unacked):
-            return
+        if ack_set:
+            self._has_index_acks = True
+            if not self._is_whole(consumer, position, held, unacked):
+                return
         self._release(consumer, position, held)
         (_, size, total_messages, total_bytes, batch_size, _) = held
         self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)

@@ -15,12 +15,14 @@ from pulsarbox.protocol.delivery import DeliveryEncoder
 from pulsarbox.protocol.features import takes_end_of_topic
 from pulsarbox.storage.claims import ClaimedSets
 from pulsarbox.storage.entry_map import EntryMap
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.any_subscription import AnySubscription
     from pulsarbox.broker.cnx import ServerCnx
 
+CHUNK: Final = EntryFlag.CHUNK
 NO_SLOT: Final = 0
 """Stands for the slot of an entry where keys decide nothing; slots of keys begin with 1."""
 
@@ -59,6 +61,8 @@ class Rates(NamedTuple):
     acknowledged: float
     """Messages."""
     entries_out: float
+    chunks_out: float
+    """Entries that are chunks of larger messages."""
 
 
 BodyOf = Callable[[Entry], bytes]
@@ -69,8 +73,8 @@ class Consumer:
 
     # As in ManagedLedger.
     __slots__ = (
-        "_header", "_meter", "_told_end", "blocked", "bytes_out", "closed", "cnx", "connected_since", "consumer_id",
-        "counted", "entries_out", "epoch", "first_flow", "first_sent", "forgotten", "given_back", "held",
+        "_header", "_meter", "_told_end", "blocked", "bytes_out", "chunks_out", "closed", "cnx", "connected_since",
+        "consumer_id", "counted", "entries_out", "epoch", "first_flow", "first_sent", "forgotten", "given_back", "held",
         "key_shared", "last_acked", "last_flow", "last_sent", "messages_out", "metadata", "name", "outbox", "permits",
         "priority_level", "read_compacted", "released", "subscription", "takes_any_schema", "unacked",
     )  # fmt: skip
@@ -117,7 +121,7 @@ class Consumer:
         self.read_compacted = self.takes_any_schema = False
         self.metadata: dict[str, str] = {}
         """What its client says of it."""
-        self.messages_out = self.entries_out = self.bytes_out = 0
+        self.messages_out = self.entries_out = self.bytes_out = self.chunks_out = 0
         """Of the entries, as they are stored and sent; without what stands before each on the wire."""
         self.given_back = 0
         """Messages that were sent and are to be sent again: the client asked for that, or the cursor was set back."""
@@ -156,8 +160,10 @@ class Consumer:
         parts: list[bytes] = []
         size = heads = sent = 0
         for entry, slot in zip(entries, slots, strict=False):
-            (ledger_id, entry_id, _, messages, total_messages, total_bytes, *_, body) = entry
+            (ledger_id, entry_id, flags, messages, total_messages, total_bytes, *_, body) = entry
             stored = len(body)
+            if flags & CHUNK:
+                self.chunks_out += 1
             if body_of is not None:
                 body = body_of(entry)
             position = (ledger_id, entry_id)
@@ -230,10 +236,10 @@ class Consumer:
         return totals[0] + self.messages_out, totals[1] + self.bytes_out
 
     @property
-    def counters(self) -> tuple[int, int, int, int, int]:
+    def counters(self) -> tuple[int, int, int, int, int, int]:
         """What ``Rates`` are rates of."""
         acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
-        return self.messages_out, self.bytes_out, self.given_back, acknowledged, self.entries_out
+        return self.messages_out, self.bytes_out, self.given_back, acknowledged, self.entries_out, self.chunks_out
 
     def look(self, now: Now) -> None:
         """See Meter.look."""

@@ -7,6 +7,7 @@ for the publish time, which is that of the move, and the time of delivery, which
 """
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final, NamedTuple
 
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, compress, decompress
@@ -29,6 +30,17 @@ DEAD_LETTER_REDELIVERIES: Final = "DEAD_LETTER_REDELIVERIES"
 _IN_TRANSACTION: Final = ("txnid_least_bits", "txnid_most_bits")
 
 
+class IndexAcks(Enum):
+    """What is known of single messages of a batch that consumers have acknowledged."""
+
+    KEPT = "kept"
+    """Consumers acknowledge by batch index."""
+    NONE = "none"
+    """No consumer of the subscription did: clients may acknowledge whole batches only."""
+    OFF = "off"
+    """The broker keeps none (``acknowledgmentAtBatchIndexLevelEnabled``)."""
+
+
 class Origin(NamedTuple):
     """Where a dead letter comes from, and why it is one."""
 
@@ -38,17 +50,37 @@ class Origin(NamedTuple):
     """``ledger:entry:partition``, the partition -1 where the topic is none, as clients write it."""
     redeliveries: int
     allowed: int
+    messages: int = 1
+    """In its entry."""
+    acknowledged: int = 0
+    """Of these, by batch index."""
+    index_acks: IndexAcks = IndexAcks.KEPT
 
-    def properties(self, publish_time: int) -> dict[str, str]:
-        """What is told of it, but for the message id. ``publish_time``: what the message said (ms since 1970)."""
+    def reason(self, *, is_opened: bool = True) -> str:
+        """Why it is a dead letter. ``is_opened``: the acknowledged messages of its batch were left out."""
         times = "once" if self.redeliveries == 1 else f"{self.redeliveries} times"
+        said = f"given back {times} without being acknowledged, {self.allowed} allowed"
+        if self.messages == 1 or (self.acknowledged and is_opened):
+            return said
+        whole = f"{said}; all {self.messages} messages of its batch are moved"
+        if self.acknowledged:
+            return f"{whole}, {self.acknowledged} acknowledged ones included, as the broker cannot open the batch"
+        if self.index_acks is IndexAcks.OFF:
+            return f"{whole}, as the broker keeps no acknowledgements by batch index"
+        if self.index_acks is IndexAcks.NONE:
+            return f"{whole}, as no consumer has acknowledged by batch index: some may have been processed"
+        return f"{said}; no message of its batch of {self.messages} was acknowledged"
+
+    def properties(self, publish_time: int, *, is_opened: bool = True) -> dict[str, str]:
+        """The properties of a dead letter but for its message id. ``publish_time``: what the message said (ms since
+        1970)."""
         return {
             REAL_TOPIC: self.topic,
             REAL_SUBSCRIPTION: self.subscription,
             RECONSUMETIMES: str(self.redeliveries),
             ORIGIN_PUBLISH_TIME: str(publish_time),
             DEAD_LETTER_REDELIVERIES: str(self.redeliveries),
-            DEAD_LETTER_REASON: f"given back {times} without being acknowledged, {self.allowed} allowed",
+            DEAD_LETTER_REASON: self.reason(is_opened=is_opened),
         }
 
 
@@ -74,16 +106,17 @@ def make_letter(entry: bytes, unacked: int | None, origin: Origin, publish_time:
     metadata = MessageMetadata()
     metadata.CopyFrom(parsed.metadata)
     body = entry[parsed.body_offset :]
-    told = origin.properties(metadata.publish_time)
+    published = metadata.publish_time
     metadata.publish_time = publish_time
     for field in ("deliver_at_time", *_IN_TRANSACTION):
         metadata.ClearField(field)
     if metadata.HasField("num_messages_in_batch") and not metadata.encryption_keys:
+        told = origin.properties(published)
         try:
             return Letter(metadata, _rewritten(metadata, body, unacked, told, origin.message_id, most))
         except (CodecMissing, NotUnpacked, MalformedMetadata):
             pass
-    _tell(metadata, _with_id(told, origin.message_id))
+    _tell(metadata, _with_id(origin.properties(published, is_opened=False), origin.message_id))
     return Letter(metadata, body)
 
 

@@ -119,9 +119,18 @@ class DeadLetters:
         assert policy is not None
         at = entry[0], entry[1]
         message_id = f"{at[0]}:{at[1]}:{topic.name.partition_index}"
-        origin = Origin(str(topic.name), subscription.name, message_id, count, policy.max_redeliveries)
         partly = cursor.batch_acks.get(at)
         unacked = None if partly is None else partly[1]
+        origin = Origin(
+            str(topic.name),
+            subscription.name,
+            message_id,
+            count,
+            policy.max_redeliveries,
+            entry.num_messages,
+            0 if unacked is None else entry.num_messages - unacked.bit_count(),
+            subscription.index_acks,
+        )
         try:
             topic.core.office.post(entry, unacked, topic.name, origin, policy, now)
         except PulsarBoxError as error:

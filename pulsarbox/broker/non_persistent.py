@@ -13,6 +13,7 @@ from pulsarbox.errors import MetadataError
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import batch_fits, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
 
@@ -66,11 +67,19 @@ class NonPersistentTopic(Topic):
         if messages != 1 and not batch_fits(metadata, len(payload)):
             raise MetadataError(f"A batch of {messages} messages cannot be one of {len(payload)} bytes")
         published = now.of_client(metadata.publish_time)
-        entry = Entry(0, 0, 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
-        for subscription in list(self.subscriptions.values()):
-            subscription.send(entry, metadata, now)
-        producer.published(messages, len(payload))
+        is_chunk = metadata.num_chunks_from_msg > 1
+        entry = Entry(0, 0, EntryFlag.CHUNK if is_chunk else 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
+        taken = [subscription.send(entry, metadata, now) for subscription in list(self.subscriptions.values())]
+        producer.published(messages, len(payload), is_chunk=is_chunk)
+        if not all(taken) and isinstance(producer, Producer):
+            producer.dropped += messages
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0, now)
+
+    def look(self, now: Now) -> None:
+        """See Topic.look."""
+        super().look(now)
+        for subscription in self.subscriptions.values():
+            subscription.look(now)
 
     def subscribe(self, name: str) -> NonPersistentSubscription:
         """The subscription of that name; it lives as long as its consumers."""

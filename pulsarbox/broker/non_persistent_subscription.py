@@ -12,6 +12,7 @@ from pulsarbox.broker.dispatch.direct import (
     has_room,
 )
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.broker.meter import Meter
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PulsarBoxError
 from pulsarbox.names import TopicName
@@ -33,7 +34,9 @@ class NonPersistentSubscription:
         self.consumers: list[Consumer] = []
         self.type = CommandSubscribe.Exclusive
         self.dropped = 0
-        """Messages that found no consumer with room."""
+        """Messages for which no consumer had room."""
+        self._drops: Meter | None = None
+        """Since the first of them."""
         self.gone = (0, 0)
         """Messages and bytes that were sent to consumers that have gone."""
         self._dispatcher: DirectDispatcher = DirectRoundRobin()
@@ -109,18 +112,30 @@ class NonPersistentSubscription:
         dispatcher = self._dispatcher
         return dispatcher.selector.ranges() if isinstance(dispatcher, DirectKeyShared) else {}
 
-    def send(self, entry: Entry, metadata: MessageMetadata, now: Now) -> None:
-        """Give a message to the consumer whose turn it is, or drop it."""
+    def send(self, entry: Entry, metadata: MessageMetadata, now: Now) -> bool:
+        """Send a message to the consumer whose turn it is. False where it is dropped, as no consumer has room."""
         consumer = self._dispatcher.choose(metadata)
         if consumer is None or not has_room(consumer):
+            if self._drops is None:
+                self._drops = Meter(now.monotonic, 1)
             self.dropped += entry.num_messages
-            return
+            return False
         consumer.deliver([entry], {}, {}, consumer.cnx.body_of)
         consumer.sent(now)
         # Nothing is ever given back, so that there is no limit of unacknowledged messages either.
         consumer.held.clear()
         consumer.unacked = 0
         consumer.forgotten = consumer.messages_out
+        return True
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        if self._drops is not None:
+            self._drops.look((self.dropped,), now)
+
+    def drop_rate(self, now: Now) -> float:
+        """Messages that are dropped, a second."""
+        return 0.0 if self._drops is None else self._drops.rates((self.dropped,), now)[0]
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
         """Let all consumers go; they are told, but for the one that asked for it."""

@@ -64,7 +64,7 @@ class Posted:
         """It could not be stored."""
         self._told(error, now)
 
-    def published(self, messages: int, size: int) -> None:
+    def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
         """It is on its way: nobody counts."""
 
     def disconnect(self, now: Now) -> None:

@@ -29,6 +29,16 @@ class Access(NamedTuple):
     """The epoch that the topic had when it was given to this producer; None for one that has not had it."""
 
 
+class ProducerRates(NamedTuple):
+    """Of a producer, each a second."""
+
+    messages_in: float
+    bytes_in: float
+    chunks_in: float
+    dropped: float
+    """Messages; see Producer.dropped."""
+
+
 SHARED: Final = Access(ProducerAccessMode.Shared)
 
 
@@ -37,9 +47,9 @@ class Producer:
 
     # As in ManagedLedger.
     __slots__ = (
-        "_drained", "_hold", "_limits", "_meter", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since",
-        "encrypted", "fenced", "messages_in", "metadata", "name", "outbox", "pending", "producer_id", "schema_version",
-        "topic",
+        "_drained", "_hold", "_limits", "_meter", "_receipt", "access", "bytes_in", "chunks_in", "closed", "cnx",
+        "connected_since", "dropped", "encrypted", "fenced", "messages_in", "metadata", "name", "outbox", "pending",
+        "producer_id", "schema_version", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -71,7 +81,11 @@ class Producer:
         """Why it was closed before it was open, where somebody else took the topic."""
         self.messages_in = 0
         self.bytes_in = 0
-        self._meter = Meter(now.monotonic, 2)
+        self.chunks_in = 0
+        """Entries that were chunks of larger messages."""
+        self.dropped = 0
+        """Messages to a non-persistent topic that at least one subscription had no room for."""
+        self._meter = Meter(now.monotonic, len(ProducerRates._fields))
         self._receipt = ReceiptEncoder(producer_id).encode
         self._drained: list[Callable[[], None]] = []
         self._limits = topic.limits
@@ -123,8 +137,11 @@ class Producer:
         if self._drained:
             self._settle()
 
-    def published(self, messages: int, size: int) -> None:
+    def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
         """An entry of ``messages`` messages and ``size`` bytes is on its way."""
+        if is_chunk:
+            self.chunks_in += 1
+            self.topic.producers.has_chunks = True
         if self._limits.publish:
             if self._hold is None:
                 self._hold = ReceiptHold(self._limits, self.cnx, self._send_held, self.pending)
@@ -136,11 +153,15 @@ class Producer:
 
     def look(self, now: Now) -> None:
         """See Meter.look."""
-        self._meter.look((self.messages_in, self.bytes_in), now)
+        self._meter.look(self._counters, now)
 
-    def rates(self, now: Now) -> tuple[float, ...]:
-        """Messages and bytes a second."""
-        return self._meter.rates((self.messages_in, self.bytes_in), now)
+    def rates(self, now: Now) -> ProducerRates:
+        """What it sends a second."""
+        return ProducerRates(*self._meter.rates(self._counters, now))
+
+    @property
+    def _counters(self) -> tuple[int, int, int, int]:
+        return self.messages_in, self.bytes_in, self.chunks_in, self.dropped
 
     def close(self, drained: Callable[[], None], now: Now) -> None:
         """The client closes: go at once, call back when every message has its receipt."""

@@ -41,6 +41,8 @@ class Producers:
         self._topic = topic
         self.epoch: int | None = None
         """Grows each time the topic is given to one producer alone; None while that has never happened."""
+        self.has_chunks = False
+        """Whether producers have sent chunks of larger messages since the topic came into memory."""
         self._present: dict[str, Producer] = {}
         self._holder: Producer | None = None
         """The one that has the topic for itself."""

@@ -8,6 +8,7 @@ from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.compaction.reading import CompactedReading
 from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.dead_letter import IndexAcks
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
@@ -274,6 +275,11 @@ class Subscription:
     ) -> None:
         """Acknowledge what a command names; see Acknowledging.acknowledge."""
         self._acks.acknowledge(consumer, ack, now, done, failed)
+
+    @property
+    def index_acks(self) -> IndexAcks:
+        """See Acknowledging.index_acks."""
+        return self._acks.index_acks
 
     def pending_acks(self) -> PendingAcks:
         """What transactions acknowledge."""

@@ -38,7 +38,7 @@ from pulsarbox.storage.record import Entry, Position, pack_entry
 from pulsarbox.storage.recovery import StoredTopic
 from pulsarbox.storage.transactions import TxnId
 
-TRANSACTION = EntryFlag.TRANSACTION
+CHUNK, TRANSACTION = EntryFlag.CHUNK, EntryFlag.TRANSACTION
 
 Located = Callable[[Position, int, int, Now], None]
 
@@ -258,7 +258,7 @@ class PersistentTopic(Topic):
             return
         self._append(entry, payload, now, txn)
         self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
-        producer.published(entry[3], len(payload))
+        producer.published(entry[3], len(payload), is_chunk=bool(entry[2] & CHUNK))
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         """Put a message that may be stored into the open batch."""

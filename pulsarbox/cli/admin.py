@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Misused, NotThere, ending
+from pulsarbox.cli.exits import Failed, InTheWay, Misused, NotThere, ending
 from pulsarbox.cli.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
@@ -84,6 +84,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from pulsarbox.config import setting
 
     return setting.did_you_mean(name, known)
+
+
+@contextlib.contextmanager
+def advising_force(setting: str, force: bool, what: str) -> Iterator[None]:
+    """A deletion that the broker refuses, because of ``what`` is inside or because force is off, says what to do."""
+    from pulsarbox.client.admin import Refused
+
+    try:
+        yield
+    except Refused as error:
+        if force and error.status == 405:
+            change = f"pulsarbox admin brokers update-dynamic-config -c {setting} -v true"
+            raise Failed(f"{error}: delete its {what} first, or allow it with `{change}`") from None
+        if not force and error.status == 409:
+            raise InTheWay(f"{error}: delete its {what} first, or with --force, if {setting} is on") from None
+        raise
 
 
 @contextlib.contextmanager

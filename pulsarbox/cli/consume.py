@@ -34,7 +34,7 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
     "begin",
     metavar="POS",
     type=FROM,
-    help="earliest, latest, -10, @-1h, @2026-11-21T10:00, or a message id. Moves a subscription there.",
+    help="earliest, latest, -10, -1h, @2026-11-21T10:00, or a message id. Moves a subscription there.",
 )
 @click.option(
     "--until",

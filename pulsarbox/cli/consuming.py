@@ -32,8 +32,13 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
         from pulsarbox.cli.decoding import Decoding
 
         decoding = Decoding()
+    schemas = None
+    if options["output"] == "ndjson" and options["line_format"] is None:
+        from pulsarbox.cli.stored_fields import SchemaLookup
+
+        schemas = SchemaLookup()
     try:
-        form = form_of(options["output"], options["line_format"], decoding)
+        form = form_of(options["output"], options["line_format"], decoding, schemas)
         wanted = None
         if options["expression"] is not None:
             from pulsarbox.cli.filters import parse_filter
@@ -43,7 +48,7 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
                 wanted = _of_values(wanted, decoding)
     except ValueError as error:
         raise Misused(str(error)) from None
-    return Manner(form, wanted, progress=not options["no_progress"], decoding=decoding, **more)
+    return Manner(form, wanted, progress=not options["no_progress"], decoding=decoding, schemas=schemas, **more)
 
 
 def _of_values(wanted: Callable[[Message], bool], decoding: "Decoding") -> Callable[[Message], bool]:

@@ -1,7 +1,7 @@
-"""The NDJSON envelope: a message as one line of JSON, without loss, both ways.
+"""The NDJSON envelope: a message as one line of JSON, without loss, in both directions.
 
-``docs/cli.md`` has its fields. Text that is UTF-8 stands as text, other bytes in base64 under the name with ``_b64``;
-the JSON itself is ASCII. What is not there (no key, no event time) has no field.
+``docs/cli.md`` lists its fields. Text is UTF-8; other bytes are base64, in a field whose name ends in ``_b64``. The
+JSON is ASCII. A value that the message does not have (a key, an event time) has no field.
 """
 
 import base64
@@ -10,6 +10,7 @@ import json
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsarbox.cli import stored_fields
 from pulsarbox.client.incoming import Entry, Message, text
 from pulsarbox.client.topic_consumer import TopicConsumer
 from pulsarbox.protocol.outgoing import Outgoing
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 _MILLIS_MAX: Final = 2**63 - 1
+_WORD_MAX: Final = 2**64 - 1
 
 
 class Writer:
-    """Makes lines. It remembers what the messages of one entry have in common."""
+    """Writes lines, and keeps the text that the messages of one entry have in common."""
 
-    def __init__(self, decoding: "Decoding | None" = None) -> None:
-        """``decoding``: what messages say by their schemas is written beside their payloads."""
+    def __init__(self, decoding: "Decoding | None" = None, ask: "stored_fields.Ask | None" = None) -> None:
+        """``decoding`` adds the decoded value of each message, ``ask`` the definition of each schema once."""
         self._decoding = decoding
+        self._definitions = None if ask is None else stored_fields.Definitions(ask)
+        self._definition = ""
         self._entry: Entry | None = None
         self._consumer: TopicConsumer | None = None
         self._producer: str | bytes | None = None
@@ -55,6 +59,9 @@ class Writer:
         if own.event_time:
             line += f',"event_time":{own.event_time}'
         sequence = metadata.sequence_id if single is None else message.sequence_id
+        if self._definition:
+            line += self._definition
+            self._definition = ""
         return f'{line},"seq":{sequence},"publish_time":{metadata.publish_time}{self._tail}'.encode("ascii")
 
     def _value(self, decoding: "Decoding", message: Message) -> str:
@@ -76,8 +83,11 @@ class Writer:
             tail = f',"deliver_at":{metadata.deliver_at_time}{tail}'
         if metadata.HasField("schema_version"):
             tail += f',"schema":"{_base64(metadata.schema_version)}"'
-        if metadata.encryption_keys:
-            tail += ',"encrypted":true'
+            if self._definitions is not None:
+                self._definition = self._definitions.first(consumer.topic, metadata.schema_version)
+        stored = stored_fields.written(metadata, len(entry.chunks))
+        if stored:
+            tail += "," + json.dumps(stored, separators=(",", ":"))[1:-1]
         self._tail = tail + "}\n"
         self._entry = entry
 
@@ -87,9 +97,11 @@ def _base64(data: bytes) -> str:
 
 
 def _key(message: Message) -> str:
-    if message.null_key:
-        return ',"key_null":true'
-    return f',"{"key_b64" if message.key_is_base64 else "key"}":{encode_basestring_ascii(message.key or "")}'
+    null = ',"key_null":true' if message.null_key else ""
+    key = message.key
+    if key is None:
+        return null
+    return f'{null},"{"key_b64" if message.key_is_base64 else "key"}":{encode_basestring_ascii(key)}'
 
 
 def _payload(payload: bytes | None) -> str:
@@ -110,43 +122,53 @@ def _properties(properties: list[tuple[str, str]]) -> str:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read(line: bytes, preserve: bool = False) -> Outgoing:
-    """The message of an envelope. ``preserve``: with its publish time, sequence id and schema version.
+def read(line: bytes) -> Outgoing:
+    """The message of an envelope, to be sent anew. Unknown fields are left out. Raises ValueError."""
+    document = parsed(line)
+    if document.get("encrypted") is True:
+        raise ValueError("the payload is encrypted, and only --preserve sends the keys along")
+    return message_of(document)
 
-    Fields that are not known are left out. Raises ValueError, in words, for what is no envelope.
-    """
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line. Raises ValueError."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
     if type(document) is not dict:
         raise ValueError("no envelope: it is not a JSON object")
+    if document.get("v", VERSION) != VERSION:
+        raise ValueError(f"an envelope of version {document['v']!r}: this reads version {VERSION}")
+    return document
+
+
+def message_of(document: dict[str, Any], *, is_exact: bool = False) -> Outgoing:
+    """What applications gave a message: payload, keys, properties, times. Raises ValueError.
+
+    ``is_exact``: a key that its producer called base64 and that is not is kept.
+    """
     get = document.get
-    if get("v", VERSION) != VERSION:
-        raise ValueError(f"an envelope of version {get('v')!r}: this reads version {VERSION}")
     key_b64 = get("key_b64")
-    if key_b64 is not None:
-        _bytes(key_b64, "key_b64")
+    if key_b64 is not None and not is_exact:
+        base64_of(key_b64, "key_b64")
     properties = get("props")
     return Outgoing(
         _payload_of(document),
         _text(key_b64 if key_b64 is not None else get("key"), "key"),
         key_b64 is not None,
-        None if get("ordering_key_b64") is None else _bytes(document["ordering_key_b64"], "ordering_key_b64"),
+        None if get("ordering_key_b64") is None else base64_of(document["ordering_key_b64"], "ordering_key_b64"),
         _pairs(properties) if properties else (),
-        _millis(get("event_time"), "event_time"),
+        word(get("event_time"), "event_time"),
         _millis(get("deliver_at"), "deliver_at"),
-        _millis(get("publish_time"), "publish_time") if preserve else 0,
-        _millis(document["seq"], "seq") if preserve and get("seq") is not None else None,
-        _bytes(document["schema"], "schema") if preserve and get("schema") is not None else None,
-        get("key_null") is True,
+        null_key=get("key_null") is True,
     )
 
 
 def _payload_of(document: dict[str, Any]) -> bytes | None:
     encoded = document.get("payload_b64")
     if encoded is not None:
-        return _bytes(encoded, "payload_b64")
+        return base64_of(encoded, "payload_b64")
     if "payload" not in document:
         raise ValueError("no payload: give payload (text, or null for a tombstone) or payload_b64")
     payload = document["payload"]
@@ -160,7 +182,8 @@ def _payload_of(document: dict[str, Any]) -> bytes | None:
         raise ValueError("payload has half a character (a lone surrogate): write it as payload_b64") from None
 
 
-def _bytes(value: Any, name: str) -> bytes:
+def base64_of(value: Any, name: str) -> bytes:
+    """The bytes of a field in base64. Raises ValueError."""
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError, ValueError):
@@ -180,10 +203,20 @@ def _text(value: Any, name: str) -> str | None:
 
 
 def _millis(value: Any, name: str) -> int:
+    """Milliseconds, signed as the protocol has them; 0 for none."""
     if value is None:
         return 0
-    if type(value) is not int or not 0 <= value <= _MILLIS_MAX:
-        raise ValueError(f"{name} is not a number from 0 to {_MILLIS_MAX}")
+    if type(value) is not int or not -_MILLIS_MAX <= value <= _MILLIS_MAX:
+        raise ValueError(f"{name} is not a number from {-_MILLIS_MAX} to {_MILLIS_MAX}")
+    return value
+
+
+def word(value: Any, name: str) -> int:
+    """An unsigned number of 64 bits; 0 for none. Raises ValueError."""
+    if value is None:
+        return 0
+    if type(value) is not int or not 0 <= value <= _WORD_MAX:
+        raise ValueError(f"{name} is not a number from 0 to {_WORD_MAX}")
     return value
 
 

@@ -1,6 +1,7 @@
 """Groups of commands that import a command's module only when that command runs."""
 
 import importlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,7 @@ import click
 from pulsarbox.cli.text import clean
 
 _SENTENCE_MAX: Final = 1000
+_NEGATIVE: Final = re.compile(r"-\d")
 
 
 class LazyCommand(NamedTuple):
@@ -16,6 +18,38 @@ class LazyCommand(NamedTuple):
 
     target: str
     summary: str
+
+
+def negatives_as_arguments(command: click.Command, words: list[str]) -> list[str]:
+    """The words of a command, reordered so that ``-1h`` or ``-10`` in the place of an argument is one: options first,
+    then ``--``. No option begins with a digit."""
+    if not any(map(_NEGATIVE.match, words)):
+        return words
+    takes = {name: _values(each) for each in command.params if isinstance(each, click.Option) for name in each.opts}
+    options: list[str] = []
+    arguments: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            arguments += left
+            break
+        if word == "-" or not word.startswith("-") or _NEGATIVE.match(word):
+            arguments.append(word)
+            continue
+        count, is_optional = takes.get(word, (0, False))
+        if is_optional and left and left[0].startswith("-"):
+            count = 0
+        options += [word, *left[:count]]
+        del left[:count]
+    return [*options, "--", *arguments]
+
+
+def _values(option: click.Option) -> tuple[int, bool]:
+    """How many words an option takes behind it, and whether it may stand without them."""
+    if option.is_flag or option.count:
+        return 0, False
+    return option.nargs, isinstance(option.flag_value, str | int | float)  # else a mark of click's own
 
 
 class Group(click.Group):
@@ -30,7 +64,10 @@ class Group(click.Group):
 
             hint = did_you_mean(name, self.list_commands(ctx))
             ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group):
+            rest = negatives_as_arguments(command, rest)
+        return found, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Click's own, but that the first sentence of a command is not cut off where the line is full."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pulsarbox.cli import completing
-from pulsarbox.cli.admin import namespace_named, suggesting, topic_named, with_admin
+from pulsarbox.cli.admin import advising_force, namespace_named, suggesting, topic_named, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
 from pulsarbox.cli.policies import Subject, called, complete
@@ -87,7 +87,8 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
 def _delete(admin: "Admin", namespace: str, force: bool) -> None:
     from pulsarbox.client.admin import quoted
 
-    with suggesting(admin, topic_named(f"{namespace}/-")):
+    forced = advising_force("forceDeleteNamespaceAllowed", force, "topics")
+    with suggesting(admin, topic_named(f"{namespace}/-")), forced:
         admin.ask("DELETE", f"/namespaces/{quoted(*namespace.split('/'))}", force=str(force).lower())
 
 

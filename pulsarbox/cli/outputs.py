@@ -9,6 +9,7 @@ from pulsarbox.client.incoming import Message
 
 if TYPE_CHECKING:
     from pulsarbox.cli.decoding import Decoding
+    from pulsarbox.cli.stored_fields import Ask
 
 Form = Callable[[Message], bytes]
 
@@ -16,8 +17,9 @@ _PREVIEW: Final = 200
 """Characters of a payload in a table."""
 
 
-def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = None) -> Form:
-    """What writes a message; with ``decoding``, its value, in an envelope beside its payload.
+def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = None, ask: "Ask | None" = None) -> Form:
+    """What writes a message; with ``decoding``, its value, in an envelope beside its payload. ``ask`` knows the schemas
+    that envelopes define.
 
     Raises ValueError for a format that cannot be used.
     """
@@ -28,7 +30,7 @@ def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = No
     elif name == "ndjson":
         from pulsarbox.cli.envelope import Writer
 
-        return Writer(decoding).line
+        return Writer(decoding, ask).line
     else:
         form = _FORMS[name]
     return form if decoding is None else lambda message: form(decoding.readable(message))

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 @click.option("--key", metavar="COL", default="", help="The key.")
 @click.option("--ordering-key", metavar="COL", default="", help="The ordering key.")
 @click.option("--event-time", metavar="COL", default="", help="The event time: a time, a text that is one, or ms.")
+@click.option(
+    "--bytes",
+    "encoding",
+    type=click.Choice(["text", "base64", "hex"]),
+    default="text",
+    show_default=True,
+    help="How text columns write bytes: those of --value and of keys.",
+)
 @click.option("--property", "properties", metavar="COL", multiple=True, help="Becomes a property; repeatable.")
 @click.option("--order-by", metavar="COL", multiple=True, help="Publish in this order. [as the source has them]")
 @click.option(
@@ -46,8 +54,9 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
 
     First the rows are put aside in --state, in their order, then they are published in parts of 50,000 rows, or of one
     second's --rate; each part is there as a whole, once. Run again with the same --job, what is left is published. Rows
-    that `export` has written into Parquet have the keys, event times and properties that they had. A warning says if
-    the broker would not keep the rows, as their topic has neither a subscription nor retention: see --keep.
+    of an `export` keep their keys, event times and properties; for CSV and JSON give the --bytes of the export. A
+    warning says if the broker would not keep the rows, as their topic has neither a subscription nor retention: see
+    --keep.
 
     \b
     Exit codes:
@@ -59,6 +68,7 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
     Examples:
       pulsarbox pipeline backfill orders.csv --format csv --to orders --key id --event-time at --job orders-2026-11
       pulsarbox pipeline backfill history/ --to orders --job history --rate 5000
+      pulsarbox pipeline backfill today/ --format csv --value value --bytes base64 --to orders --job today
       pulsarbox pipeline backfill --format jdbc --option url=jdbc:postgresql://db/shop --option dbtable=orders \\
         --to orders --key id --event-time created --order-by created --job from-the-shop
     """
@@ -67,7 +77,7 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
     if bool(topic) == bool(given["topic_column"]):
         raise Misused("say where to: --to TOPIC, or --topic-column COL")
     source = Source(form, [absolute(each) for each in paths], pairs_of(given["options"]), given["schema"])
-    some = ("topic_column", "value", "key", "ordering_key", "event_time", "properties", "order_by")
+    some = ("topic_column", "value", "key", "ordering_key", "event_time", "properties", "order_by", "encoding")
     columns = Columns(topic, **{name: given[name] for name in some})
     _publish(source, columns, running, given)
 

@@ -41,20 +41,33 @@ if TYPE_CHECKING:
     show_default=True,
     help="auto: columns by the topic's schema.",
 )
+@click.option(
+    "--bytes",
+    "encoding",
+    type=click.Choice(["base64", "hex", "text"]),
+    default="base64",
+    show_default=True,
+    help="Encoding of binary columns in CSV and JSON; text (UTF-8) refuses other bytes.",
+)
 @click.option("--option", "options", metavar="K=V", multiple=True, help="An option of the files; repeatable.")
 @click.option("--append", is_flag=True, help="Add to what is there.")
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @pipeline_options(streams=False)
 def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None:
-    """Write what TOPIC..., or one 'regex:PATTERN' of topics, have into files, with columns by their schemas, and those
-    of docs/spark.md for keys, times and properties. Nothing is acknowledged.
+    """Write the messages of TOPIC..., or of all topics of one 'regex:PATTERN', to files. Columns come from the schemas
+    of the topics; docs/spark.md lists those for keys, times and properties. Nothing is acknowledged.
 
-    What CSV cannot hold is written as JSON, bytes as text or base64. A directory that is not empty is refused, unless
-    --append or --overwrite says what is meant; an export that was killed is repeated with --overwrite.
+    Every format holds every value. CSV and JSON have bytes as --bytes says, message ids as 12:345:-1:6, and times in
+    UTC with microseconds; CSV has maps, lists and records as JSON. A value that CSV cannot hold (a NUL character in a
+    text) fails the export, and no file is written.
+
+    A directory that is not empty is refused without --append or --overwrite. --overwrite replaces it once the export is
+    complete; repeat an export that was killed with --overwrite.
 
     \b
     Exit codes:
-      2  an option cannot be used
+      1  a value cannot be written, or Spark failed
+      2  an option cannot be used, or --until is before --from
       3  there is no such topic
       4  the directory is not empty
       6  the broker cannot be reached
@@ -63,6 +76,7 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
     Examples:
       pulsarbox pipeline export orders --to orders.parquet
       pulsarbox pipeline export orders refunds --to today --format csv --from -1d --columns value,__key,__publishTime
+      pulsarbox pipeline export orders --to readable --format csv --bytes text
       pulsarbox pipeline export orders --to tail --format json --from 12:345 --until 14:0 --overwrite
     """
     from pulsarbox.spark.pipelines.shipped import export as shipped
@@ -77,12 +91,20 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
         mode = "append" if given["append"] else "overwrite" if given["overwrite"] else ""
         form, written = given["form"], pairs_of(given["options"])
         asked = shipped.Export(
-            running.box, select | ranged | values, form, absolute(given["place"]), given["columns"], mode, written
+            running.box,
+            select | ranged | values,
+            form,
+            absolute(given["place"]),
+            given["columns"],
+            mode,
+            written,
+            given["encoding"],
         )
         shipped.check(asked)
     with topics_there():
         if not topics_of(running.box, select):
             raise NotThere(f"no topic matches {topics[0]}: `pulsarbox topic list` has those that there are")
+        asked.check_range(given["begin"], given["end"])
     with spark_of(running, "export", say) as spark:
         rows = shipped.export(spark, asked)
     say(f"{messages(rows)} written to {given['place']}")

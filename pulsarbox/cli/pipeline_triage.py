@@ -110,7 +110,7 @@ def _look_for(looking: "Triage") -> None:
 
 def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
     from pulsarbox.spark.naming import unglobbed
-    from pulsarbox.spark.pipelines.shipped.export import check_empty
+    from pulsarbox.spark.pipelines.shipped.file_output import check_empty
     from pulsarbox.spark.pipelines.shipped.triage import OURS, groups, looked_at
 
     letters = looked_at(spark, looking)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsarbox.cli.positions import message_id
+from pulsarbox.cli.positions import is_ago, message_id
 from pulsarbox.cli.times import Words, moment
 from pulsarbox.client.places import MessageId
 from pulsarbox.names import TopicName
@@ -47,8 +47,8 @@ def parse_place(text: str) -> Place:
     """A place. Raises ValueError, in words."""
     if text in ("earliest", "latest"):
         return Place(word=text, text=text)
-    if text.startswith("@"):
-        return Place(time=moment(text[1:]), text=text)
+    if text.startswith("@") or is_ago(text):
+        return Place(time=moment(text.removeprefix("@")), text=text)
     found = message_id(text)
     if found is None:
         raise ValueError(f"'{text}' is none of: {FORMS}")

@@ -52,14 +52,19 @@ def message_id(text: str) -> MessageId | None:
     return MessageId(*numbers) if max(numbers) < 2**63 else None
 
 
+def is_ago(text: str) -> bool:
+    """Whether it is an instant such as ``-1h``, which need not be marked as one."""
+    return re.fullmatch(r"-\d[\d.a-z]*[a-z]", text) is not None
+
+
 def parse_from(text: str, now: int | None = None) -> From:
     """The value of --from. Raises ValueError, in words."""
     if text in ("earliest", "latest"):
         return From(Start(EARLIEST if text == "earliest" else LATEST))
     if re.fullmatch(r"-[1-9][0-9]{0,8}", text):
         return From(Start(EARLIEST), last=int(text[1:]))
-    if text.startswith("@"):
-        return From(Start(EARLIEST, time=max(1, moment(text[1:], now))))
+    if text.startswith("@") or is_ago(text):
+        return From(Start(EARLIEST, time=max(1, moment(text.removeprefix("@"), now))))
     found = message_id(text)
     if found is None:
         raise ValueError(f"'{text}' is none of: {FROM_FORMS}")

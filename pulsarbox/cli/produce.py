@@ -104,7 +104,10 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 @PLUGINS_DIR
 @click.option("--name", help="Name of the producer. Else the broker makes one.")
 @click.option(
-    "--preserve", is_flag=True, help="Preserve the publish time, sequence id and schema version of envelopes."
+    "--preserve",
+    is_flag=True,
+    help="Store envelopes as they were: producers, sequence ids, times, partitions, batches, codecs, schemas, "
+    "encryption; each message id once.",
 )
 @click.option(
     "--keep",
@@ -151,7 +154,7 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
       pulsarbox produce orders --route property --route-option property=region -p region=north 'hello'
       pulsarbox produce reminders --after 10m 'tea is ready'
       pulsarbox consume orders --until end -o ndjson | pulsarbox produce copy -i ndjson
-      pulsarbox produce orders --keep billing < orders.txt
+      pulsarbox produce orders-again -i ndjson --preserve --keep billing < orders.ndjson
     """
     _check(options)
     from pulsarbox.cli.producing import produce_messages

@@ -25,6 +25,7 @@ from pulsarbox.plugins.registry import PluginError, built_in
 from pulsarbox.protocol.outgoing import Outgoing
 
 if TYPE_CHECKING:
+    from pulsarbox.cli.restoration import Restoration
     from pulsarbox.client.admin import Admin
 
 _LINES_MAX: Final = 1000
@@ -44,11 +45,10 @@ class Making:
         """Raises ValueError for a format or a template that cannot be used."""
         self._options = options
         self._read: Callable[[bytes], Outgoing] | None = None
-        preserve = options["preserve"]
         if options["form"] == "ndjson":
             from pulsarbox.cli.envelope import read
 
-            self._read = lambda line: read(line, preserve)
+            self._read = read
         elif options["line_format"] is not None:
             from pulsarbox.cli.formats import input_format
 
@@ -75,9 +75,11 @@ class Making:
 
         Raises ValueError, in words, for a line that cannot be used.
         """
-        if self._read is None:
-            return self.of_payload(line, number)
-        message, options = self._read(line), self._options
+        return self.of_payload(line, number) if self._read is None else self.filled(self._read(line))
+
+    def filled(self, message: Outgoing) -> Outgoing:
+        """A message of the input with what the command line gives where it has nothing itself."""
+        options = self._options
         changed: dict[str, Any] = {}
         if message.key is None and options["key"] is not None:
             changed["key"] = options["key"]
@@ -157,6 +159,18 @@ class Sending:
             except ValueError as error:
                 raise BadInput(f"message {self._number + 1}: {error}") from None
             self._number += 1
+
+    def restoration(self, client: Client, topic: str, making: Making, codec: int) -> "Restoration":
+        """What stores envelopes again as they were; its messages are counted as those of ``send``."""
+        from pulsarbox.cli.restoration import Restoration
+
+        tell = self._progress.say
+        return Restoration(client, topic, self._producer, making.filled, tell, codec=codec, tokens=self._take_numbers)
+
+    def _take_numbers(self, count: int) -> Sequence[int]:
+        numbers = range(self._number, self._number + count)
+        self._number += count
+        return numbers if self._ids else ()
 
     def idle(self) -> None:
         """Nothing more is there for now: batches go as they are."""
@@ -284,8 +298,12 @@ def _produce(client: Client, interruption: Interruption, topic: str, options: di
     sending = Sending(client, topic, how, options["rate"], options["ids"], not options["no_progress"])
     problem: str | None = None
     try:
-        for group in _groups(client, interruption, sending, making, options):
-            sending.send(group)
+        if options["preserve"]:
+            restoration = sending.restoration(client, topic, making, number)
+            _restore(client, interruption, sending, restoration, options)
+        else:
+            for group in _groups(client, interruption, sending, making, options):
+                sending.send(group)
         sending.flush()
     except PulsarBoxError as error:
         sending.end()
@@ -326,21 +344,59 @@ def _groups(
         if not interruption.is_asked():
             yield [making.of_payload(data, 0)]
         return
+    for number, lines in _lines(stdin, sending.idle, pace, interruption, options):
+        yield from _made(making, lines, number)
+
+
+def _lines(
+    stdin: Stdin,
+    idle: Callable[[], None],
+    pace: Callable[[int], None],
+    interruption: Interruption,
+    options: dict[str, Any],
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines of stdin with the number of the first, many at a time where there is no rate."""
     number, left = 0, options["count"] or sys.maxsize
-    for found in stdin.lines(sending.idle):
+    for found in stdin.lines(idle):
         lines = found[:left]
         left -= len(lines)
         if options["rate"] is None:
-            yield from _made(making, lines, number)
+            yield number, lines
         else:
             for at, line in enumerate(lines, number):
                 pace(at)
                 if interruption.is_asked():
                     return
-                yield from _made(making, [line], at)
+                yield at, [line]
         number += len(lines)
         if not left:
             return
+
+
+def _restore(
+    client: Client,
+    interruption: Interruption,
+    sending: Sending,
+    restoration: "Restoration",
+    options: dict[str, Any],
+) -> None:
+    """Store the envelopes of stdin again. Raises BadInput behind those before a line that cannot be stored."""
+
+    def idle() -> None:
+        restoration.idle()
+        sending.idle()
+
+    pace = _pace(client, interruption, sending, options["rate"])
+    for number, lines in _lines(Stdin(client, interruption), idle, pace, interruption, options):
+        for at, line in enumerate(lines, number + 1):
+            try:
+                restoration.take(line)
+            except ValueError as error:
+                restoration.flush()
+                raise BadInput(f"line {at} of stdin: {error}") from None
+    restoration.flush()
+    if restoration.repeated:
+        say(f"{messages(restoration.repeated)} had come before in the input, with the same ids, and are left out")
 
 
 def _made(making: Making, lines: list[bytes], number: int) -> Iterator[list[bytes] | list[Outgoing]]:

@@ -20,6 +20,7 @@ from pulsarbox.client.incoming import Message
 
 if TYPE_CHECKING:
     from pulsarbox.cli.decoding import Decoding
+    from pulsarbox.cli.stored_fields import SchemaLookup
 
 AT_ONCE: Final = 1000
 """Messages that are written in one go."""
@@ -51,6 +52,8 @@ class Manner:
     progress: bool = True
     decoding: "Decoding | None" = None
     """What the filter and the form know values from."""
+    schemas: "SchemaLookup | None" = None
+    """What envelopes define schemas from."""
 
 
 class Reading:
@@ -72,6 +75,8 @@ class Reading:
         client.tell = self._progress.say
         if manner.decoding is not None:
             manner.decoding.begin(client)
+        if manner.schemas is not None:
+            manner.schemas.begin(client)
         self._executing: Executing | None = None
         if manner.command is not None:
             self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")

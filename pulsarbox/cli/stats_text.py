@@ -22,6 +22,11 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
         f" {stats['msgOutCounter']:,} in all",
         "stored": megabytes(stats["storageSize"]),
     }
+    if "msgDropRate" in stats:
+        facts["dropped"] = f"{stats['msgDropRate']:,.1f} messages/s: subscriptions had no consumer with room"
+    if stats.get("msgChunkPublished"):
+        rate = sum(each.get("chunkedMessageRate", 0.0) for each in stats["publishers"])
+        facts["chunks in"] = f"{rate:,.1f} a second"
     if stats.get("lastPublishTimeStamp"):
         facts["last published"] = since(stats["lastPublishTimeStamp"])
     if "unsubscribed" in stats:
@@ -34,12 +39,15 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
     lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
     publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
     if publishers and not partitions:
-        lines += ["", *table(["producer", "rate", "address", "client", "since"], publishers)]
+        dropped = ["dropped"] if "msgDropRate" in stats else []
+        lines += ["", *table(["producer", "rate", *dropped, "address", "client", "since"], publishers)]
         if len(stats["publishers"]) > PUBLISHERS_SHOWN:
             lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
     subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
     if subscriptions:
         columns = ["subscription", "type", "consumers", "backlog", "unacked", "rate_out", "rate_acked", "why"]
+        if "msgDropRate" in stats:
+            columns = ["subscription", "type", "consumers", "rate_out", "rate_dropped", "dropped"]
         lines += ["", *table(columns, subscriptions)]
     return lines
 
@@ -54,6 +62,7 @@ def publisher_row(publisher: dict[str, Any]) -> Row:
     return {
         "producer": publisher.get("producerName"),
         "rate": publisher["msgRateIn"],
+        "dropped": publisher.get("msgDropRate"),
         "address": publisher.get("address", "").removeprefix("/"),
         "client": publisher.get("clientVersion"),
         "since": publisher.get("connectedSince", "")[:19],
@@ -74,6 +83,9 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
         "unacked": stats["unackedMessages"],
         "rate_out": stats["msgRateOut"],
         "rate_acked": stats["messageAckRate"],
+        "rate_dropped": stats.get("msgDropRate"),
+        "dropped": stats.get("droppedMessages"),
+        "rate_chunks": stats.get("chunkedMessageRate"),
         "ranges": stats["nonContiguousDeletedMessagesRanges"],
         "expired": stats["totalMsgExpired"],
         "seconds_to_drain": stats.get("secondsToDrain"),
@@ -97,6 +109,10 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
         "acknowledged": f"{stats['messageAckRate']:,.1f} messages/s",
         "unacknowledged": f"{stats['unackedMessages']:,}",
     }
+    if "msgDropRate" in stats:
+        facts["dropped"] = f"{stats['msgDropRate']:,.1f} messages/s, {stats.get('droppedMessages', 0):,} in all"
+    if stats.get("chunkedMessageRate"):
+        facts["chunks out"] = f"{stats['chunkedMessageRate']:,.1f} a second"
     if stats.get("activeConsumerName"):
         facts["active"] = stats["activeConsumerName"]
     if stats["nonContiguousDeletedMessagesRanges"]:

@@ -145,9 +145,10 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
     Fields: name, topic, type, durable, consumers, backlog (entries), backlog_bytes, unacked, rate_out and rate_acked
-    (messages a second), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1:
-    never), why (the reason why nothing is being sent: both of a box; why not of a partitioned topic), dead_letters
-    (messages that the box moved, where it does), properties.
+    (messages a second), rate_dropped and dropped (messages of a non-persistent topic, a second and in all), rate_chunks
+    (entries a second that are chunks), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at
+    present rates; -1: never), why (the reason why nothing is being sent: both of a box; why not of a partitioned
+    topic), dead_letters (messages that the box moved), properties.
 
     \b
     Examples:
@@ -204,8 +205,8 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
 def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin: "Admin") -> None:
     """Set a subscription somewhere else: its consumers are sent away, come back, and begin there.
 
-    WHERE is earliest, latest, @TIME (@-1h, @2026-11-21T10:00: the first message published then or later), or a message
-    id: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
+    WHERE is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published then or later), or a
+    message id: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
 
     \b
     Examples:
@@ -240,7 +241,8 @@ def _seek(admin: "Admin", topic: TopicName, place: Place, name: str) -> None:
 @dry_run_option
 @with_admin
 def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "Admin") -> None:
-    """Acknowledge the next N messages of a subscription, unread. A batch counts as one. Not of a partitioned topic.
+    """Acknowledge the next N messages of a subscription, unread. A batch counts as one. Of a partitioned topic name the
+    partition.
 
     \b
     Examples:
@@ -254,9 +256,18 @@ def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "
 
 
 def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
-    from pulsarbox.client.admin import path_of_subscription
+    from pulsarbox.client.admin import Refused, path_of_subscription
 
-    admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
+    try:
+        admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
+    except Refused as error:
+        if error.status != 405 or not admin.partitions(topic):
+            raise
+        one = short(topic.partition(0))
+        raise Misused(
+            f"{short(topic)} is partitioned, and messages are skipped of one partition: "
+            f"`pulsarbox sub skip {one} {name} {count}`; `pulsarbox sub clear {short(topic)} {name}` skips all of them"
+        ) from None
 
 
 @sub.command()

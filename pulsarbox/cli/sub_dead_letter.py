@@ -10,13 +10,16 @@ import click
 from pulsarbox.cli.admin import short, suggesting, topic_named, with_admin
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.output import Found, Output, output_options, show
-from pulsarbox.cli.text import clean
+from pulsarbox.cli.text import clean, say
 from pulsarbox.cli.writing import carry_out, dry_run_option
 from pulsarbox.names import TopicName
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
+_BATCHES: Final = (
+    "note: if consumers do not acknowledge by batch index, one rejected message of a batch moves all of the batch"
+)
 _NONE: Final = "none: clients see to their dead letters themselves"
 
 
@@ -59,11 +62,16 @@ def dead_letter(
     output: Output,
     admin: "Admin",
 ) -> None:
-    """Show, set or unset by which policy the box itself moves dead letters of a subscription.
+    """Show, set or unset the policy by which the box itself moves dead letters of a subscription.
 
-    A message that was sent COUNT times more than once, and given back or lost with its consumer each time, goes to the
-    dead letter topic instead of to a consumer: once, whatever crashes, for clients of every language. Shared and
-    Key_Shared subscriptions only: others send again in order, and count nothing. Of a box only, not of Apache Pulsar.
+    A message that was given back, or lost with its consumer, more than COUNT times goes to the dead letter topic and
+    not to a consumer: once, whatever crashes, for clients of every language. Shared and Key_Shared subscriptions only;
+    the others redeliver in order, and count nothing. Not supported against Apache Pulsar.
+
+    Of a batch, the messages that are not acknowledged are moved. Clients acknowledge single messages of a batch only if
+    they are told to: batch_index_ack_enabled=True in Python, enableBatchIndexAcknowledgment(true) in Java,
+    EnableBatchIndexAcknowledgment in Go. Without that the box cannot know them, and one rejected message of a batch of
+    100 makes 100 dead letters; their property DEAD_LETTER_REASON says so.
 
     Fields: topic, subscription, maxRedeliverCount, deadLetterTopic, initialSubscriptionName.
 
@@ -86,6 +94,7 @@ def dead_letter(
     elif count is not None:
         do = partial(_ask, admin, topic, subscription, "POST", {"maxRedeliverCount": count} | given)
         carry_out([("set the dead letter policy of subscription", name, do)], dry_run=dry_run)
+        say(_BATCHES)
     else:
         show(output, partial(_shown, admin, topic, subscription))
 

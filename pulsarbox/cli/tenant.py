@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsarbox.cli import completing
-from pulsarbox.cli.admin import tenant_missing, with_admin
+from pulsarbox.cli.admin import advising_force, tenant_missing, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
 from pulsarbox.cli.stats_text import document_lines
@@ -77,7 +77,8 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
 
 
 def _delete(admin: "Admin", name: str, force: bool) -> None:
-    _ask(admin, "DELETE", name, force=str(force).lower())
+    with advising_force("forceDeleteTenantAllowed", force, "namespaces"):
+        _ask(admin, "DELETE", name, force=str(force).lower())
 
 
 def _ask(admin: "Admin", method: str, name: str, **query: str) -> Any:

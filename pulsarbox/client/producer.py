@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.topic_producer import Options, Stored, TopicProducer
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.contracts import Unrouted
-from pulsarbox.protocol.outgoing import Outgoing, encoded
+from pulsarbox.protocol.outgoing import Outgoing, StoredEntry, encoded
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
@@ -36,10 +36,12 @@ class Producer:
         self._options = options
         self._stored = stored
         self._choose = options.route.open(str(self._name))
-        self._partitions = client.partitions(str(self._name), create=True)
-        self._partitioned = self._partitions > 0
+        self.partitions = client.partitions(str(self._name), create=True)
+        self._partitioned = self.partitions > 0
         self._sequence = 0
         self._batch = 0
+        self._place = 0
+        """Where the last stored entry went."""
         self._open: dict[int, TopicProducer] = {}
         self._txn: Transaction | None = None
         self._looked = time.monotonic()
@@ -64,11 +66,23 @@ class Producer:
             self._batch += 1
         self._wait_for_room(producer)
 
+    def send_stored(self, stored: StoredEntry, partition: int = -1, tokens: Sequence[Any] = ()) -> bool:
+        """Take an entry as it was stored before, for that partition where the topic has it, else for the one that its
+        key chooses. See TopicProducer.add_stored."""
+        if not stored.continues:
+            self._place = partition if 0 <= partition < self.partitions else self._partition_of(stored.message)
+        producer = self._of(self._place)
+        if not producer.add_stored(stored, tokens):
+            return False
+        self._batch += 1
+        self._wait_for_room(producer)
+        return True
+
     def send_plain(self, payloads: Sequence[bytes]) -> None:
         """Take messages that are nothing but payloads. Raises as ``send``."""
         if self._txn is not None:
             self._txn.check_open()
-        if self._partitions > 1 and not self._options.route.by_batch:
+        if self.partitions > 1 and not self._options.route.by_batch:
             for payload in payloads:
                 self.send(Outgoing(payload))
             return
@@ -85,12 +99,12 @@ class Producer:
     def _partition_of(self, message: Outgoing) -> int:
         sequence = self._sequence
         self._sequence = sequence + 1
-        if self._partitions <= 1:
+        if self.partitions <= 1:
             return 0
         key = None if message.key is None or message.null_key else encoded(message.key)
         properties = dict(message.properties) if message.properties else _NO_PROPERTIES
         return self._choose(
-            Unrouted(key, properties, len(message.payload or b""), sequence, self._batch), self._partitions
+            Unrouted(key, properties, len(message.payload or b""), sequence, self._batch), self.partitions
         )
 
     def send_batches(self) -> None:

@@ -252,7 +252,8 @@ class TopicConsumer:
         entry = Entry(self, ledger, number, metadata, command.redelivery_count)
         self.seen = (ledger, number)
         self._resume = None
-        if metadata.num_chunks_from_msg > 1:
+        # Chunks are encrypted one by one, so only who decrypts them can put them together.
+        if metadata.num_chunks_from_msg > 1 and not metadata.encryption_keys:
             whole = self._chunks.add(ledger, number, metadata, body, time.monotonic())
             if whole is None:
                 return []

@@ -15,7 +15,16 @@ from pulsarbox.client.routing import Route
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_frame
-from pulsarbox.protocol.outgoing import Envelope, Outgoing, in_batch, metadata, plain_in_batch, send_frame
+from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
+from pulsarbox.protocol.outgoing import (
+    Envelope,
+    Outgoing,
+    StoredEntry,
+    in_batch,
+    metadata,
+    plain_in_batch,
+    send_frame,
+)
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
     CommandCloseProducer,
@@ -34,6 +43,8 @@ PENDING_BYTES: Final = 32 << 20
 BATCH_MESSAGES: Final = 1000
 BATCH_BYTES: Final = 128 << 10
 _AFTER_AN_ERROR_SECONDS: Final = 0.2
+_METADATA_MAX: Final = MESSAGE_SIZE_FRAME_PADDING - 256
+"""Bytes of metadata that a frame takes beside a body of the largest size; its command has the rest."""
 
 Stored = Callable[[int, int, int, int, Sequence[Any]], None]
 """Told of a receipt: partition (-1 for none), ledger, entry, number of messages, the tokens that came with them. The
@@ -68,6 +79,11 @@ class _Sent(NamedTuple):
 
 
 _PLAIN: Final = (None, False, None, None, 0, False)
+
+
+def _now() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class TopicProducer:
@@ -229,6 +245,40 @@ class TopicProducer:
         self._last_sequence = sequence
         self._next_sequence = sequence + 1
 
+    def add_stored(self, stored: StoredEntry, tokens: Sequence[Any] = ()) -> bool:
+        """Take an entry that was stored before. It keeps its metadata; the broker's deduplication sees the sequence ids
+        of this producer, which go on. False for a batch that is larger than the broker takes.
+
+        Raises ValueError for a single message that is larger and cannot be cut into chunks.
+        """
+        self.send_batch()
+        assert self._name is not None, "opened before anything is sent"
+        count = stored.envelope.messages or 1
+        first = self._last_sequence if stored.continues else self._next_sequence
+        given = stored.envelope
+        envelope = given._replace(
+            producer_name=given.producer_name or self._name,
+            sequence_id=first if given.sequence_id < 0 else given.sequence_id,
+            publish_time=given.publish_time or _now(),
+        )
+        sent = envelope._replace(sequence_id=first, highest_sequence_id=first + count - 1 if count > 1 else 0)
+        data = metadata(stored.message, envelope)
+        limit = self._max_message_size
+        if len(stored.body) <= limit and len(data) + len(stored.body) <= limit + _METADATA_MAX:
+            self._send(sent, data, stored.body, stored.messages, tokens)
+        elif given.messages:
+            return False
+        elif stored.encrypted or given.chunk is not None:
+            raise ValueError(
+                f"an encrypted message of {len(stored.body)} bytes is larger than the {self._max_message_size} that "
+                "the broker takes, and cannot be cut"
+            )
+        else:
+            self._send_in_chunks(stored.message, envelope, stored.body, tokens, first)
+        self._last_sequence = first + count - 1
+        self._next_sequence = first + count
+        return True
+
     def _add_to_batch(self, message: Outgoing, sequence: int, tokens: Sequence[Any], limit: int) -> None:
         key = _PLAIN[:3] if self._options.mix_keys else (message.key, message.key_is_base64, message.ordering_key)
         null_key = message.null_key and not self._options.mix_keys
@@ -275,16 +325,18 @@ class TopicProducer:
         if len(data) + len(packed) <= self._max_message_size:
             self._send(envelope, data, packed, 1, tokens)
         else:
-            self._send_in_chunks(message, envelope, packed, tokens)
+            self._send_in_chunks(message, envelope, packed, tokens, sequence)
 
-    def _send_in_chunks(self, message: Outgoing, envelope: Envelope, packed: bytes, tokens: Sequence[Any]) -> None:
-        """A message that is larger than the broker takes, in several entries."""
+    def _send_in_chunks(
+        self, message: Outgoing, envelope: Envelope, packed: bytes, tokens: Sequence[Any], sequence: int
+    ) -> None:
+        """A message that is larger than the broker takes, in several entries, all sent under one sequence id."""
         if not parse_topic(self.topic).persistent:
             raise ValueError(
                 f"a message of {len(packed)} bytes is larger than the {self._max_message_size} that the broker takes,"
                 " and in chunks it can go to persistent topics only"
             )
-        uuid = f"{self._name}-{envelope.sequence_id}"
+        uuid = f"{self._name}-{sequence}"
         largest = envelope._replace(chunk=(uuid, 2**31 - 1, len(packed), 2**31 - 1))
         room = self._max_message_size - len(metadata(message, largest))
         if room <= 0:
@@ -294,11 +346,12 @@ class TopicProducer:
             part = envelope._replace(chunk=(uuid, chunks, len(packed), index))
             last = index == chunks - 1
             body = packed[index * room : (index + 1) * room]
-            self._send(part, metadata(message, part), body, int(last), tokens if last else ())
+            data = metadata(message, part)
+            self._send(part._replace(sequence_id=sequence), data, body, int(last), tokens if last else ())
 
     def _envelope(self, sequence: int, publish_time: int, size: int) -> Envelope:
         assert self._name is not None, "opened before anything is sent"
-        when = publish_time or time.time_ns() // 1_000_000
+        when = publish_time or _now()
         # Other clients cannot unpack what is compressed and empty.
         compression = self._options.compression if size else 0
         return Envelope(

@@ -59,6 +59,31 @@ class Envelope(NamedTuple):
     """Of a message in several entries: uuid, number of chunks, bytes of all of them, index of this one."""
     txn: tuple[int, int] | None = None
     """The two halves of the id of the transaction that it is in, the coordinator's first; None outside of any."""
+    fields: bytes = b""
+    """Further fields of the MessageMetadata, encoded: those of encryption, and of an external schema."""
+
+
+class StoredEntry(NamedTuple):
+    """An entry as it was stored before, to be stored again."""
+
+    message: Outgoing
+    """Its message without the payload; of a batch, what its messages have in common."""
+    envelope: Envelope
+    """Of the producer that sent it: name, sequence id, publish time. An empty name, a sequence id of -1 and a time of 0
+    are filled in."""
+    body: bytes
+    """Compressed and encrypted as ``envelope`` says."""
+    encrypted: bool = False
+    continues: bool = False
+    """Whether it is a further chunk of the message before."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages it completes."""
+        chunk = self.envelope.chunk
+        if chunk is not None:
+            return int(chunk[3] == chunk[1] - 1)
+        return self.envelope.messages or 1
 
 
 def encoded(text: str) -> bytes:
@@ -177,6 +202,7 @@ def metadata(message: Outgoing, envelope: Envelope) -> bytes:
     parts.append(_chunk(envelope))
     if message.null_key:
         parts.append(b"\xf0\x01\x01")
+    parts.append(envelope.fields)
     return b"".join(parts)
 
 

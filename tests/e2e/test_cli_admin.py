@@ -231,6 +231,32 @@ def test_what_was_meant(run: Run, topic: str, words: list[str], text: str) -> No
     assert done.stderr == f"pulsarbox: {text.format(name=name, near=near)}\n"
 
 
+def test_what_is_refused_says_what_to_do_instead(run: Run, topic: str) -> None:
+    run("topic", "create", topic, "-p", "2")
+    run("sub", "create", topic, "s")
+    skipped = run("sub", "skip", topic, "s", "1")
+    name = topic.removeprefix("persistent://public/default/")
+    assert (skipped.returncode, f"`pulsarbox sub skip {name}-partition-0 s 1`" in skipped.stderr) == (2, True)
+    assert run("sub", "skip", f"{topic}-partition-0", "s", "1").returncode == 0
+    tenant = f"t-{name}"
+    run("tenant", "create", tenant)
+    run("ns", "create", f"{tenant}/n")
+    run("topic", "create", f"{tenant}/n/t")
+    for words, code, what in (
+        (("tenant", "delete", tenant), 4, "namespaces"),
+        (("ns", "delete", f"{tenant}/n"), 4, "topics"),
+    ):
+        kept = run(*words, "--yes")
+        assert (kept.returncode, f"delete its {what} first, or with --force" in kept.stderr) == (code, True), (
+            kept.stderr
+        )
+        forced = run(*words, "--yes", "--force")
+        setting = f"forceDelete{'Tenant' if what == 'namespaces' else 'Namespace'}Allowed"
+        assert (forced.returncode, f"update-dynamic-config -c {setting} -v true`" in forced.stderr) == (1, True)
+    for words in (("topic", "delete", f"{tenant}/n/t"), ("ns", "delete", f"{tenant}/n"), ("tenant", "delete", tenant)):
+        assert run(*words, "--yes").returncode == 0
+
+
 def test_nobody_there_and_nobody_who_answers(run: Run) -> None:
     words = [sys.executable, "-m", "pulsarbox", "topic", "list", "--admin-url", "http://127.0.0.1:1"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)

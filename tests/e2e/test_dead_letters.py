@@ -126,6 +126,35 @@ def test_of_a_batch_what_was_not_acknowledged(client: Any, topic: str, run: Run,
     assert is_quiet(consumer)
 
 
+@pytest.mark.parametrize("by_index", [True, False])
+def test_one_rejected_message_of_a_batch(client: Any, topic: str, run: Run, by_index: bool) -> None:
+    """Of 20 one is rejected again and again, and the others are acknowledged: the client decides what the box knows."""
+    consumer = subscribe(client, topic, negative_ack_redelivery_delay_ms=20, batch_index_ack_enabled=by_index)
+    done = run("sub", "dead-letter", topic, "s", "1")
+    assert "one rejected message of a batch moves all of the batch" in done.stderr
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=5_000)
+    for payload in numbered(20):
+        producer.send_async(payload, None)
+    producer.flush()
+    for each in range(2):
+        for _ in range(1 if by_index and each else 20):
+            message = receive(consumer)
+            if message.data() == b"7":
+                consumer.negative_acknowledge(message)
+            else:
+                consumer.acknowledge(message)
+    letters = subscribe(client, f"{topic}-s-DLQ", "dead-letters")
+    first = receive(letters)
+    reason = first.properties()["DEAD_LETTER_REASON"]
+    assert reason.startswith("given back 2 times without being acknowledged, 1 allowed")
+    if by_index:
+        assert (first.data(), reason.count(";")) == (b"7", 0)
+        assert is_quiet(letters)
+    else:
+        assert take(letters, 19) == numbered(20)[1:]
+        assert "; all 20 messages of its batch are moved, as no consumer has acknowledged by batch index" in reason
+
+
 def test_a_message_with_a_schema(client: Any, topic: str, run: Run) -> None:
     schema = pulsar.schema.JsonSchema(Order)
     consumer = subscribe(client, topic, schema=schema, negative_ack_redelivery_delay_ms=20)

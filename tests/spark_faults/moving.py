@@ -26,7 +26,9 @@ PUT_ASIDE: Final = (
     ("state/backfill/*/rows/*.parquet", "driver"),
 )
 _BEGUN: Final = "out/_temporary/0/_temporary/*/*.parquet"
-EXPORT: Final = ((_BEGUN, "driver"), (_BEGUN, "jvm"), ("out/*.parquet", "driver"))
+_BEGUN_AGAIN: Final = ".out.exporting/_temporary/0/_temporary/*/*.parquet"
+"""A repeated export is complete before it replaces the one before."""
+EXPORT: Final = ((_BEGUN, "driver"), (_BEGUN_AGAIN, "jvm"), ("out/*.parquet", "driver"))
 _FOLDER: Final = "history/*/*/*/partition=none"
 OFFLOAD: Final = ((f"{_FOLDER}/*.tmp", "driver"), (f"{_FOLDER}/ledger=*", "driver"), (f"{_FOLDER}/*.tmp", "box"))
 

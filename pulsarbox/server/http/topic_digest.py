@@ -10,6 +10,7 @@ from typing import Final
 
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer, Rates
+from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscription
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -31,7 +32,7 @@ def digest(topic: Topic, now: Now) -> str:
     rate_in = throughput_in = rate_out = throughput_out = 0.0
     publishers = []
     for producer in topic.producers:
-        rate, throughput = producer.rates(now)
+        rate, throughput, *_ = producer.rates(now)
         rate_in += rate
         throughput_in += throughput
         publishers.append(_publisher(producer, rate, throughput))
@@ -46,7 +47,7 @@ def digest(topic: Topic, now: Now) -> str:
         for consumer in each.consumers:
             messages_out += consumer.messages_out
             bytes_out += consumer.bytes_out
-        subscriptions.append(f"{text(each.name)}:{_subscription(each, consumers, rates)}")
+        subscriptions.append(f"{text(each.name)}:{_subscription(each, consumers, rates, now)}")
     if isinstance(topic, PersistentTopic):
         messages_in, bytes_in = topic.ledger.confirmed_messages, topic.ledger.confirmed_bytes
         stored = _stored(topic)
@@ -97,9 +98,11 @@ def _consumers(subscription: AnySubscription, now: Now) -> tuple[str, Together]:
     return ",".join(told), (out, throughput, given_back, acknowledged, unacked)
 
 
-def _subscription(subscription: AnySubscription, consumers: str, rates: Together) -> str:
+def _subscription(subscription: AnySubscription, consumers: str, rates: Together, now: Now) -> str:
     out, throughput, given_back, acknowledged, unacked = rates
-    backlog, blocked, type_name, more = 0, False, TYPE_NAMES[subscription.type], '"msgDropRate":0.0'
+    backlog, blocked, type_name, more = 0, False, TYPE_NAMES[subscription.type], ""
+    if isinstance(subscription, NonPersistentSubscription):
+        more = f'"msgDropRate":{subscription.drop_rate(now)}'
     if isinstance(subscription, Subscription):
         cursor = subscription.cursor
         backlog, blocked = cursor.backlog_entries, subscription.blocked

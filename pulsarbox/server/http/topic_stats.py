@@ -1,12 +1,14 @@
 """What the statistics of a topic say: the JSON of Pulsar 4.2, field by field.
 
-What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
-its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
-and ``why``: the one reason why nothing is sent to it; with a dead letter policy of the box ``deadLetters``. A topic for
-dead letters that keeps none has ``deadLettersLost``, one with messages that no subscription has covered
-``unsubscribed``: how many messages and bytes unsubscribed retention keeps, and until when (ms since 1970). Where rates
-are limited, topic and subscription have ``limits``, a list of LimiterReport, and a publisher ``held``: what of its
-receipts is held back.
+Fields without a source in the box have Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``, its
+backlog in messages, where ``msgBacklog`` counts entries; ``secondsToDrain``, until the backlog is gone at present
+rates; ``why``, the one reason why nothing is sent to it; ``deadLetters`` with a dead letter policy of the box; and
+``droppedMessages`` on a non-persistent topic. ``msgDropRate`` of a topic is the sum over its subscriptions, where
+Pulsar has 0, and that of a publisher counts messages that at least one subscription dropped, where Pulsar counts those
+beyond a limit per connection. A topic for dead letters that keeps none has ``deadLettersLost``; one with messages that
+no subscription has covered ``unsubscribed``: how many messages and bytes unsubscribed retention keeps, and until when
+(ms since 1970). With limited rates, topic and subscription have ``limits``, a list of LimiterReport, and a publisher
+``held``, its receipts held back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +23,7 @@ from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.limits.report import subscription_report, topic_report
+from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscription
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -126,7 +129,7 @@ def empty() -> Stats:
 
 def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
     """The statistics of a topic."""
-    rates_in = [producer.rates(wanted.now) for producer in topic.producers]
+    rates_in = [producer.rates(wanted.now)[:2] for producer in topic.producers]
     subscriptions = {each.name: subscription_stats(each, wanted) for each in topic.all_subscriptions()}
     rate_in, throughput_in = (sum(column) for column in zip(*rates_in, strict=True)) if rates_in else (0.0, 0.0)
     for each in subscriptions.values():
@@ -143,6 +146,7 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
         "publishers": [publisher_stats(each, wanted) for each in topic.producers] if wanted.publishers else [],
         "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
+        "msgChunkPublished": topic.producers.has_chunks,
         "publishRateLimitedTimes": topic.limits.publish_limited,
         "ownerBroker": wanted.owner,
     }
@@ -152,7 +156,9 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
     if topic.producers.epoch is not None:
         stats["topicEpoch"] = topic.producers.epoch
     return stats | (
-        _stored(topic, subscriptions, wanted.now) if isinstance(topic, PersistentTopic) else _not_stored(topic)
+        _stored(topic, subscriptions, wanted.now)
+        if isinstance(topic, PersistentTopic)
+        else _not_stored(topic, subscriptions)
     )
 
 
@@ -194,23 +200,23 @@ def _oldest(topic: PersistentTopic, now: Now) -> Stats:
     return {"oldestBacklogMessageAgeSeconds": age, "oldestBacklogMessageSubscriptionName": oldest.subscription}
 
 
-def _not_stored(topic: Topic) -> Stats:
+def _not_stored(topic: Topic, subscriptions: dict[str, Stats]) -> Stats:
     return {
         "bytesInCounter": topic.gone_in[1] + sum(each.bytes_in for each in topic.producers),
         "msgInCounter": topic.gone_in[0] + sum(each.messages_in for each in topic.producers),
-        "msgDropRate": 0.0,
+        "msgDropRate": 0.0 + _sum(subscriptions, "msgDropRate"),
     }
 
 
 def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
     """The statistics of a producer."""
-    rate, throughput = producer.rates(wanted.now)
+    rate, throughput, chunks, dropped = producer.rates(wanted.now)
     stats = {
         "accessMode": ProducerAccessMode.Name(producer.access.mode),
         "msgRateIn": rate,
         "msgThroughputIn": throughput,
         "averageMsgSize": throughput / rate if rate else 0.0,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": chunks,
         "producerId": producer.producer_id,
         "supportsPartialProducer": False,
         "producerName": producer.name,
@@ -226,7 +232,7 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
             "bytes": hold.held_bytes,
             "connectionIsRead": not producer.cnx.overdrawn,
         }
-    return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
+    return stats if producer.topic.name.persistent else stats | {"msgDropRate": dropped}
 
 
 def _add_key_shared(consumers: Sequence[Stats], subscription: AnySubscription) -> None:
@@ -261,7 +267,7 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
         "msgOutCounter": subscription.gone[0] + sum(each["msgOutCounter"] for each in consumers),
         "msgRateRedeliver": sum((each["msgRateRedeliver"] for each in consumers), 0.0),
         "messageAckRate": sum((each["messageAckRate"] for each in consumers), 0.0),
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": sum((each["chunkedMessageRate"] for each in consumers), 0.0),
         "msgBacklog": 0,
         "backlogSize": 0,
         "earliestMsgPublishTimeInBacklog": 0,
@@ -307,7 +313,10 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
         stats["keySharedMode"] = subscription.consumers[0].key_shared.mode.name
     if isinstance(subscription, Subscription):
         return stats | _cursor_stats(subscription, wanted.now)
-    return stats | {"msgDropRate": 0.0}
+    if isinstance(subscription, NonPersistentSubscription):
+        stats["msgDropRate"] = subscription.drop_rate(wanted.now)
+        stats["droppedMessages"] = subscription.dropped
+    return stats
 
 
 def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
@@ -370,7 +379,7 @@ def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wa
         "msgOutCounter": consumer.messages_out,
         "msgRateRedeliver": rates.given_back,
         "messageAckRate": rates.acknowledged,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": rates.chunks_out,
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
         "unackedMessages": 0 if subscription.type in ONE_ACTIVE else consumer.unacked,
@@ -408,7 +417,7 @@ _ADDED: Final = frozenset(
         "dispatchThrottledMsgEventsBySubscriptionLimit", "dispatchThrottledBytesEventsBySubscriptionLimit",
         "dispatchThrottledMsgEventsByTopicLimit", "dispatchThrottledBytesEventsByTopicLimit",
         "dispatchThrottledMsgEventsByBrokerLimit", "dispatchThrottledBytesEventsByBrokerLimit", "backlogMessages",
-        "availablePermits", "ongoingTxnCount", "abortedTxnCount", "committedTxnCount",
+        "availablePermits", "ongoingTxnCount", "droppedMessages", "abortedTxnCount", "committedTxnCount",
     )
 )  # fmt: skip
 _OLDEST: Final = frozenset(
@@ -441,8 +450,9 @@ def add(total: Stats, stats: Stats, parts: int) -> None:
         total["deadLettersLost"] = True
     if "unsubscribed" in stats:
         _add_unsubscribed(total, stats["unsubscribed"])
-    if "msgDropRate" in stats:
-        total["msgDropRate"] = total.get("msgDropRate", 0.0) + stats["msgDropRate"]
+    total["msgChunkPublished"] |= stats["msgChunkPublished"]
+    if "msgDropRate" in stats and "msgDropRate" not in total:
+        total["msgDropRate"] = stats["msgDropRate"]
     for name in ("backlogQuotaLimitSize", "backlogQuotaLimitTime"):
         total[name] = stats[name]
     total["averageMsgSize"] = (total["averageMsgSize"] * parts + stats["averageMsgSize"]) / (parts + 1)
@@ -450,8 +460,9 @@ def add(total: Stats, stats: Stats, parts: int) -> None:
         if i == len(total["publishers"]):
             total["publishers"].append(dict(_NO_PUBLISHER))
         summed = total["publishers"][i]
-        for name in ("msgRateIn", "msgThroughputIn"):
-            summed[name] += publisher[name]
+        for name in ("msgRateIn", "msgThroughputIn", "chunkedMessageRate", "msgDropRate"):
+            if name in publisher:
+                summed[name] = summed.get(name, 0.0) + publisher[name]
         summed["averageMsgSize"] = summed["msgThroughputIn"] / summed["msgRateIn"] if summed["msgRateIn"] else 0.0
     for name, subscription in stats["subscriptions"].items():
         if name in total["subscriptions"]:

@@ -15,7 +15,7 @@ from pulsarbox.server.live.view import Column, Scope, View, kept
 def rates(client: Client, now: Now) -> tuple[float, float]:
     """Messages and bytes a second over the last minute, in or out; of a connection all that it has."""
     if client.producer is not None:
-        messages, size = client.producer.rates(now)
+        messages, size = client.producer.rates(now)[:2]
         return messages, size
     if client.consumer is not None:
         found = client.consumer.rates(now)

@@ -10,6 +10,7 @@ from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.meter import WINDOW_SECONDS
+from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscription
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -45,7 +46,7 @@ class ConsumerRow(NamedTuple):
     @classmethod
     def of(cls, consumer: Consumer, subscription: AnySubscription, now: Now) -> Self:
         """As Pulsar, nothing counts as unacknowledged where one consumer gets everything."""
-        messages_out, bytes_out, given_back, acknowledged, entries_out = map(rounded, consumer.rates(now))
+        messages_out, bytes_out, given_back, acknowledged, entries_out = map(rounded, consumer.rates(now)[:5])
         row = (
             messages_out, bytes_out, given_back, acknowledged, entries_out, consumer.messages_out, consumer.bytes_out,
             0 if subscription.type in ONE_ACTIVE else consumer.unacked, int(consumer.blocked), consumer.permits,
@@ -81,6 +82,9 @@ class SubscriptionRow(NamedTuple):
     last_flow: int
     last_sent: int
     last_acked: int
+    dropped: int
+    """Messages, of a topic that stores nothing."""
+    rate_dropped: float
     backlog: int = 0
     """Entries; of one that is stored, as all that follows."""
     backlog_messages: int = 0
@@ -110,6 +114,10 @@ class SubscriptionRow(NamedTuple):
         gone_messages, gone_bytes = subscription.gone
         rates, (messages, size, unacked), times = _together(consumers)
         row = (len(consumers), *rates, gone_messages + messages, gone_bytes + size, unacked, *times)
+        if isinstance(subscription, NonPersistentSubscription):
+            row = (*row, subscription.dropped, rounded(subscription.drop_rate(now)))
+        else:
+            row = (*row, 0, 0.0)
         cursor = _cursor_values(subscription, now) if isinstance(subscription, Subscription) else _NO_CURSOR
         return new_row(cls, row + cursor)
 
@@ -290,7 +298,7 @@ class Look(NamedTuple):
 
 def look(topic: Topic, latencies: Latencies, now: Now) -> Look:
     """The values that a topic has now. ``latencies``: those of the box, whose commits all topics share."""
-    producers = [(each, ProducerRow(*map(rounded, each.rates(now)))) for each in topic.producers]
+    producers = [(each, ProducerRow(*map(rounded, each.rates(now)[:2]))) for each in topic.producers]
     subscriptions = []
     for each in topic.all_subscriptions():
         consumers = [ConsumerRow.of(consumer, each, now) for consumer in each.consumers]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable import make_durable
-from pulsarbox.spark.pipelines import functions
+from pulsarbox.spark.pipelines import functions, text_files
 from pulsarbox.spark.pipelines.declaring import Frame, Function, Output, PipelineError, Step, is_url, milliseconds
 from pulsarbox.spark.pipelines.watching import DEAD, OBSERVED
 
@@ -39,11 +39,15 @@ def started(
         rows = rows.observe(OBSERVED, is_dead.alias(DEAD))
     if written.kind not in ("topic", "rows") and is_url(written.place) and not Path(checkpoint, "metadata").exists():
         _check_directory(spark, step, written)
+    if written.kind in text_files.TEXT:
+        columns = text_files.text_columns(rows, rows.columns, written.kind)
+        rows = rows.select(*(column.alias(name) for name, column in columns.items()))
     writer = rows.writeStream.queryName(step.query).option("checkpointLocation", checkpoint)
     mode = step.mode if isinstance(step, Frame) else "append"
     writer = writer.outputMode(mode)
     if written.kind not in ("topic", "rows"):
-        writer = writer.format(written.kind).options(**step.sink).option("path", written.place)
+        options = {**text_files.WRITTEN.get(written.kind, {}), **step.sink}
+        writer = writer.format(written.kind).options(**options).option("path", written.place)
     elif mode == "append":
         writer = writer.format(FORMAT).options(**sink_options(step, written, given))
     else:

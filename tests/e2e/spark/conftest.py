@@ -4,17 +4,26 @@ tests/conftest.py has them run one after the other in one process, so there is o
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pulsar
 import pytest
+from click.testing import CliRunner, Result
 
+from pulsarbox.cli.main import main
 from pulsarbox.spark.pipelines.session import interpreter
+from pulsarbox.spark.pipelines.shipped import working
+from tests.e2e.clients import connect
+from tests.e2e.conftest import Running
 from tests.tools.java import need_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Command = Callable[..., Result]
+Take = Callable[[str], list[pulsar.Message]]
 
 CONF = {
     "spark.ui.enabled": "false",
@@ -71,3 +80,34 @@ def _end_the_jvm() -> None:
     gateway.proc.stdin.close()
     gateway.proc.wait(timeout=60)
     SparkContext._gateway = SparkContext._jvm = None
+
+
+@pytest.fixture
+def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command of the group in this process, with the session that all tests share."""
+    monkeypatch.setattr(working, "session", lambda *_args, **_more: spark)
+    monkeypatch.setattr(working, "stop", lambda _spark: None)
+
+    def run(*words: str, ends_with: int = 0) -> Result:
+        result = CliRunner().invoke(main, ["pipeline", *words, "--url", box.url, "--admin-url", box.web_url])
+        assert result.exit_code == ends_with, (result.output, result.exception)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def take(box: Running) -> Iterator[Take]:
+    """Everything that a topic holds for consumers."""
+    client = connect(box.url)
+
+    def take(topic: str) -> list[pulsar.Message]:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(timeout_millis=5000))
+        reader.close()
+        return found
+
+    yield take
+    client.close()

@@ -1,6 +1,9 @@
 """A runner over real Spark and a real box, in the session that all tests share: files over a restart, timers."""
 
+import base64
 import collections
+import csv
+import io
 import json
 import os
 import signal
@@ -103,6 +106,30 @@ def test_files_have_every_row_once_over_a_restart(
     command("reset", name, "json", "--yes")
     told = command("run", str(file), "--once", ends_with=EXIT_FAILED)
     assert f"json ({name}.py:12): {tmp_path}/json has the output of a checkpoint that is gone" in told.stderr
+
+
+NESTED = """
+from pulsarbox.pipelines import frame
+
+
+@frame(inputs="{topic}", output="csv:{folder}/nested", name="nested")
+def nested(df):
+    return df.selectExpr("CAST(value AS STRING) AS text", "value", "__messageProperties AS more")
+"""
+
+
+def test_a_step_writes_csv_without_loss(command: "Command", client: Any, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{topic.rpartition('/')[2].replace('-', '_')}.py"
+    file.write_text(NESTED.format(topic=topic, folder=tmp_path))
+    producer = client.create_producer(topic)
+    texts = [" a ", "", '"', "a\nb\r\nc", "\t,", "x" * 100]
+    for each in texts:
+        producer.send(each.encode(), {"k": each})
+    command("run", str(file), "--once")
+    files = [each.read_bytes().decode() for each in (tmp_path / "nested").glob("*.csv")]
+    rows = [row for text in files for row in csv.DictReader(io.StringIO(text, newline=""))]
+    found = [(row["text"], base64.b64decode(row["value"]).decode(), json.loads(row["more"])) for row in rows]
+    assert sorted(found, key=repr) == sorted([(each, each, {"k": each}) for each in texts], key=repr)
 
 
 TIMERS = """

@@ -6,59 +6,25 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 
 import pulsar
 import pytest
-from click.testing import CliRunner, Result
 
-from pulsarbox.cli.main import main
 from pulsarbox.client.ask import ask
-from pulsarbox.spark.pipelines.shipped import jobs, publishing, working
+from pulsarbox.spark.pipelines.shipped import jobs, publishing
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    Command = Callable[..., Result]
-    Take = Callable[[str], list[pulsar.Message]]
+    from tests.e2e.spark.conftest import Command, Take
 
 NOW = 1_700_000_000_000
-
-
-@pytest.fixture
-def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch) -> "Command":
-    """Runs a command of the group in this process, with the session that all tests share."""
-    monkeypatch.setattr(working, "session", lambda *_args, **_more: spark)
-    monkeypatch.setattr(working, "stop", lambda _spark: None)
-
-    def run(*words: str, ends_with: int = 0) -> Result:
-        result = CliRunner().invoke(main, ["pipeline", *words, "--url", box.url, "--admin-url", box.web_url])
-        assert result.exit_code == ends_with, (result.output, result.exception)
-        return result
-
-    return run
-
-
-@pytest.fixture
-def take(box: Running) -> "Iterator[Take]":
-    """Everything that a topic holds for consumers."""
-    client = connect(box.url)
-
-    def take(topic: str) -> list[pulsar.Message]:
-        reader = client.create_reader(topic, pulsar.MessageId.earliest)
-        found = []
-        while reader.has_message_available():
-            found.append(reader.read_next(timeout_millis=5000))
-        reader.close()
-        return found
-
-    yield take
-    client.close()
 
 
 def kept(box: Running, topic: str, subscription: str) -> None:
@@ -152,7 +118,8 @@ def test_what_no_message_can_be_is_said_before_any_is_published(
 
 def _export_it(command: "Command", topic: str, folder: Path) -> None:
     place = folder / "out"
-    command("export", topic, "--to", str(place), "--format", "csv", "--columns", "n,__key,__messageProperties")
+    asked = ("--format", "csv", "--bytes", "text", "--columns", "n,__key,__messageProperties")
+    command("export", topic, "--to", str(place), *asked)
     found = [row for each in place.glob("*.csv") for row in csv.DictReader(each.read_text().splitlines())]
     assert sorted((int(row["n"]), row["__key"], row["__messageProperties"]) for row in found)[:2] == [
         (0, "k0", "{}"),
@@ -188,7 +155,8 @@ def test_rows_go_where_each_says_in_the_order_asked_for_and_come_back_by_id_or_t
     }
     for name, (words, wanted) in ranges.items():
         place = tmp_path / name
-        command("export", f"{topic}-0", "--to", str(place), "--format", "csv", "--columns", "value", *words)
+        form = ("--format", "csv", "--bytes", "text", "--columns", "value")
+        command("export", f"{topic}-0", "--to", str(place), *form, *words)
         lines = [line for each in place.glob("*.csv") for line in each.read_text().splitlines() if line != "value"]
         assert sorted(lines) == wanted, name
 
@@ -286,7 +254,8 @@ def test_single_messages_of_a_batch_that_were_acknowledged_are_not_meant(
     producer.send_async(b"6", lambda *_: None)
     producer.flush()
     exported = tmp_path / "exported"
-    command("export", dlq, "--to", str(exported), "--format", "csv", "-s", "triage", "--columns", "value")
+    asked = ["--format", "csv", "--bytes", "text", "-s", "triage", "--columns", "value"]
+    command("export", dlq, "--to", str(exported), *asked)
     lines = sorted(line for each in exported.glob("*.csv") for line in each.read_text().splitlines()[1:])
     assert lines == ["0", "2", "3", "5", "6"]
     asked = ["dlq-triage", dlq, "-s", "triage", "-o", "json", "--filter", 'reason == "boom"']

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker import dead_letters
+from pulsarbox.broker.dead_letter import Origin, make_letter
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.errors import StoreFull
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.metadata import key_values
+from pulsarbox.protocol.batch import encode_batch, iterate_batch
+from pulsarbox.protocol.metadata import encode_entry, key_values
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandSubscribe,
     MessageIdData,
+    MessageMetadata,
+    SingleMessageMetadata,
 )
 from tests.unit.broker.dead_letters_playbook import (
     BOTH,
@@ -82,6 +86,69 @@ def test_it_moves_once_over_three_restarts(sub_type: int) -> None:
         assert join(box, sub_type).received() == []
         assert sorted(bodies(box)) == [b"0", b"1", b"2"]
         assert backlog(box) == 0
+
+
+def _reasons(box: Box) -> set[str]:
+    """What each message of the dead letters says."""
+    found = set()
+    for metadata, body in letters(box):
+        for single, _ in iterate_batch(body, metadata.num_messages_in_batch):
+            found.add(key_values(single.properties)["DEAD_LETTER_REASON"])
+    return found
+
+
+GIVEN_BACK = "given back once without being acknowledged, 0 allowed"
+
+
+@pytest.mark.parametrize(
+    ("keeps", "acked_before", "unacked", "moved", "more"),
+    [
+        (True, False, None, 4, "; all 4 messages of its batch are moved, as no consumer has acknowledged by batch index"
+         ": some may have been processed"),
+        (True, True, None, 4, "; no message of its batch of 4 was acknowledged"),
+        (True, False, 0b0110, 2, ""),
+        (False, False, 0b0110, 4, "; all 4 messages of its batch are moved, as the broker keeps no acknowledgements by "
+         "batch index"),
+    ],
+)  # fmt: skip
+def test_the_reason_says_whether_acknowledgements_within_a_batch_are_known(
+    keeps: bool, acked_before: bool, unacked: int | None, moved: int, more: str
+) -> None:
+    box = Box(acknowledgmentAtBatchIndexLevelEnabled=keeps)
+    client = join(box)
+    producer = box.client()
+    producer.producer(1)
+    if acked_before:
+        producer.send(0, encode_batch(_singles(2)), batch=2, highest=1)
+        (at,) = client.received()
+        client.ack(MessageIdData(ledgerId=at[0], entryId=at[1], ack_set=[0b01], batch_size=2))
+        client.ack(at)
+    set_policy(box, 0)
+    producer.send(2, encode_batch(_singles(4)), batch=4, highest=5)
+    (at,) = client.received()
+    if unacked is not None:
+        client.ack(MessageIdData(ledgerId=at[0], entryId=at[1], ack_set=[unacked], batch_size=4))
+    give_back(client, at)
+    box.turn()
+    assert _reasons(box) == {GIVEN_BACK + more}
+    assert subscription_of(box).dead_letters.messages == moved
+
+
+def test_the_reason_of_a_batch_that_cannot_be_opened() -> None:
+    body = encode_batch(_singles(4))
+    metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, num_messages_in_batch=4)
+    metadata.encryption_keys.add(key="k", value=b"v")
+    origin = Origin(TOPIC, "s", "1:2:-1", 1, 0, messages=4, acknowledged=3)
+    letter = make_letter(encode_entry(metadata, body), 0b0001, origin, 5, 1000)
+    assert letter.body == body
+    assert key_values(letter.metadata.properties)["DEAD_LETTER_REASON"] == (
+        f"{GIVEN_BACK}; all 4 messages of its batch are moved, 3 acknowledged ones included, as the broker cannot open "
+        "the batch"
+    )
+
+
+def _singles(count: int) -> list[tuple[SingleMessageMetadata, bytes]]:
+    return [(SingleMessageMetadata(payload_size=1, sequence_id=number), b"x") for number in range(count)]
 
 
 @BOTH

@@ -37,6 +37,8 @@ def test_an_id_that_is_printed_can_be_read(ledger: int, entry: int, index: int, 
         ("latest", From(Start(LATEST))),
         ("-10", From(Start(EARLIEST), 10)),
         ("@-1h", From(Start(EARLIEST, NOW - 3_600_000))),
+        ("-1h", From(Start(EARLIEST, NOW - 3_600_000))),
+        ("-1h30m", From(Start(EARLIEST, NOW - 5_400_000))),
         ("3:4", From(Start(MessageId(3, 4)))),
     ],
 )

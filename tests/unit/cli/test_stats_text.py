@@ -25,3 +25,12 @@ def test_a_reason_that_names_an_instant_is_not_told_to_have_been_at_that_instant
     why = {"reason": "delayed", "text": "the next is at 2030-01-01 00:00:00 UTC", "since": 940_000}
     lines = stats_text.subscription_lines(parse_topic("orders"), "s", STATS | {"why": why})
     assert lines[-1].endswith("the next is at 2030-01-01 00:00:00 UTC; so for 1.0 min"), lines[-1]
+
+
+def test_drops_and_chunks_are_shown_where_there_are_some() -> None:
+    name = parse_topic("non-persistent://public/default/ticks")
+    lines = stats_text.subscription_lines(name, "s", STATS | {"msgDropRate": 2.5, "droppedMessages": 1500})
+    assert any(line.split()[1:] == ["2.5", "messages/s,", "1,500", "in", "all"] for line in lines if "dropped" in line)
+    assert not any("dropped" in line or "chunks" in line for line in stats_text.subscription_lines(name, "s", STATS))
+    lines = stats_text.subscription_lines(name, "s", STATS | {"chunkedMessageRate": 3.0})
+    assert any(line.startswith("chunks out") and line.endswith("3.0 a second") for line in lines)

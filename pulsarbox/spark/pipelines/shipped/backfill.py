@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.errors import PreconditionFailed
 from pulsarbox.spark.naming import quoted
 from pulsarbox.spark.outgoing import EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES, TOPIC
-from pulsarbox.spark.pipelines.shipped.export import CSV
+from pulsarbox.spark.pipelines import text_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +18,7 @@ KEPT: Final = (KEY, ORDERING_KEY, PROPERTIES, EVENT_TIME)
 _OF_A_BROKER: Final = ("__messageId", "__publishTime", "__partition", "__ledgerId", "__entryId", "__batchIndex")
 _MORE: Final = ("__producerName", "__sequenceId", "__schemaVersion", "__redeliveryCount", "_corrupt_record")
 _STRICT: Final = {"mode": "FAILFAST"}
-_USUAL: Final = {"csv": CSV | _STRICT, "json": _STRICT}
+_USUAL: Final = {"csv": {**text_files.READ["csv"], **_STRICT}, "json": _STRICT}
 """Options of a format unless others are given: what cannot be read ends the job before anything is published."""
 _FIELD: Final = re.compile(r"(?!\d)[\w$]+")
 _NUMBERS: Final = ("bigint", "int", "smallint", "tinyint")
@@ -37,7 +37,10 @@ class Source:
 
     def read(self, spark: "SparkSession") -> "DataFrame":
         """Its rows. Raises what Spark does."""
-        reader = spark.read.format(self.form).options(**{**_USUAL.get(self.form, {}), **self.options})
+        usual = _USUAL.get(self.form, {})
+        if self.form == "csv" and not self.schema and "inferschema" not in map(str.lower, self.options):
+            usual = {**usual, "nullValue": text_files.NO_TEXT}  # all columns are texts, of which "" is one
+        reader = spark.read.format(self.form).options(**{**usual, **self.options})
         if self.schema:
             reader = reader.schema(self.schema)
         return reader.load(list(self.paths)) if self.paths else reader.load()
@@ -59,11 +62,14 @@ class Columns:
     """Each gives a property of its name."""
     order_by: Sequence[str] = ()
     """Publish in the order of these columns, not in that of the source."""
+    encoding: str = "text"
+    """How text columns write bytes: one of BYTES. Of the payload and both keys."""
 
     def asked(self) -> dict[str, str]:
         """As a job notes it."""
         named = {name: getattr(self, name) for name in ("topic", "topic_column", "value", "key", "ordering_key")}
         named |= {"event_time": self.event_time, "properties": ",".join(self.properties)}
+        named |= {"bytes": self.encoding} if self.encoding != "text" else {}
         return {name: text for name, text in (named | {"order_by": ",".join(self.order_by)}).items() if text}
 
     def named(self) -> list[str]:
@@ -92,7 +98,7 @@ def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
                 "with --value"
             )
     columns = [rows[quoted(name)] for name in values]
-    fields = [columns[0].alias("value")] if given.value else columns
+    fields = [_bytes(rows, given.value, there, given.encoding).alias("value")] if given.value else columns
     return rows.select(*fields, *(column.alias(name) for name, column in made.items()))
 
 
@@ -103,10 +109,15 @@ def is_payload(columns: Mapping[str, str]) -> bool:
 
 
 def _meaning(rows: "DataFrame", there: Mapping[str, str], given: Columns) -> "dict[str, Column]":
-    made: dict[str, Column] = {name: rows[name] for name in KEPT if name in there}
+    made: dict[str, Column] = {}
     for name, column in ((KEY, given.key), (ORDERING_KEY, given.ordering_key)):
-        if column:
-            made[name] = _text(rows, column, there[column])
+        if column or name in there:
+            made[name] = _bytes(rows, column or name, there, given.encoding)
+    if EVENT_TIME in there:
+        is_text = there[EVENT_TIME] == "string"
+        made[EVENT_TIME] = _time(rows, EVENT_TIME, "string") if is_text else rows[EVENT_TIME]
+    if PROPERTIES in there:
+        made[PROPERTIES] = _map(rows, there[PROPERTIES])
     if given.event_time:
         made[EVENT_TIME] = _time(rows, given.event_time, there[given.event_time])
     if given.properties:
@@ -122,6 +133,25 @@ def _values(there: Mapping[str, str], given: Columns) -> list[str]:
         return [given.value]
     used = {given.topic_column, given.key, given.ordering_key, *given.properties, TOPIC, *KEPT, *_OF_A_BROKER, *_MORE}
     return [name for name in there if name not in used]
+
+
+def _bytes(rows: "DataFrame", name: str, there: Mapping[str, str], encoding: str) -> "Column":
+    """A key or a payload: bytes, or a text that writes bytes in that encoding."""
+    from pyspark.sql import functions as sql
+
+    text = _text(rows, name, there[name])
+    return sql.to_binary(text, sql.lit(encoding)) if encoding != "text" and there[name] == "string" else text
+
+
+def _map(rows: "DataFrame", kind: str) -> "Column":
+    """Properties; in CSV a text of JSON, and in JSON a record, as Spark finds the columns of JSON by itself."""
+    from pyspark.sql import functions as sql
+
+    column = rows[PROPERTIES]
+    if kind.startswith("map"):
+        return column
+    text = sql.to_json(column) if kind.startswith("struct") else column.cast("string")
+    return sql.from_json(text, "map<string,string>", {"mode": "FAILFAST"})
 
 
 def _text(rows: "DataFrame", name: str, kind: str) -> "Column":
@@ -149,4 +179,4 @@ def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str
         text = rows[quoted(name)].cast("string")
         pairs.append(sql.when(text.isNotNull(), sql.struct(sql.lit(name).alias("key"), text.alias("value"))))
     made = sql.map_from_entries(sql.filter(sql.array(*pairs), lambda pair: pair.isNotNull()))
-    return sql.map_concat(rows[PROPERTIES], made) if PROPERTIES in there else made
+    return sql.map_concat(_map(rows, there[PROPERTIES]), made) if PROPERTIES in there else made

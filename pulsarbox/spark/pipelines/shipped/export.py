@@ -3,30 +3,26 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
-from pulsarbox.errors import Conflict, PreconditionFailed, PulsarBoxError
+from pulsarbox.errors import PreconditionFailed, PulsarBoxError
 from pulsarbox.spark import selection
 from pulsarbox.spark.naming import quoted
-from pulsarbox.spark.options import READ, parse
+from pulsarbox.spark.options import EARLIEST, LATEST, READ, OptionError, parse
 from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of, left_of
+from pulsarbox.spark.pipelines.shipped.file_output import check_empty, write
+from pulsarbox.spark.pipelines.text_files import TEXT, WRITTEN, check_options, text_columns
 from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.rows import NAMES, chosen
 from pulsarbox.spark.service import Service
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-CSV: Final = {"header": "true", "escape": '"'}
-"""Options of CSV unless others are given: quotes are doubled, as elsewhere."""
 _ID: Final = re.compile(r"-?\d+:-?\d+(:-?\d+){0,2}")
-_NESTED: Final = ("map", "array", "struct")
-
-
-class NotEmptyError(Conflict):
-    """There is something already where files are to be written."""
+_PLACE: Final = ("__ledgerId", "__entryId", "__partition", "__batchIndex")
+"""The columns of which a message id is made up."""
+MESSAGE_ID: Final = "__messageId"
 
 
 @dataclass(frozen=True)
@@ -45,6 +41,8 @@ class Export:
     """``append``, ``overwrite``; empty: only where there is nothing yet."""
     written: Mapping[str, str] = field(default_factory=dict)
     """Options of the files."""
+    encoding: str = "base64"
+    """Of columns of bytes in files of text: one of BYTES."""
 
     def acked(self, subscription: str) -> dict[str, Acked]:
         """What a subscription has acknowledged, by topic or partition. Raises what the broker tells."""
@@ -54,6 +52,21 @@ class Export:
             topics = selection.topics(service, options)
         return {topic: acked_of(to, topic, subscription) for topic in topics}
 
+    def check_range(self, begin: str, end: str) -> None:
+        """Raise OptionError where ``end`` is before ``begin`` on every topic, and what the broker refuses with.
+
+        Two times are compared without the broker; an id and another id or a time are resolved by it.
+        """
+        if not (begin and end and (_ID.fullmatch(begin) or _ID.fullmatch(end))):
+            return
+        options = parse({**self.box, **self.select}, READ)
+        with Service(reach(options)) as service:
+            for topic in selection.topics(service, options):
+                start = selection.start(service, options, topic, EARLIEST).place
+                if start < selection.end(service, options, topic):
+                    return
+        raise OptionError(f"--until {end} is before --from {begin}, so nothing is between them: exchange them")
+
 
 def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, str]:
     """The options for a range: ``begin`` and ``end`` are ids (``12:345``, included), times, or empty.
@@ -61,6 +74,10 @@ def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, st
     Raises PulsarBoxError for what contradicts itself.
     """
     found: dict[str, str] = {}
+    if begin == LATEST:
+        raise PulsarBoxError("--from latest: an export ends where the topic ends, so nothing follows; leave --from out")
+    if end == EARLIEST:
+        raise PulsarBoxError("--until earliest: nothing is before the first message; leave --until out")
     if subscription:
         if begin:
             raise PulsarBoxError("a subscription says where to begin: leave --from out, or -s")
@@ -89,19 +106,14 @@ def _place(text: str, *, is_end: bool) -> str:
 
 
 def check(asked: Export) -> None:
-    """Raises PulsarBoxError where it would write over something, and OptionError."""
+    """Raise PulsarBoxError for options that contradict each other, NotEmptyError for a directory that holds something,
+    and OptionError."""
     parse({**asked.box, **asked.select}, READ)
+    check_options(asked.written)
+    if asked.encoding != "base64" and asked.form not in TEXT:
+        raise PulsarBoxError(f"--bytes is about files of text: {asked.form} holds bytes as they are")
     if not asked.mode:
         check_empty(asked.place)
-
-
-def check_empty(where: str) -> None:
-    """Raises NotEmptyError where a directory of this machine has something in it."""
-    if urlsplit(where).scheme not in ("", "file"):
-        return
-    place = Path(urlsplit(where).path if where.startswith("file:") else where)
-    if place.is_file() or (place.is_dir() and any(place.iterdir())):
-        raise NotEmptyError(f"{place} is not empty: give --append, --overwrite, or another directory")
 
 
 def export(spark: "SparkSession", asked: Export) -> int:
@@ -111,22 +123,22 @@ def export(spark: "SparkSession", asked: Export) -> int:
 
     counted = Observation("export")
     named = [] if asked.columns in ("basic", "all") else [name.strip() for name in asked.columns.split(",")]
-    subscription = asked.select.get("subscription", "")
+    subscription, is_text = asked.select.get("subscription", ""), asked.form in TEXT
     reader = spark.read.format("pulsarbox").options(**asked.box, **asked.select)
-    rows = reader.option("columns", "all" if named or subscription else asked.columns).load()
-    if subscription:
+    rows = reader.option("columns", "all" if named or subscription or is_text else asked.columns).load()
+    if subscription or is_text:
         named = named or _as_asked(rows.columns, asked.columns)
+    if subscription:
         rows = left_of(rows, asked.acked(subscription))
     for name in named:
         if name not in rows.columns:
             raise PreconditionFailed(f"--columns: there is no {name}: there are {', '.join(rows.columns)}")
-    rows = rows.select(*(rows[quoted(name)] for name in named)) if named else rows
-    rows = plain(rows) if asked.form == "csv" else rows
+    if is_text:
+        rows = _as_text(rows, asked, named)
+    elif named:
+        rows = rows.select(*(rows[quoted(name)] for name in named))
     rows = rows.observe(counted, sql.count(sql.lit(1)).alias("rows"))
-    usual = CSV if asked.form == "csv" else {}
-    there = urlsplit(asked.place).scheme not in ("", "file")
-    mode = asked.mode or ("errorifexists" if there else "append")
-    rows.write.format(asked.form).mode(mode).options(**{**usual, **asked.written}).save(asked.place)
+    write(rows, asked.form, asked.place, asked.mode, {**WRITTEN.get(asked.form, {}), **asked.written})
     return int(counted.get["rows"])
 
 
@@ -136,16 +148,13 @@ def _as_asked(columns: list[str], asked: str) -> list[str]:
     return [name for name in columns if name in beside or name not in NAMES]
 
 
-def plain(rows: "DataFrame") -> "DataFrame":
-    """Columns that CSV can hold: what is nested as JSON, bytes as text, or in base64 where they are none."""
-    return rows.select(*(_plain(rows, name, kind).alias(name) for name, kind in rows.dtypes))
-
-
-def _plain(rows: "DataFrame", name: str, kind: str) -> "Column":
+def _as_text(rows: "DataFrame", asked: Export, named: list[str]) -> "DataFrame":
+    """The named columns as text holds them, message ids as our commands write them."""
     from pyspark.sql import functions as sql
 
-    column = rows[quoted(name)]
-    if kind == "binary":
-        text = column.cast("string")
-        return sql.when(sql.is_valid_utf8(text), text).otherwise(sql.base64(column))
-    return sql.to_json(column) if kind.startswith(_NESTED) else column
+    parts = (sql.coalesce(rows[name].cast("string"), sql.lit("-1")) for name in _PLACE)
+    place = sql.concat_ws(":", *parts)
+    columns = text_columns(rows, named, asked.form, asked.encoding, sql.concat(sql.lit("message "), place))
+    if MESSAGE_ID in columns:
+        columns[MESSAGE_ID] = place
+    return rows.select(*(column.alias(name) for name, column in columns.items()))

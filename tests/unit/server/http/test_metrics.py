@@ -122,6 +122,20 @@ def test_names_labels_and_types_are_those_of_pulsar() -> None:
     with_box(scenario, EVERYTHING)
 
 
+def test_messages_that_a_non_persistent_topic_drops_are_counted() -> None:
+    async def scenario(box: Box) -> None:
+        client, topic = Client(box), "non-persistent://public/default/n"
+        producer = client.producer(topic)
+        client.subscribe(topic, "slow", permits=1)
+        for number in range(3):
+            client.send(producer, number)
+        found, slow = await scraped(box), {"topic": topic, "subscription": "slow"}
+        assert one(found, "pulsar_subscription_msg_drop_rate", **slow) == 2
+        assert one(found, "pulsarbox_subscription_dropped_messages", **slow) == 2
+
+    with_box(scenario)
+
+
 def test_what_a_topic_and_its_subscriptions_show() -> None:
     async def scenario(box: Box) -> None:
         traffic(box)
@@ -145,6 +159,7 @@ def test_what_a_topic_and_its_subscriptions_show() -> None:
         assert one(found, "pulsarbox_subscription_ack_ranges", **shared) == 1
         assert one(found, "pulsarbox_subscription_standstill_seconds", reason="no-permits", subscription="ex\\cl") >= 0
         assert one(found, "pulsar_out_messages_total", subscription="ex\\cl") == 4
+        assert one(found, "pulsar_subscription_msg_drop_rate", **shared) == 0
         silent = "non-persistent://public/default/n"
         assert one(found, "pulsar_in_messages_total", topic=silent) == 1
         assert one(found, "pulsar_storage_size", topic=silent) == 0

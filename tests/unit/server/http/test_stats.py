@@ -12,7 +12,7 @@ from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
 RECORDED: Final = json.loads((Path(__file__).parents[3] / "data" / "admin-stats.json").read_text())
-OURS: Final = {"why", "backlogMessages", "secondsToDrain"}
+OURS: Final = {"why", "backlogMessages", "secondsToDrain", "droppedMessages"}
 """Fields of a subscription that Pulsar does not have."""
 SHARED, FAILOVER, KEY_SHARED = 1, 2, 3
 T = "persistent://public/default/t"
@@ -89,6 +89,59 @@ def test_a_topic_that_is_not_persistent_has_the_fields_of_pulsar() -> None:
         client.ask("close_producer", producer_id=producer, request_id=90)
         stats = (await box.get("/non-persistent/public/default/n/stats")).value
         assert stats["msgInCounter"] == 1, "what those sent that have gone still counts"
+
+    with_box(scenario)
+
+
+def test_drops_are_counted_for_the_subscription_the_publisher_and_the_topic() -> None:
+    """Rates: what is younger than a second counts as one."""
+
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        names = [f"non-persistent://public/default/n-partition-{i}" for i in range(2)]
+        await box.put("/non-persistent/public/default/n/partitions", 2)
+        producers = [client.producer(name) for name in names]
+        for name in names:
+            client.subscribe(name, "slow", permits=2)
+            client.subscribe(name, "slower", permits=1)
+        for producer, count in zip(producers, (5, 3), strict=True):
+            for number in range(count):
+                client.send(producer, number)
+        first = (await box.get("/non-persistent/public/default/n-partition-0/stats")).value
+        of = {name: each["msgDropRate"] for name, each in first["subscriptions"].items()}
+        assert (of, first["msgDropRate"]) == ({"slow": 3.0, "slower": 4.0}, 7.0)
+        assert [each["msgDropRate"] for each in first["publishers"]] == [4.0], "a message that two lost counts once"
+        whole = (await box.get("/non-persistent/public/default/n/partitioned-stats")).value
+        assert (whole["msgDropRate"], whole["publishers"][0]["msgDropRate"]) == (7.0 + 3.0, 4.0 + 2.0)
+        of = {name: each["msgDropRate"] for name, each in whole["subscriptions"].items()}
+        assert of == {"slow": 4.0, "slower": 6.0}
+        assert whole["subscriptions"]["slower"]["droppedMessages"] == 6
+        bundles = json.loads((await box.get("/broker-stats/topics")).text)["public/default"].values()
+        (told,) = [each["non-persistent"][names[0]] for each in bundles if names[0] in each.get("non-persistent", {})]
+        assert told["subscriptions"]["slow"]["msgDropRate"] == 3.0
+
+    with_box(scenario)
+
+
+def test_chunks_are_counted_where_they_come_in_and_go_out() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put(f"{PATH}/c/partitions", 2)
+        client = Client(box)
+        topic = "persistent://public/default/c-partition-0"
+        producer = client.producer(topic)
+        client.subscribe(topic, "s", permits=100)
+        client.send(producer, 0)
+        plain = (await box.get(f"{PATH}/c-partition-0/stats")).value
+        assert (plain["msgChunkPublished"], plain["publishers"][0]["chunkedMessageRate"]) == (False, 0.0)
+        for number in range(3):
+            client.send(producer, 1, uuid="u", chunk_id=number, num_chunks_from_msg=3, total_chunk_msg_size=9)
+        found = (await box.get(f"{PATH}/c-partition-0/stats")).value
+        whole = (await box.get(f"{PATH}/c/partitioned-stats")).value
+        for stats in (found, whole):
+            assert stats["msgChunkPublished"] is True
+            assert stats["publishers"][0]["chunkedMessageRate"] == 3.0
+            assert stats["subscriptions"]["s"]["chunkedMessageRate"] == 3.0
+            assert stats["subscriptions"]["s"]["consumers"][0]["chunkedMessageRate"] == 3.0
 
     with_box(scenario)
 

@@ -15,7 +15,8 @@ from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.shipped import rollup
 from pulsarbox.spark.pipelines.shipped.acked import Acked, read
 from pulsarbox.spark.pipelines.shipped.backfill import is_payload
-from pulsarbox.spark.pipelines.shipped.export import check_empty, ranged
+from pulsarbox.spark.pipelines.shipped.export import ranged
+from pulsarbox.spark.pipelines.shipped.file_output import check_empty
 from pulsarbox.spark.pipelines.shipped.rolling import ROW, Rolling
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline, windows_of
 from pulsarbox.spark.pipelines.shipped.working import namespace_of, selected
