@@ -144,10 +144,11 @@ def _each(
 def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
-    Fields: name, topic, type, durable, consumers, backlog (entries), backlog_bytes, unacked, rate_out and rate_acked
-    (messages a second), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1:
-    never), why (the reason why nothing is being sent: both of a box; why not of a partitioned topic), dead_letters
-    (messages that the box moved, where it does), properties.
+    Fields: name, topic, type, durable, consumers, backlog (messages), backlog_entries (a batch is one entry),
+    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages a second), ranges (acknowledged beyond the
+    first gap), expired, seconds_to_drain (at present rates; -1: never), why (the reason why nothing is being sent: both
+    of a box; why not of a partitioned topic), dead_letters (messages that the box moved, where it does), properties.
+    Apache Pulsar counts entries only: there backlog is entries, and backlog_unit and the column say so.
 
     \b
     Examples:
@@ -158,12 +159,14 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
 
 
 def _listed(admin: "Admin", topic: TopicName) -> Found:
-    from pulsarbox.cli.stats_text import named, subscription_row
+    from pulsarbox.cli.backlogs import backlog_columns
+    from pulsarbox.cli.stats_text import columns_with, named, subscription_row
 
     with suggesting(admin, topic):
         stats = admin.stats(topic, admin.partitions(topic))
-    columns = ["name", "type", "consumers", "backlog", "unacked", "rate_out", "rate_acked", "why"]
-    return Found([subscription_row(*each) for each in named(topic, stats)], columns)
+    rows = [subscription_row(*each) for each in named(topic, stats)]
+    backlogs = backlog_columns(rows)
+    return Found(rows, ["name", *columns_with(backlogs)], titles=backlogs.titles)
 
 
 @sub.command()
