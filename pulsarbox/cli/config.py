@@ -113,7 +113,7 @@ def _that_show_later(file: Path) -> tuple[str, ...]:
 
 @config.command()
 @click.argument("path", type=click.Path(path_type=Path, allow_dash=True), default=DEFAULT_FILE)
-@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+@click.option("-f", "--force", is_flag=True, help="Replace the file if there is one.")
 def init(path: Path, force: bool) -> None:
     """Write a configuration file with every setting, what it means, and its default.
 

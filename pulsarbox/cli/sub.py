@@ -88,7 +88,7 @@ def _create(admin: "Admin", topic: TopicName, place: Place, properties: dict[str
 @sub.command()
 @_TOPIC
 @_MANY
-@click.option("--force", is_flag=True, help="Also while consumers are connected: they are sent away.")
+@click.option("-f", "--force", is_flag=True, help="Also while consumers are connected: they are sent away.")
 @yes_option
 @dry_run_option
 @with_admin

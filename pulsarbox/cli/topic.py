@@ -87,7 +87,9 @@ def _create(admin: "Admin", name: TopicName, partitions: int | None, properties:
 
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
-@click.option("--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away.")
+@click.option(
+    "-f", "--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away."
+)
 @yes_option
 @dry_run_option
 @with_admin

@@ -1,7 +1,7 @@
 """The values of policies: what they look like as JSON, and which of them set their policy."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, Record, Text, Whole, Word
 
@@ -36,6 +36,8 @@ DISPATCH_RATE: Final = Record(
         "ratePeriodInSecond": (Whole(), 0),
     }
 )
+TYPED_RATE: Final = {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
+"""What a dispatch rate is that is typed without them."""
 PUBLISH_RATE: Final = Record(
     {"publishThrottlingRateInMsg": (Whole(), -1), "publishThrottlingRateInByte": (Whole(LONG_BITS), -1)}
 )
@@ -120,3 +122,61 @@ def is_strategy(value: str) -> bool:
 
 limits_dispatch: Final = _limits("dispatchThrottlingRateInMsg", "dispatchThrottlingRateInByte")
 limits_publishing: Final = _limits("publishThrottlingRateInMsg", "publishThrottlingRateInByte")
+
+
+# Numbers that brokers take and that mean nothing: a rate of 0 limits nothing, and so does a period of -5 seconds.
+
+
+class Least(NamedTuple):
+    """The numbers that a member of a value may be."""
+
+    least: int
+    or_no_limit: bool
+    """Whether -1 is one of them."""
+    noun: str
+
+
+NO_LIMIT: Final = -1
+_RATE: Final = Least(1, True, "a rate")
+_PERIOD: Final = Least(1, False, "a period in seconds")
+_LEAST: Final[Mapping[str, Least]] = {
+    "dispatchThrottlingRateInMsg": _RATE,
+    "dispatchThrottlingRateInByte": _RATE,
+    "publishThrottlingRateInMsg": _RATE,
+    "publishThrottlingRateInByte": _RATE,
+    "publishRateInMsgs": _RATE,
+    "publishRateInBytes": _RATE,
+    "dispatchRateInMsgs": _RATE,
+    "dispatchRateInBytes": _RATE,
+    "subscribeThrottlingRatePerConsumer": _RATE,
+    "ratePeriodInSecond": _PERIOD,
+    "limitSize": Least(0, True, "a size"),
+    "limitTime": Least(1, True, "a time in seconds"),
+    "maxInactiveDurationSeconds": Least(1, False, "a time in seconds"),
+    "tickTime": Least(1, False, "a time in milliseconds"),
+    "maxDeliveryDelayInMillis": Least(0, False, "a time in milliseconds"),
+    "managedLedgerMaxMarkDeleteRate": Least(0, True, "a rate"),
+    "retentionTimeInMinutes": Least(0, True, "a time in minutes"),
+    "retentionSizeInMB": Least(0, True, "a size in MiB"),
+}
+
+
+def problem(member: str, value: Any) -> str:
+    """Return what is wrong with the value of a member that commands refuse; empty where nothing is."""
+    rule = _LEAST.get(member)
+    if rule is None or not isinstance(value, int | float) or value >= rule.least:
+        return ""
+    if rule.or_no_limit and value == NO_LIMIT:
+        return ""
+    unlimited = ", or -1 for no limit" if rule.or_no_limit else ""
+    return f"{member}: {rule.noun} is {rule.least} or more{unlimited}, not {value}"
+
+
+def meaningful(value: Any) -> Any:
+    """Return the value with -1 for what limits nothing, and the shortest period for one that is none."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: each if not problem(name, each) else NO_LIMIT if _LEAST[name].or_no_limit else _LEAST[name].least
+        for name, each in value.items()
+    }

@@ -1,7 +1,7 @@
 """One row of the table of policies: where its value stands, and how its endpoints behave."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -106,6 +106,8 @@ class PolicyRow:
     topic: Place | None = None
     settings: tuple[str, ...] = ()
     """The broker's own values; none where Pulsar's default is all there is."""
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    """Members that a value has which is typed without them; a broker would take 0. None: they must be typed."""
     sets: Callable[[Any], bool] = always
     """Whether a stored value sets the policy. Where it does not, as a rate of -1, the next level applies."""
     own: bool = False

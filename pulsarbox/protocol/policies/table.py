@@ -26,6 +26,7 @@ from pulsarbox.protocol.policies.policy_values import (
     RETENTION,
     SUBSCRIBE_RATE,
     SUBSCRIPTION_TYPES,
+    TYPED_RATE,
     UNDEFINED,
     is_strategy,
     limits_dispatch,
@@ -58,6 +59,7 @@ _STORAGE: Final = (
         RETENTION,
         Place("retention_policies", "retention"),
         Place("retentionPolicies", "retention", blank=Blank.KEEPS, applied=True),
+        typed={"retentionTimeInMinutes": None, "retentionSizeInMB": None},
     ),
     PolicyRow(
         "message-ttl",
@@ -162,6 +164,7 @@ _DELIVERY: Final = (
         DISPATCH_RATE,
         Place("topicDispatchRate", "dispatchRate", by_cluster=True),
         Place("dispatchRate", "dispatchRate", blank=Blank.KEEPS, applied=True),
+        typed=TYPED_RATE,
         sets=limits_dispatch,
     ),
     PolicyRow(
@@ -170,6 +173,7 @@ _DELIVERY: Final = (
         DISPATCH_RATE,
         Place("subscriptionDispatchRate", "subscriptionDispatchRate", by_cluster=True),
         Place("subscriptionDispatchRate", "subscriptionDispatchRate", blank=Blank.KEEPS, applied=True),
+        typed=TYPED_RATE,
         sets=limits_dispatch,
     ),
     PolicyRow(
