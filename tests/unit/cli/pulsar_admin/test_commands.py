@@ -205,7 +205,7 @@ def test_what_is_wrong_is_said_and_nothing_is_asked(words: list[str], message: s
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(400, 1), (401, 5), (403, 5), (404, 3), (409, 4), (412, 2), (500, 1), (501, 1), (503, 6)]
+    ("status", "code"), [(400, 2), (401, 5), (403, 5), (404, 3), (409, 4), (412, 2), (500, 1), (501, 1), (503, 6)]
 )
 def test_a_refusal_ends_with_the_exit_code_of_its_status(status: int, code: int, play: Player) -> None:
     result = play("tenants", "get", "t", answers=[answer({"reason": "no\x1b[2J"}, status)])
