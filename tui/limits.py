@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from pulsarbox.protocol.policies.policy_values import problem
 from pulsarbox.tui.deed import Deed, Field, Request, Row, Values, Wrong
 
 
@@ -41,6 +42,9 @@ def _value(row: Row, values: Values) -> Any:
     is_number = was.lstrip("-").replace(".", "", 1).isdigit()
     if not text or (is_number and (isinstance(value, bool) or not isinstance(value, int | float))):
         raise Wrong(f"limit: '{text}' is no number" if text else "limit: this is to be said; -1 is no limit")
+    wrong = problem(str(_change(row).get("field") or ""), value)
+    if wrong:
+        raise Wrong(wrong)
     return value
 
 

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from pulsarbox.cleaning import cleaned
 from pulsarbox.tui import figures
@@ -12,6 +12,7 @@ from pulsarbox.tui.app import Top
 from pulsarbox.tui.columns import KINDS, TO_THE_RIGHT, Column
 from pulsarbox.tui.feed import Feed, Query, Trouble
 from pulsarbox.tui.lists import chosen, passing_of
+from pulsarbox.tui.questions import PANELS
 from pulsarbox.tui.views import VIEWS
 
 SECONDS_MAX = 20.0
@@ -21,18 +22,55 @@ _TREND = 12
 def asked(
     feed: Feed, view: str, sort: str | None = None, limit: int = 50, passing: str = "", at: int | None = None
 ) -> dict[str, Any]:
-    """The answer of the box, as it came. Raises Trouble."""
+    """Return the answer of the box as it came; of the overview with its tables. Raises Trouble."""
+    query = _query(view, sort, limit, passing, at)
+    if view in _LISTS:
+        return _listed(feed, query)
+    if view == OVERVIEW:
+        return _overview(feed, query)
+    return _answer(feed, query)
+
+
+def _query(view: str, sort: str | None, limit: int, passing: str, at: int | None) -> Query:
     known = VIEWS.get(view)
     by, descending = (sort.removeprefix("-"), not sort.startswith("-")) if sort else (None, True)
     if by is None and known is not None:
         by, descending = known.sort, known.descending
-    query = Query(view, by, descending, 0, limit, passing, at)
-    if view in _LISTS:
-        return _listed(feed, query)
+    return Query(view, by, descending, 0, limit, passing, at)
+
+
+def _answer(feed: Feed, query: Query) -> dict[str, Any]:
     told = feed.ask("GET", query.target)
     if not isinstance(told, dict):
         raise Trouble("the answer is no view: is this the Admin API of a box?", 502)
     return told
+
+
+def _overview(feed: Feed, query: Query) -> dict[str, Any]:
+    """The numbers, and the tables of the screen: its rows are the backlogs; quotas and dead letters stand beside.
+
+    A filter and an order are those of the backlogs. A table that the box refuses says why, and the others stand.
+    """
+    document = _answer(feed, Query(OVERVIEW, limit=1, at=query.at))
+    backlogs, *others = PANELS
+    rows = query._replace(
+        view=backlogs.view.name, sort=query.sort or backlogs.sort, filter=query.filter or backlogs.filter
+    )
+    document |= {name: value for name, value in _answer(feed, rows).items() if name in _TABLE}
+    for panel in others:
+        part = Query(panel.view.name, panel.sort, True, 0, query.limit, panel.filter, query.at)
+        try:
+            document[panel.view.name] = {name: value for name, value in _answer(feed, part).items() if name in _TABLE}
+        except Trouble as trouble:
+            if trouble.is_gone:
+                raise
+            document[panel.view.name] = {"total": 0, "matching": 0, "rows": [], "error": str(trouble)}
+    return document
+
+
+OVERVIEW: Final = "overview"
+_TABLE: Final = ("total", "matching", "rows")
+"""The members of an answer that are its rows."""
 
 
 def _listed(feed: Feed, query: Query) -> dict[str, Any]:
@@ -61,18 +99,36 @@ def as_json(document: Mapping[str, Any]) -> str:
 
 
 def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
-    """Columns under their names; of the overview its numbers, one a line."""
+    """Columns under their names; of the overview its numbers, one a line, and its tables under their titles."""
     shown = cleaned(dict(document))
-    known = VIEWS.get(view)
-    if known is None:
-        totals = shown.get("totals") or {}
-        return [
-            f"{_TITLES.get(name, name):<20} {_total(name, value)}"
-            for name, value in totals.items()
-            if not isinstance(value, dict | list)
-        ]
-    columns = known.columns
-    cells = [[_cell(column, row) for column in columns] for row in shown.get("rows") or ()]
+    if view == OVERVIEW:
+        return _overview_text(shown)
+    known = VIEWS[view]
+    return _table(known.columns, shown, known.empty, "--limit, --filter")
+
+
+def _overview_text(shown: Mapping[str, Any]) -> list[str]:
+    totals = shown.get("totals") or {}
+    lines = [
+        f"{_TITLES.get(name, name):<20} {_total(name, value)}"
+        for name, value in totals.items()
+        if not isinstance(value, dict | list)
+    ]
+    for number, panel in enumerate(PANELS):
+        part = shown if number == 0 else shown.get(panel.view.name) or {}
+        columns = (*panel.columns, _WHY) if number == 0 else panel.columns
+        more = f"pulsarbox top {panel.view.name} --once"
+        lines += ["", panel.title, *_table(columns, part, part.get("error") or panel.empty, more)]
+    return lines
+
+
+_WHY: Final = Column("causeText", "WHY", 20, "line", 0)
+"""The cause in words, for which a screen has its last line."""
+
+
+def _table(columns: Sequence[Column], part: Mapping[str, Any], empty: str, more: str) -> list[str]:
+    """The rows of an answer under the titles of their columns; ``more`` names what shows those beyond the limit."""
+    cells = [[_cell(column, row) for column in columns] for row in part.get("rows") or ()]
     widths = [max(map(len, column)) for column in zip([each.title for each in columns], *cells, strict=True)]
     lines = []
     for line in ([column.title for column in columns], *cells):
@@ -82,9 +138,9 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
         )
         lines.append("  ".join(padded).rstrip())
     if not cells:
-        lines.append(known.empty)
-    elif shown.get("matching", 0) > len(cells):
-        lines.append(f"... {len(cells)} of {figures.count(shown['matching'])}: --limit, --filter")
+        lines.append(empty)
+    elif part.get("matching", 0) > len(cells):
+        lines.append(f"... {len(cells)} of {figures.count(part['matching'])}: {more}")
     return lines
 
 

@@ -90,10 +90,24 @@ def brief(row: Mapping[str, Any], length: int = 300) -> str:
     payload = payload_of(row)
     if payload is None:
         return "(not opened)" if row.get("closed") else "(damaged)" if row.get("damaged") else "(null)"
+    chunk = chunk_of(row)
+    if chunk:
+        return clean(f"({chunk}) {payload[:length].decode('utf-8', 'backslashreplace')}")[:length]
     decoded = row.get("decoded")
     if isinstance(decoded, str):  # its lines as one, without what only sets them in
         return clean(" ".join(line.strip() for line in decoded[: 4 * length].split("\n")))[:length]
     return clean(payload[: 4 * length].decode("utf-8", "backslashreplace"))[:length]
+
+
+def chunk_of(row: Mapping[str, Any]) -> str:
+    """Which chunk of a message it is, in words; empty for a whole message."""
+    chunk = row.get("chunk")
+    return f"chunk {number_of_chunk(chunk)}" if isinstance(chunk, Mapping) else ""
+
+
+def number_of_chunk(chunk: Mapping[str, Any]) -> str:
+    """``2 of 5``."""
+    return f"{chunk.get('index', 0) + 1} of {chunk.get('count')}"
 
 
 def properties(row: Mapping[str, Any], length: int = 300) -> str:

@@ -25,11 +25,14 @@ _OVERVIEW: Final = (
 class Panel(NamedTuple):
     """One of the short tables of the overview."""
 
+    title: str
     view: View
     columns: Sequence[Column]
     sort: str
     limit: int
     filter: str
+    empty: str
+    """Its text where no row passes the filter."""
 
 
 def _only(view: View, **widths: int) -> list[Column]:
@@ -46,15 +49,33 @@ _BACKLOGS: Final = _only(
     topic=14, subscription=10, backlog=9, change=8, cause=14, drain=8, trend=12, outRate=6,
 )  # fmt: skip
 PANELS: Final = (
-    Panel(views.SUBSCRIPTIONS, _BACKLOGS, "backlog", 30, "backlog > 0"),
     Panel(
+        "Backlogs",
+        views.SUBSCRIPTIONS,
+        _BACKLOGS,
+        sort="backlog",
+        limit=30,
+        filter="backlog > 0",
+        empty="No subscription has a backlog.",
+    ),
+    Panel(
+        "Quotas",
         views.QUOTAS,
         _only(views.QUOTAS, subject=10, policy=9, share=10, held=8),
-        "share",
-        12,
-        "share >= 0.01 or held > 0",
+        sort="share",
+        limit=12,
+        filter="share >= 0.01 or held > 0",
+        empty="Nothing is near its limit.",
     ),
-    Panel(views.DEAD_LETTERS, _only(views.DEAD_LETTERS, topic=12, left=8, last=11, lost=6), "last", 12, "left > 0"),
+    Panel(
+        "Dead letters",
+        views.DEAD_LETTERS,
+        _only(views.DEAD_LETTERS, topic=12, left=8, last=11, lost=6),
+        sort="last",
+        limit=12,
+        filter="left > 0",
+        empty="None.",
+    ),
 )
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.compression_at_rest import COMPRESSION_AT_REST as POLICY
-from pulsarbox.broker.policies.policies import GLOBAL, levels_of
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.precedence import in_effect, levels_of, set_values
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.rest import NONE
@@ -25,8 +24,8 @@ class _Set(NamedTuple):
     """What the rows say."""
 
     generation: int
-    namespaces: dict[str, str]
-    topics: dict[str, str]
+    namespaces: dict[str, Row]
+    topics: dict[str, Row]
     """By the names of topics without their partitions."""
 
 
@@ -58,7 +57,7 @@ class AtRest:
 
     def policies_changed(self, before: Row, row: Row) -> None:
         """The policies of a namespace or a topic were others before."""
-        if any(_value(before, key) != _value(row, key) for key in (POLICY.namespace_key, POLICY.topic_key)):
+        if _values(before) != _values(row):
             self._has_changed()
 
     def made(self) -> None:
@@ -90,7 +89,7 @@ class AtRest:
         topics = found.topics if settings.topicLevelPoliciesEnabled else {}
         if settings.compressionAtRest == NONE and not found.namespaces and not topics:
             return _not_compressed
-        return _Choices(rows, settings.compressionAtRest, found.namespaces, topics, self._disabled()).of
+        return _Choices(rows, settings, found.namespaces, topics, self._disabled()).of
 
 
 class _Choices:
@@ -99,13 +98,13 @@ class _Choices:
     def __init__(
         self,
         rows: Rows,
-        default: str,
-        namespaces: dict[str, str],
-        topics: dict[str, str],
+        settings: Settings,
+        namespaces: dict[str, Row],
+        topics: dict[str, Row],
         disabled: frozenset[tuple[str, str]],
     ) -> None:
         self._rows = rows
-        self._default = default
+        self._settings = settings
         self._namespaces = namespaces
         self._topics = topics
         self._disabled = disabled
@@ -123,7 +122,8 @@ class _Choices:
 
     def _of_topic(self, topic: str) -> Choice | None:
         name = parse_topic(topic)
-        codec = self._topics.get(str(name.base)) or self._namespaces.get(name.namespace) or self._default
+        levels = levels_of(self._topics.get(str(name.base), {}), self._namespaces.get(name.namespace, {}))
+        codec = POLICY.read(in_effect(POLICY.row, levels, self._settings).value)
         row = self._rows.get(topic_key(topic).encode())
         if row is None or codec == NONE or ("compression", codec) in self._disabled:
             return None
@@ -131,32 +131,24 @@ class _Choices:
 
 
 def _read(rows: Rows, generation: int) -> _Set:
-    """What is set for namespaces and topics; most rows say nothing of it, and are not taken apart."""
-    namespaces: dict[str, str] = {}
-    topics: dict[str, str] = {}
-    for prefix, said, key in (
-        (_NAMESPACES, namespaces, POLICY.namespace_key.encode()),
-        (_TOPICS, topics, POLICY.topic_key.encode()),
+    """Return the rows of namespaces and topics that set the policy; most do not, and are not parsed."""
+    namespaces: dict[str, Row] = {}
+    topics: dict[str, Row] = {}
+    for prefix, found, place in (
+        (_NAMESPACES, namespaces, POLICY.row.namespace),
+        (_TOPICS, topics, POLICY.row.topic),
     ):
+        assert place is not None
+        key = place.key.encode()
         for name, value in rows.items(prefix):
             if key in value:
-                codec = _level(json.loads(value), of_topic=said is topics)
-                if codec is not None:
-                    said[name[len(prefix) :].decode()] = codec
+                found[name[len(prefix) :].decode()] = json.loads(value)
     return _Set(generation, namespaces, topics)
 
 
-def _level(row: Row, *, of_topic: bool) -> str | None:
-    for level, values in levels_of(row, {}) if of_topic else levels_of({}, row):
-        key = POLICY.namespace_key if level is Level.NAMESPACE else POLICY.topic_key
-        value = values.get(key)
-        if value is not None:
-            return POLICY.read(value)
-    return None
-
-
-def _value(row: Row, key: str) -> Any:
-    return row.get(key), row.get(GLOBAL, {}).get(key)
+def _values(row: Row) -> list[Any]:
+    """Return what a row sets, of a namespace or a topic: their members have different keys."""
+    return [each.value for each in set_values(POLICY.row, levels_of(row, row), "")]
 
 
 def _of(settings: Settings) -> tuple[Any, ...]:

@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.policies.policy import Level
-from pulsarbox.broker.policies.schema import (
-    ALLOW_AUTO_UPDATE,
-    OLD_STRATEGY,
-    SCHEMA_COMPATIBILITY,
-    VALIDATION_ENFORCED,
-)
+from pulsarbox.broker.policies.schema import ALLOW_AUTO_UPDATE, SCHEMA_COMPATIBILITY, VALIDATION_ENFORCED
 from pulsarbox.broker.schema_versions import TopicVersions, Verdict, VersionCache, digest_of
 from pulsarbox.broker.system_topics import is_system
 from pulsarbox.clock import Now
@@ -131,9 +125,7 @@ class Schemas:
         """Which schemas may follow one another on a topic."""
         if is_system(str(topic)):
             return compatibility.ALWAYS
-        policies = self._core.policies.of(topic)
-        found, level = policies.found(SCHEMA_COMPATIBILITY)
-        return policies.get(OLD_STRATEGY) or found if level is Level.BROKER else found
+        return self._core.policies.of(topic).get(SCHEMA_COMPATIBILITY)
 
     # Computations, which raise InvalidSchema and IncompatibleSchema
 

@@ -11,7 +11,7 @@ from pulsarbox.broker.policies.backlog_quota import BACKLOG_SIZE
 from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
-from pulsarbox.broker.policies.policies import GLOBAL
+from pulsarbox.broker.policies.precedence import GLOBAL
 from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.broker.policies.unsubscribed_retention import UNSUBSCRIBED_TIME
@@ -33,7 +33,7 @@ KEEPING: Final = (
 )  # fmt: skip
 """The policies by which something happens to a topic that nobody uses. Both quotas of a backlog have one key."""
 
-_KEYS: Final = frozenset({GLOBAL, *(key for policy in KEEPING for key in (policy.namespace_key, policy.topic_key))})
+_KEYS: Final = frozenset({GLOBAL, *(place.key for policy in KEEPING for place in policy.row.places)})
 
 
 class Walks:

@@ -55,20 +55,14 @@ def _given(context: click.Context | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"]:
-    """The broker. Raises where another one than that of the Admin API may be meant: its names would be wrong."""
-    import os
-
-    from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, TRUST_NAMES, admin_target
+    """The Admin API of the broker that the command means. Raises Misused where that is not known."""
+    from pulsarbox.cli.target import TRUST_NAMES, Given, admin_target
     from pulsarbox.client.admin import Admin
 
-    url = given.get("admin_url")
-    if any(each.name == "url" for each in context.command.params) and not (url or os.environ.get(ADMIN_VARIABLE)):
-        service = given.get("url") or os.environ.get(SERVICE_VARIABLE)
-        if service and not given.get("data_dir"):
-            raise LookupError(f"the Admin API of {service} is not known")
-    target = admin_target(url, given.get("config_file"), given.get("data_dir"))
     options = {name: value for name, value in given.items() if name in TRUST_NAMES}
-    with Admin(target.hosts, ANSWER_SECONDS, secure=target.secure, credentials=target.credentials(options)) as admin:
+    urls = given.get("url"), given.get("admin_url")
+    target = admin_target(Given(*urls, given.get("config_file"), given.get("data_dir"), options, ANSWER_SECONDS))
+    with Admin(target.hosts, ANSWER_SECONDS, secure=target.secure, credentials=target.credentials()) as admin:
         yield admin
 
 

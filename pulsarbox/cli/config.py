@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cli.exits import EXIT_CONFLICT
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.options import DEFAULT_FILE, loaded_or_exit, overrides, settings_options
 from pulsarbox.cli.text import OUTPUT, clean, coloured, say
@@ -113,11 +114,11 @@ def _that_show_later(file: Path) -> tuple[str, ...]:
 
 @config.command()
 @click.argument("path", type=click.Path(path_type=Path, allow_dash=True), default=DEFAULT_FILE)
-@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+@click.option("-f", "--force", is_flag=True, help="Replace the file if there is one.")
 def init(path: Path, force: bool) -> None:
     """Write a configuration file with every setting, what it means, and its default.
 
-    PATH is pulsarbox.toml where none is named, and `-` is stdout. A file that exists is left alone (exit code 1).
+    PATH is pulsarbox.toml where none is named, and `-` is stdout. A file that exists is left alone (exit code 4).
 
     \b
     Examples:
@@ -137,7 +138,7 @@ def init(path: Path, force: bool) -> None:
             file.write(as_toml())
     except FileExistsError:
         say(f"{path} exists and is left as it is: name another file, or replace it with --force")
-        sys.exit(EXIT_PROBLEMS)
+        sys.exit(EXIT_CONFLICT)
     except OSError as error:
         say(f"{path} cannot be written: {error.strerror}: name another file")
         sys.exit(EXIT_PROBLEMS)

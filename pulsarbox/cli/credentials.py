@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.target import CONTEXT_ORIGIN, DEFAULT_ORIGIN, Target, current_context
+from pulsarbox.cli.target import DEFAULT_ORIGIN, Target, current_context
 from pulsarbox.cli.text import clean
 from pulsarbox.client.credentials import Credentials
 
@@ -26,7 +26,7 @@ def credentials_for(options: dict[str, Any], file: dict[str, str], target: Targe
     A context's are for the broker that it names, not for one that an option or a variable names. The box itself has
     written something into its data directory, for who can read it. Raises Misused.
     """
-    is_meant = target is None or target.origin in (CONTEXT_ORIGIN, DEFAULT_ORIGIN)
+    is_meant = target is None or target.by_context or target.origin == DEFAULT_ORIGIN
     context = (current_context() if is_meant else None) or {}
 
     def said(name: str, key: str) -> str:

@@ -97,17 +97,6 @@ class HungUp(Failed):
         super().__init__("the terminal was closed")
 
 
-_BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Failed]], ...]] = (
-    ((errors.TopicNotFound, errors.SubscriptionNotFound, errors.ConsumerNotFound, errors.NotFound), NotThere),
-    ((errors.AuthenticationError, errors.AuthorizationError), Denied),
-    ((errors.NamingError, errors.InvalidTopicName, errors.PreconditionFailed), Misused),
-    ((errors.ConsumerBusy, errors.ProducerBusy, errors.ProducerFenced, errors.Conflict), InTheWay),
-    ((errors.TopicTerminated, errors.IncompatibleSchema, errors.ConsumerAssignError), InTheWay),
-    ((errors.ServiceNotReady, NotConnected), Unreachable),
-    ((NoAnswer,), TimedOut),
-)
-"""The first row that fits, so a subclass stands before its base."""
-
 WHO: Final = "say who you are with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
 MAY: Final = (
     "an admin of the tenant grants it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
@@ -120,36 +109,53 @@ _HELP: Final = {401: WHO, 403: MAY}
 _OF_ROLES: Final = "permission|authorized|kept for other roles"
 """How brokers say that a role may not, this one and Pulsar's."""
 
-_WRONG_VALUES: Final = (400, 406, 422)
 _BY_STATUS: Final = {
+    400: Misused,
     401: Denied,
     403: Denied,
     404: NotThere,
+    406: Misused,
     408: TimedOut,
     409: InTheWay,
     412: Misused,
+    422: Misused,
     503: Unreachable,
     504: TimedOut,
 }
+"""By HTTP status, which the error table has for each error of the Pulsar protocol too."""
+_CONNECTED: Final = r"\bhas (\d+ )?(active|clients?|connected|subscriptions)\b"
+_PRECONDITIONS: Final = (
+    (re.compile(rf"{_CONNECTED}|\bin use\b|\bbusy\b|\bnot empty\b", re.IGNORECASE), InTheWay),
+    (re.compile(r"\b(does not|not) exists?\b", re.IGNORECASE), NotThere),
+)
+"""Brokers answer 412 to wrong values, and with these words to requests that something is in the way of."""
+_OF_CLIENTS: Final = (errors.ChecksumError, errors.UnsupportedVersion)
+"""Their status is that of a wrong request, which no command makes: something is wrong with the program."""
 
 
 def ending(error: errors.PulsarBoxError) -> Failed:
-    """What a command ends with that met this error of a broker, on either of its ports."""
+    """Return the ending of a command that met this error of a broker, on either of its ports."""
     status = getattr(error, "status", None)
-    if status == 412 and getattr(error, "method", "") == "DELETE":
-        return InTheWay(f"{error}: --force deletes it nevertheless")
-    if status in _WRONG_VALUES:
-        return Misused(str(error))
     if status is not None:
-        return ending_of_status(status, str(error))
-    kind = next((kind for classes, kind in _BY_ERROR if isinstance(error, classes)), Failed)
-    denied = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
-    return kind(_with_help(str(error) or type(error).__name__, error.http_status if denied else 0))
+        return ending_of_status(status, str(error), getattr(error, "method", ""))
+    text = str(error) or type(error).__name__
+    if isinstance(error, NotConnected):
+        return Unreachable(text)
+    if isinstance(error, NoAnswer):
+        return TimedOut(text)
+    if isinstance(error, _OF_CLIENTS):
+        return Failed(text)
+    return ending_of_status(error.http_status, text)
 
 
-def ending_of_status(status: int, message: str) -> Failed:
-    """What a command ends with that was answered this HTTP status (400 and up) by the Admin API."""
-    return _BY_STATUS.get(status, Failed)(_with_help(message or f"HTTP {status}", status))
+def ending_of_status(status: int, message: str, method: str = "") -> Failed:
+    """Return the ending of a command that was answered this HTTP status (400 and up) by the Admin API."""
+    kind: type[Failed] = _BY_STATUS.get(status, Failed)
+    if status == 412:
+        kind = next((kind for words, kind in _PRECONDITIONS if words.search(message)), kind)
+    if kind is InTheWay and method == "DELETE" and re.search(_CONNECTED, message, re.IGNORECASE):
+        message += ": --force deletes it nevertheless"
+    return kind(_with_help(message or f"HTTP {status}", status))
 
 
 def _with_help(text: str, status: int) -> str:

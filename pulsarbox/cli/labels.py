@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.target import CONTEXT_ORIGIN, Target, current_context
+from pulsarbox.cli.target import Target, current_context
 
 if TYPE_CHECKING:
     from pulsarbox.tui.label import Label
@@ -26,7 +26,7 @@ def checked_label(text: str | None, color: str | None) -> "Label | None":
 
 def label_for(found: Target, text: str | None, color: str | None) -> "Label | None":
     """The label of the command line, else of the context by which the box was found. Raises Misused."""
-    if not text and found.origin == CONTEXT_ORIGIN:
+    if not text and found.by_context:
         context = current_context() or {}
         return checked_label(context.get("label"), color or context.get("label_color"))
     return checked_label(text, color)

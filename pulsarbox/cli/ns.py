@@ -63,7 +63,7 @@ def _create(admin: "Admin", namespace: str, bundles: int | None) -> None:
 
 @ns.command()
 @click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True, shell_complete=completing.namespaces)
-@click.option("--force", is_flag=True, help="With all its topics, where the broker allows that.")
+@click.option("-f", "--force", is_flag=True, help="With all its topics, where the broker allows that.")
 @yes_option
 @dry_run_option
 @with_admin

@@ -7,7 +7,7 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import click
@@ -30,6 +30,8 @@ class Found(NamedTuple):
     """The field that ``-o name`` prints."""
     lines: list[str] | None = None
     """Where there is one document, not a list: what the table form prints for it."""
+    titles: Mapping[str, str] = {}
+    """Titles of columns in the table, where they differ from the field's name in capitals."""
 
 
 class Output(NamedTuple):
@@ -174,17 +176,21 @@ def _print(found: Found, form: str) -> None:
         for line in found.lines if rows else []:
             click.echo(line)
     else:
-        for line in table(found.columns, rows):
+        for line in table(found.columns, rows, found.titles):
             click.echo(line)
 
 
-def table(columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Columns under their names, numbers to the right; what is long is not cut."""
+_NO_TITLES: Final[Mapping[str, str]] = {}
+
+
+def table(columns: Sequence[str], rows: Sequence[Row], titles: Mapping[str, str] = _NO_TITLES) -> list[str]:
+    """Return the lines of a table: a title over each column, numbers to the right, nothing cut."""
+    heads = [titles.get(name, name.upper()) for name in columns]
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
-    widths = [max(map(len, column)) for column in zip([name.upper() for name in columns], *cells, strict=True)]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     right = [all(isinstance(row.get(name), int | float) for row in rows) for name in columns]
     lines = []
-    for line in ([name.upper() for name in columns], *cells):
+    for line in (heads, *cells):
         padded = (
             each.rjust(width) if to_the_right and rows else each.ljust(width)
             for each, width, to_the_right in zip(line, widths, right, strict=True)

@@ -142,7 +142,9 @@ class Subject:
 
 def _row(name: str, found: dict[str, Any]) -> Row:
     """A policy as one row: ``setting`` is its value as it can be typed; ``applied``: something follows from it."""
-    return {"policy": name, "setting": _typed(found["value"]), "applied": not found["stored_only"], **found}
+    from pulsarbox.protocol.policies.policy_values import meaningful
+
+    return {"policy": name, "setting": _typed(meaningful(found["value"])), "applied": not found["stored_only"], **found}
 
 
 def _typed(value: Any) -> str:
@@ -156,13 +158,27 @@ def _typed(value: Any) -> str:
 
 
 def _value(row: "PolicyRow", text: str) -> Any:
-    """The value of a word: JSON where it looks so, else by the policy's shape."""
+    """The value of a word: JSON where it looks so, else by the policy's shape. Raises Misused.
+
+    Numbers are refused that a broker takes and that mean nothing.
+    """
+    from pulsarbox.protocol.policies.policy_values import problem
+
     try:
-        if text[:1] in ("{", "[", '"'):
-            return json.loads(text)
-        return row.shape.parse(text)
+        value = json.loads(text) if text[:1] in ("{", "[", '"') else row.shape.parse(text)
     except ValueError as error:
         raise Misused(f"{row.name}: {error}") from None
+    if isinstance(value, dict):
+        missing = [name for name, default in row.typed.items() if default is None and name not in value]
+        if missing:
+            raise Misused(f"{row.name}: {missing[0]} is missing: give {' and '.join(row.typed)}, -1 for no limit")
+        value = {**row.typed, **value}
+        wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
+        if wrong:
+            raise Misused(f"{row.name}: {wrong}")
+    elif type(value) is int and not row.sets(value):
+        raise Misused(f"{row.name}: expected 0 or more, not {value}; --unset takes the policy away")
+    return value
 
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

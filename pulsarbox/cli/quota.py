@@ -50,24 +50,24 @@ def quota() -> None:
 def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     from pulsarbox.cli.pulsar_admin.values import size
 
-    return _read(size, value)
+    return _read(size, value, 0)
 
 
 def _age(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     from pulsarbox.cli.pulsar_admin.values import seconds
 
-    return _read(seconds, value)
+    return _read(seconds, value, 1)  # an age of 0 is no limit
 
 
-def _read(how: Any, value: str | None) -> int | None:
+def _read(how: Any, value: str | None, least: int) -> int | None:
     if value is None:
         return None
     try:
         number: int = how(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    if number < 0:
-        raise click.BadParameter("a limit is 0 or more; `pulsarbox quota unset` takes it away")
+    if number < least:
+        raise click.BadParameter(f"a limit is {least} or more; `pulsarbox quota unset` takes it away")
     return number
 
 

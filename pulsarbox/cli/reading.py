@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.cli.admin import short
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.executing import Executing
 from pulsarbox.cli.exits import HungUp, Partly, TimedOut
@@ -14,9 +15,11 @@ from pulsarbox.cli.outputs import Form
 from pulsarbox.cli.progress import Progress, messages
 from pulsarbox.cli.stdout import NotWritten, Stdout
 from pulsarbox.cli.unread import Unread
+from pulsarbox.client.chunks import Chunk
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
 from pulsarbox.client.incoming import Message
+from pulsarbox.client.topic_consumer import TopicConsumer
 
 if TYPE_CHECKING:
     from pulsarbox.cli.decoding import Decoding
@@ -30,6 +33,8 @@ _FIRST_READ_SECONDS: Final = 2.0
 """How long a reader is waited for that has not begun."""
 _LOOK_SECONDS: Final = 0.25
 """Of silence, after which it is looked whether the end is behind us."""
+_CHUNKS_SAID: Final = 10
+"""Chunks that are left out and named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class Reading:
         gc.set_threshold(200_000, 20, 20)
         try:
             self._read()
+            self._say_chunks(ended=True)
             self._wait_for_the_reader()
         except NotWritten:
             pass
@@ -113,6 +119,7 @@ class Reading:
         while not self._interruption.is_asked() and not self._ending.is_reached():
             found = self._take()
             now = time.monotonic()
+            self._say_chunks()
             if self.each_turn is not None:
                 self.each_turn()
             if found:
@@ -128,6 +135,19 @@ class Reading:
             timeout = self._manner.timeout
             if timeout is not None and now - quiet_since >= timeout:
                 raise TimedOut(f"no message for {timeout:g} s; {messages(self._ending.count)} before")
+
+    def _say_chunks(self, *, ended: bool = False) -> None:
+        """Name the chunks that are left out. Of a subscription another consumer may have the rest."""
+        if self._consumer.durable:
+            return
+        for part in self._consumer.parts.values():
+            orphans = part.chunks.take_orphans()
+            for chunk in orphans[:_CHUNKS_SAID]:
+                self._progress.say(f"{_named(part, chunk)}, whose first chunk is before what is read: left out")
+            if len(orphans) > _CHUNKS_SAID:
+                self._progress.say(f"... and {len(orphans) - _CHUNKS_SAID:,} more chunks of {short(part.topic)}")
+            for chunk in part.chunks.incomplete[:_CHUNKS_SAID] if ended else ():
+                self._progress.say(f"{_named(part, chunk)}, whose next chunk is behind what is read: left out")
 
     def _release(self) -> None:
         """Acknowledge what was read meanwhile."""
@@ -219,3 +239,8 @@ class Reading:
             else:
                 self._ending.count -= 1
         return all_taken, chosen
+
+
+def _named(part: TopicConsumer, chunk: Chunk) -> str:
+    ledger, entry = chunk.place
+    return f"{short(part.topic)} {ledger}:{entry} is chunk {chunk.number} of {chunk.of} of a message"

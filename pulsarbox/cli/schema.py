@@ -157,7 +157,7 @@ def check(topic: str, admin: "Admin", **told: Any) -> None:
 
 @schema.command()
 @click.argument("topic")
-@click.option("--force", is_flag=True, help="Forget the numbers of versions too: they begin with 0 again.")
+@click.option("-f", "--force", is_flag=True, help="Forget the numbers of versions too: they begin with 0 again.")
 @yes_option
 @dry_run_option
 @with_admin

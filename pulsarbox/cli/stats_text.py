@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from pulsarbox.cli.admin import short
+from pulsarbox.cli.backlogs import Columns, backlog_columns, backlog_fields
 from pulsarbox.cli.output import Row, cell, table
 from pulsarbox.cli.text import clean, megabytes
 from pulsarbox.cli.unsubscribed_text import kept_words
@@ -45,11 +46,17 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
             lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
     subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
     if subscriptions:
-        columns = ["subscription", "type", "consumers", "backlog", "unacked", "rate_out", "rate_acked", "why"]
+        backlogs = backlog_columns(subscriptions)
+        columns = ["subscription", *columns_with(backlogs)]
         if "msgDropRate" in stats:
             columns = ["subscription", "type", "consumers", "rate_out", "rate_dropped", "dropped"]
-        lines += ["", *table(columns, subscriptions)]
+        lines += ["", *table(columns, subscriptions, backlogs.titles)]
     return lines
+
+
+def columns_with(backlogs: Columns) -> list[str]:
+    """Return the columns of a table of subscriptions behind their names."""
+    return ["type", "consumers", *backlogs.names, "unacked", "rate_out", "rate_acked", "why"]
 
 
 def named(topic: TopicName, stats: dict[str, Any]) -> list[tuple[TopicName, str, dict[str, Any]]]:
@@ -78,7 +85,7 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
         "type": stats["type"],
         "durable": stats.get("isDurable", stats.get("durable")),
         "consumers": len(stats["consumers"]),
-        "backlog": stats["msgBacklog"],
+        **backlog_fields([stats]),
         "backlog_bytes": stats["backlogSize"],
         "unacked": stats["unackedMessages"],
         "rate_out": stats["msgRateOut"],

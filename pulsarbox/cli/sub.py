@@ -88,7 +88,7 @@ def _create(admin: "Admin", topic: TopicName, place: Place, properties: dict[str
 @sub.command()
 @_TOPIC
 @_MANY
-@click.option("--force", is_flag=True, help="Also while consumers are connected: they are sent away.")
+@click.option("-f", "--force", is_flag=True, help="Also while consumers are connected: they are sent away.")
 @yes_option
 @dry_run_option
 @with_admin
@@ -144,11 +144,12 @@ def _each(
 def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
-    Fields: name, topic, type, durable, consumers, backlog (entries), backlog_bytes, unacked, rate_out and rate_acked
-    (messages a second), rate_dropped and dropped (messages of a non-persistent topic, a second and in all), rate_chunks
-    (entries a second that are chunks), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at
-    present rates; -1: never), why (the reason why nothing is being sent: both of a box; why not of a partitioned
-    topic), dead_letters (messages that the box moved), properties.
+    Fields: name, topic, type, durable, consumers, backlog (messages), backlog_entries (a batch is one entry),
+    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages a second), rate_dropped and dropped (messages
+    of a non-persistent topic, a second and in all), rate_chunks (entries a second that are chunks), ranges (acknowledged
+    beyond the first gap), expired, seconds_to_drain (at present rates; -1: never), why (the reason why nothing is being
+    sent: both of a box; why not of a partitioned topic), dead_letters (messages that the box moved), properties.
+    Apache Pulsar counts entries only: there backlog is entries, and backlog_unit and the column say so.
 
     \b
     Examples:
@@ -159,12 +160,14 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
 
 
 def _listed(admin: "Admin", topic: TopicName) -> Found:
-    from pulsarbox.cli.stats_text import named, subscription_row
+    from pulsarbox.cli.backlogs import backlog_columns
+    from pulsarbox.cli.stats_text import columns_with, named, subscription_row
 
     with suggesting(admin, topic):
         stats = admin.stats(topic, admin.partitions(topic))
-    columns = ["name", "type", "consumers", "backlog", "unacked", "rate_out", "rate_acked", "why"]
-    return Found([subscription_row(*each) for each in named(topic, stats)], columns)
+    rows = [subscription_row(*each) for each in named(topic, stats)]
+    backlogs = backlog_columns(rows)
+    return Found(rows, ["name", *columns_with(backlogs)], titles=backlogs.titles)
 
 
 @sub.command()

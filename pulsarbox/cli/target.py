@@ -2,13 +2,15 @@
 
 The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the context in use; the box that runs
 on the data directory; this user's box with --memory; the ports of a Pulsar broker on this machine. Any broker
-will do, a box or Apache Pulsar.
+will do, a box or Apache Pulsar. Where one of the two is named, and the other is not, both are of the named broker:
+``counterpart``.
 """
 
+import contextlib
 import functools
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -35,12 +37,14 @@ _DATA_DIR: Final = click.option(
 _URL: Final = click.option(
     "--url",
     metavar="URL",
-    help=f"Service URL of the broker, such as {DEFAULT_SERVICE}. Else {SERVICE_VARIABLE}, else the box that runs here.",
+    help=f"Service URL of the broker, such as {DEFAULT_SERVICE}. Else {SERVICE_VARIABLE}, else that of the broker with"
+    " the admin URL, else the box that runs here.",
 )
 _ADMIN_URL: Final = click.option(
     "--admin-url",
     metavar="URL",
-    help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else the box that runs here.",
+    help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else that of the broker with"
+    " the service URL, else the box that runs here.",
 )
 TRUST: Final = (
     click.option(
@@ -84,6 +88,8 @@ class Target(NamedTuple):
     """The data directory of a box that was found because it runs here; empty for any other broker."""
     options: Mapping[str, Any] = _NOTHING
     """What the command line says of trust and credentials."""
+    by_context: bool = False
+    """Whether the context in use names the broker, so its credentials are for it."""
 
     def __repr__(self) -> str:  # without what is secret
         return f"<Target: {self.url} ({self.origin})>"
@@ -163,11 +169,13 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
     ) -> Any:
         options = {name: kwargs.pop(name) for name in TRUST_NAMES}
 
+        given = Given(url, admin_url, config_file, data_dir, options)
+
         def find() -> Target:
-            return admin_target(admin_url, config_file, data_dir)._replace(options=options)
+            return _find(_ADMIN, given, os.environ)
 
         if service:
-            kwargs["service"] = service_target(url, config_file, data_dir)._replace(options=options)
+            kwargs["service"] = _find(_SERVICE, given, os.environ)
         if admin:
             kwargs["admin"] = find if late else find()
         return run(_placed(command, kwargs.get("service")), *args, **kwargs)
@@ -189,24 +197,30 @@ def _placed(command: Callable[..., Any], service: Target | None) -> Callable[...
     return placed
 
 
-def service_target(
-    url: str | None = None,
-    config_file: Path | None = None,
-    data_dir: str | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> Target:
-    """The broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
-    return _find(_SERVICE, url, config_file, data_dir, environ)
+class Given(NamedTuple):
+    """What a command line says of the broker."""
+
+    url: str | None = None
+    admin_url: str | None = None
+    config_file: Path | None = None
+    data_dir: str | None = None
+    options: Mapping[str, Any] = _NOTHING
+    """See ``Target.options``."""
+    seconds: float = 10.0
+    """How long a broker is waited for that is asked for its other URL."""
 
 
-def admin_target(
-    url: str | None = None,
-    config_file: Path | None = None,
-    data_dir: str | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> Target:
-    """The broker for the Admin API. Raises Misused for a URL that cannot be one."""
-    return _find(_ADMIN, url, config_file, data_dir, environ)
+_NOTHING_GIVEN: Final = Given()
+
+
+def service_target(given: Given = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
+    """Return the broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
+    return _find(_SERVICE, given, environ)
+
+
+def admin_target(given: Given = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
+    """Return the broker for the Admin API. Raises Misused for a URL that cannot be one."""
+    return _find(_ADMIN, given, environ)
 
 
 class _Door(NamedTuple):
@@ -228,32 +242,68 @@ _SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "puls
 _ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080, 443)
 
 
-def _find(
-    door: _Door, url: str | None, config_file: Path | None, data_dir: str | None, environ: Mapping[str, str]
-) -> Target:
-    given = _given(url, door.option, door.variable, environ, data_dir)
-    if given is None and data_dir is None:
-        given = _of_the_context(door.field, environ)
-    if given is not None:
-        return _target(door, *given)
-    found = _of_the_box(config_file, data_dir) or _in_memory()
+def _find(door: _Door, given: Given, environ: Mapping[str, str]) -> Target:
+    other = _ADMIN if door is _SERVICE else _SERVICE
+    named = _named(door, given, environ)
+    if named is not None:
+        return _target(door, *named)._replace(options=given.options)
+    if given.data_dir is None:
+        of_other = _named(other, given, environ)
+        if of_other is not None:
+            return _counterpart(door, _target(other, *of_other)._replace(options=given.options), given)
+        context = current_context(environ) or {}
+        if context.get(door.field):
+            found = _target(door, context[door.field], CONTEXT_ORIGIN)
+            return found._replace(options=given.options, by_context=True)
+        if context.get(other.field):
+            found = _target(other, context[other.field], CONTEXT_ORIGIN)
+            return _counterpart(door, found._replace(options=given.options, by_context=True), given)
+    return _of_this_machine(door, given)._replace(options=given.options)
+
+
+def _named(door: _Door, given: Given, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """The URL that the option or the variable names, and which of them; None where neither does."""
+    url = given.url if door is _SERVICE else given.admin_url
+    if url is not None:
+        if given.data_dir is not None:
+            raise Misused(f"{door.option} and --data-dir both name a broker: give one of them")
+        return url, door.option
+    if given.data_dir is not None:  # an option, so it wins over the environment
+        return None
+    return (environ[door.variable], door.variable) if environ.get(door.variable) else None
+
+
+def _counterpart(door: _Door, named: Target, given: Given) -> Target:
+    """The other URL of a broker. Raises Misused where the broker does not tell it."""
+    from pulsarbox.cli import counterpart
+
+    if door is _SERVICE:
+        url = counterpart.service_url_of(named, given.seconds)
+    else:
+        url = counterpart.admin_url_of(named, _boxes(given.config_file), given.seconds)
+    found = _target(door, url, f"of {named.url}, {named.origin}")
+    return found._replace(options=named.options, by_context=named.by_context)
+
+
+def _of_this_machine(door: _Door, given: Given) -> Target:
+    found = _of_the_box(given.config_file, given.data_dir) or _in_memory()
     if found is None:
         return _target(door, door.default, DEFAULT_ORIGIN)
     running, origin = found
-    found_one = _target(door, running.local_url(door is _ADMIN), origin)
-    return found_one._replace(certificate=running.certificate, operator=running.operator, directory=running.data)
+    target = _target(door, running.local_url(door is _ADMIN), origin)
+    return target._replace(certificate=running.certificate, operator=running.operator, directory=running.data)
 
 
-def _given(
-    url: str | None, option: str, variable: str, environ: Mapping[str, str], data_dir: str | None
-) -> tuple[str, str] | None:
-    if url is not None:
-        if data_dir is not None:
-            raise Misused(f"{option} and --data-dir both name a broker: give one of them")
-        return url, option
-    if data_dir is not None:  # an option, so it wins over the environment
-        return None
-    return (environ[variable], variable) if environ.get(variable) else None
+def _boxes(config_file: Path | None) -> "Iterator[Running]":
+    """The boxes on this machine that can be found: that of the data directory, and those in memory."""
+    from pulsarbox.server.memory_entry import entries, pid_of
+    from pulsarbox.server.running import read
+
+    with contextlib.suppress(Unreachable):  # it does not serve yet
+        found = _of_the_box(config_file, None)
+        if found is not None:
+            yield found[0]
+    yield from (running for path in entries() if (running := read(path, pid_of(path))) is not None)
 
 
 def current_context(environ: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
@@ -271,11 +321,6 @@ def checked_urls(context: Mapping[str, str]) -> None:
     for door in (_SERVICE, _ADMIN):
         if context.get(door.field):
             _target(door, context[door.field], door.option)
-
-
-def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    context = current_context(environ) or {}
-    return (context[field], CONTEXT_ORIGIN) if context.get(field) else None
 
 
 def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":

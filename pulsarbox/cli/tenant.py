@@ -57,7 +57,7 @@ def _create(admin: "Admin", roles: tuple[str, ...], clusters: tuple[str, ...], n
 
 @tenant.command()
 @click.argument("names", metavar="TENANT...", nargs=-1, required=True, shell_complete=completing.tenants)
-@click.option("--force", is_flag=True, help="With everything in it, where the broker allows that.")
+@click.option("-f", "--force", is_flag=True, help="With everything in it, where the broker allows that.")
 @yes_option
 @dry_run_option
 @with_admin

@@ -55,9 +55,17 @@ def _time(text: str) -> str:
     show_default=True,
     help="With --once: columns for the eye, the answer of the box, or a picture of the screen.",
 )
-@click.option("--filter", "passing", metavar="EXPRESSION", default="", help="Only rows for which it holds; /pattern.")
+@click.option(
+    "--filter",
+    "passing",
+    metavar="EXPRESSION",
+    default="",
+    help="Only rows for which it holds; /pattern. Of the overview with --once: its backlogs.",
+)
 @click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows of each table."
+)
 @click.option("--at", metavar="TIME", type=Words("time", _time), help="Recorded history: -8h, 03:12, 2026-11-21T03:12.")
 @click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
 @click.option(
@@ -85,12 +93,22 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
     pipelines. In the dashboard ? lists the keys, x what can be done with a row, y copies the command that does the
     same, q ends it.
 
+    With --once the overview prints its numbers, the subscriptions that have a backlog and the cause of each, the quotas
+    in use, and the dead letters. docs/tui.md has the members of its JSON.
+
     --data-dir of a box that does not run shows what lies in that directory, read-only. Who may not see the whole box,
     as an admin of a tenant, says --tenant or --namespace.
 
     \b
+    Exit codes:
+      2  a filter, a column, a size or a combination of options that cannot be used
+      5  the credentials do not allow it
+      6  the box cannot be reached
+
+    \b
     Examples:
       pulsarbox top
+      pulsarbox top --once
       pulsarbox top subscriptions --filter 'backlog > 1000' --sort change
       pulsarbox top --once -o svg > ticket.svg
       pulsarbox top subscriptions --once -o json | jq '.rows[].cause'

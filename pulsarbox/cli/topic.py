@@ -7,6 +7,7 @@ import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.admin import every_topic, missing, namespace_named, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.backlogs import backlog_columns, backlog_fields
 from pulsarbox.cli.compacting import compact
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, Row, output_options, show
@@ -86,7 +87,9 @@ def _create(admin: "Admin", name: TopicName, partitions: int | None, properties:
 
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
-@click.option("--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away.")
+@click.option(
+    "-f", "--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away."
+)
 @yes_option
 @dry_run_option
 @with_admin
@@ -161,7 +164,8 @@ def list_topics(
     """List the topics of NAMESPACE (public/default).
 
     Fields: name, topic (the full name), namespace, domain, partitions; with --stats also rate_in and rate_out
-    (messages a second), storage (bytes), producers, subscriptions, backlog (entries).
+    (messages a second), storage (bytes), producers, subscriptions, backlog (messages of all subscriptions),
+    backlog_entries and backlog_unit (as `pulsarbox sub list` has them).
 
     \b
     Examples:
@@ -197,7 +201,9 @@ def _listed(
     columns = ["name", "partitions"]
     if stats:
         rows = [found for row in rows if (found := _with_numbers(admin, row)) is not None]
-        columns += ["rate_in", "rate_out", "storage", "producers", "subscriptions", "backlog"]
+        backlogs = backlog_columns(rows)
+        columns += ["rate_in", "rate_out", "storage", "producers", "subscriptions", *backlogs.names]
+        return Found(rows, columns, name="topic", titles=backlogs.titles)
     return Found(rows, columns, name="topic")
 
 
@@ -229,7 +235,7 @@ def _with_numbers(admin: "Admin", row: Row) -> Row | None:
         "storage": stats["storageSize"],
         "producers": len(stats["publishers"]),
         "subscriptions": len(subscriptions),
-        "backlog": sum(each["msgBacklog"] for each in subscriptions.values()),
+        **backlog_fields(subscriptions.values()),
     }
 
 
@@ -241,13 +247,14 @@ def stats(name: str, output: Output, admin: "Admin") -> None:
     """Show what goes on on TOPIC: rates, storage, producers, subscriptions and why they are not being sent to.
 
     All forms but the table print what the Admin API answers; of a partitioned topic the partitions are summed up.
-    Rates are of the last minute.
+    Rates are of the last minute. A backlog is in messages; in the other forms backlogMessages, beside msgBacklog,
+    which counts entries as in Apache Pulsar.
 
     \b
     Examples:
       pulsarbox topic stats orders
       pulsarbox topic stats orders --watch 1
-      pulsarbox topic stats orders -o json | jq .subscriptions.billing.msgBacklog
+      pulsarbox topic stats orders -o json | jq .subscriptions.billing.backlogMessages
     """
     show(output, partial(_stats, admin, topic_named(name)))
 
@@ -349,7 +356,7 @@ def policy(
 def partitions(name: str, count: int | None, dry_run: bool, output: Output, admin: "Admin") -> None:
     """Show the partitions of TOPIC, or give it more: N in all. There can never be fewer again.
 
-    Fields: name, topic, partition, rate_in, rate_out, storage, backlog.
+    Fields: name, topic, partition, rate_in, rate_out, storage, backlog (messages), backlog_entries, backlog_unit.
 
     \b
     Examples:
@@ -387,11 +394,13 @@ def _partitions(admin: "Admin", name: TopicName) -> Found:
             "rate_in": parts[each]["msgRateIn"],
             "rate_out": parts[each]["msgRateOut"],
             "storage": parts[each]["storageSize"],
-            "backlog": sum(sub["msgBacklog"] for sub in parts[each]["subscriptions"].values()),
+            **backlog_fields(parts[each]["subscriptions"].values()),
         }
         for number, each in numbered
     ]
-    return Found(rows, ["name", "rate_in", "rate_out", "storage", "backlog"], name="topic")
+    backlogs = backlog_columns(rows)
+    columns = ["name", "rate_in", "rate_out", "storage", *backlogs.names]
+    return Found(rows, columns, name="topic", titles=backlogs.titles)
 
 
 topic.add_command(compact)

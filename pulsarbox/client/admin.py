@@ -22,6 +22,8 @@ PLACES_AT_ONCE: Final = 500
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 _EVENTS: Final = "/pulsarbox/v1/events"
+_LOOKUP: Final = "/lookup/v2/topic/persistent/public/default/pulsarbox"
+"""A lookup creates no topic."""
 
 
 class Refused(PulsarBoxError):
@@ -95,6 +97,24 @@ class Admin:
     def clusters(self) -> list[str]:
         """All clusters."""
         return sorted(self.ask("GET", "/clusters"))
+
+    def service_urls(self) -> tuple[str, str]:
+        """Return the broker's service URLs, without and with TLS; empty for one that it does not have.
+
+        The metadata of a cluster has the URL for clients, which may be that of a proxy; a role that may not read them,
+        or one of several clusters, gets the URL of a broker by looking a topic up. Raises Refused, NotConnected,
+        NoAnswer.
+        """
+        try:
+            names = self.clusters()
+            found = self.ask("GET", f"/clusters/{quoted(names[0])}") if len(names) == 1 else {}
+        except Refused:
+            found = {}
+        urls = found.get("brokerServiceUrl") or "", found.get("brokerServiceUrlTls") or ""
+        if any(urls):
+            return urls
+        found = self._ask("GET", _LOOKUP)
+        return found.get("brokerUrl") or "", found.get("brokerUrlTls") or found.get("brokerUrlSsl") or ""
 
     def namespaces(self, tenant: str) -> list[str]:
         """The namespaces of a tenant, as ``tenant/namespace``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsarbox.client.places import INCOMPLETE_MAX
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
@@ -38,10 +38,25 @@ class Chunking:
 USUAL: Final = Chunking()
 
 
-class _Parts:
-    __slots__ = ("ids", "since", "size", "texts")
+class Chunk(NamedTuple):
+    """A chunk that no message could be made of."""
 
-    def __init__(self, now: float) -> None:
+    place: Place
+    number: int
+    """From 1 on."""
+    of: int
+    """The chunks of its message."""
+
+
+ORPHANS_MAX: Final = 1000
+"""Chunks without their beginning that are remembered until somebody asks for them."""
+
+
+class _Parts:
+    __slots__ = ("count", "ids", "since", "size", "texts")
+
+    def __init__(self, now: float, count: int) -> None:
+        self.count = count
         self.texts: list[bytes] = []
         self.ids: list[Place] = []
         self.size = 0
@@ -56,6 +71,7 @@ class Chunks:
         self._parts: dict[str | bytes, _Parts] = {}
         """The oldest first."""
         self._useless: list[Place] = []
+        self._orphans: list[Chunk] = []
 
     def add(
         self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes, now: float
@@ -63,7 +79,7 @@ class Chunks:
         """Take a chunk, at ``now`` (monotonic, s). With the last one: the whole body, and the place of each chunk."""
         uuid, index, place = metadata.uuid, metadata.chunk_id, (ledger, entry)
         if index == 0:
-            self._begin(uuid, place, now)
+            self._begin(uuid, place, now, metadata.num_chunks_from_msg)
         parts = self._parts.get(uuid)
         if parts is None or index > len(parts.ids):
             self._without_beginning(place, metadata)
@@ -83,7 +99,7 @@ class Chunks:
         del self._parts[uuid]
         return b"".join(parts.texts), parts.ids
 
-    def _begin(self, uuid: str | bytes, place: Place, now: float) -> None:
+    def _begin(self, uuid: str | bytes, place: Place, now: float, count: int) -> None:
         before = self._parts.pop(uuid, None)
         if before is not None and before.ids[0] != place:
             self._useless += before.ids  # another attempt: those will never be complete
@@ -91,10 +107,12 @@ class Chunks:
             given_up = self._parts.pop(next(iter(self._parts)))
             if self._options.acknowledge_oldest:
                 self._useless += given_up.ids
-        self._parts[uuid] = _Parts(now)
+        self._parts[uuid] = _Parts(now, count)
 
     def _without_beginning(self, place: Place, metadata: MessageMetadata) -> None:
         """Its first chunk may still come, where another consumer gives it back; but not for ever."""
+        if len(self._orphans) < ORPHANS_MAX:
+            self._orphans.append(Chunk(place, metadata.chunk_id + 1, metadata.num_chunks_from_msg))
         if time.time() > metadata.publish_time / 1000 + self._options.seconds:
             self._useless.append(place)
 
@@ -112,6 +130,16 @@ class Chunks:
         return min((parts.ids[0] for parts in self._parts.values()), default=None)
 
     @property
+    def incomplete(self) -> list[Chunk]:
+        """The last chunk that has come of each message that is not complete."""
+        return [Chunk(parts.ids[-1], len(parts.ids), parts.count) for parts in self._parts.values()]
+
+    def take_orphans(self) -> list[Chunk]:
+        """Return the chunks whose message begins before what was read, each once."""
+        orphans, self._orphans = self._orphans, []
+        return orphans
+
+    @property
     def firsts(self) -> list[Place]:
         """The first chunk of each that is incomplete."""
         return [parts.ids[0] for parts in self._parts.values()]
@@ -125,3 +153,4 @@ class Chunks:
         """Everything will come again."""
         self._parts.clear()
         self._useless.clear()
+        self._orphans.clear()

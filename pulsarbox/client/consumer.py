@@ -132,6 +132,11 @@ class Consumer:
         """Whether nothing more will ever come: all topics are terminated, and read."""
         return bool(self.parts) and all(each.ended and not each.has_some for each in self.parts.values())
 
+    @property
+    def durable(self) -> bool:
+        """Whether there is a subscription; without one it is a reader."""
+        return self._options.durable
+
     def close(self) -> None:
         """No more is wanted. What is not acknowledged goes to others, or comes again later."""
         for part in self.parts.values():

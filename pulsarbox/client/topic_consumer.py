@@ -231,6 +231,11 @@ class TopicConsumer:
             self._start = Start(found[-1].id, inclusive=False)
         return found
 
+    @property
+    def chunks(self) -> Chunks:
+        """The messages that are not complete."""
+        return self._chunks
+
     def give_up_chunks(self) -> None:
         """Look whether chunks are there that no message can be made of, and acknowledge them."""
         self._chunks.expire(time.monotonic())

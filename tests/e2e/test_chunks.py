@@ -86,6 +86,32 @@ def test_mixed_chunks_are_put_together(box: Running, client: Any, ours: Client, 
         assert run(*words, "--url", box.url).stdout == b"b0b1\na0a1a2\n"
 
 
+def test_a_chunk_that_is_shown_by_itself_says_that_it_is_one(box: Running, client: Any, topic: str) -> None:
+    client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest).close()
+    mix(box, topic)
+    shown = run("admin", "topics", "peek-messages", topic, "-s", "s", "-n", "3", "--admin-url", box.web_url).stdout
+    chunks = [line.partition(" of message ")[0] for line in shown.decode().splitlines() if line.startswith("Chunk")]
+    assert chunks == ["Chunk: 1 of 3", "Chunk: 1 of 2", "Chunk: 2 of 3"]
+
+
+def test_chunks_that_are_left_out_are_named(box: Running, topic: str) -> None:
+    mix(box, topic)
+    ledger = json.loads(run("peek", topic, "-o", "ndjson", "-n", "1", "--url", box.url).stdout)["id"].partition(":")[0]
+    last = run("peek", topic, "-o", "lines", "--from", f"{ledger}:4", "--url", box.url)
+    assert last.stdout == b""
+    assert named(last.stderr) == [
+        "chunk 2 of 2 of a message, whose first chunk is before what is read: left out",
+        "chunk 3 of 3 of a message, whose first chunk is before what is read: left out",
+    ]
+    whole = run("peek", topic, "-o", "lines", "--url", box.url)
+    assert whole.stdout == b"b0b1\na0a1a2\n"
+    assert named(whole.stderr) == ["chunk 1 of 2 of a message, whose next chunk is behind what is read: left out"]
+
+
+def named(stderr: bytes) -> list[str]:
+    return [line.partition(" is ")[2] for line in stderr.decode().splitlines()]
+
+
 def test_over_http_each_chunk_is_shown_by_itself(box: Running, topic: str) -> None:
     """As Pulsar does it, with which it is and how many there are in the headers."""
     mix(box, topic)

@@ -127,6 +127,45 @@ def test_statistics_of_what_goes_on(client: Any, topic: str, run: Run, box: Runn
         assert "why nothing is sent" in text
 
 
+def test_backlogs_are_messages_as_in_the_dashboard_and_entries_stand_beside(
+    client: Any, topic: str, run: Run, box: Running
+) -> None:
+    client.subscribe(topic, "s").close()
+    client.subscribe(topic, "none").close()
+    producer = client.create_producer(
+        topic, batching_enabled=True, batching_max_messages=50, batching_max_publish_delay_ms=2000
+    )
+    send_all(producer, numbered(100))
+    client.subscribe(topic, "none").close()
+    assert run("sub", "clear", topic, "none", "--yes").returncode == 0
+    expected = (100, "messages", 2) if box.is_ours else (2, "entries", 2)
+    title = "BACKLOG  ENTRIES" if box.is_ours else "BACKLOG (ENTRIES)"
+    for words in (["sub", "list", topic], ["topic", "list", "--stats", "--filter", f"topic == '{topic}'"]):
+        row = data(run(*words, "-o", "json"))[-1]
+        assert (row["backlog"], row["backlog_unit"], row["backlog_entries"]) == expected, words
+        assert title in run(*words).stdout.splitlines()[0], words
+    assert title in run("topic", "stats", topic).stdout
+    for threshold, names in ((0, ["s"]), (expected[0] - 1, ["s"]), (expected[0], [])):
+        found = run("sub", "list", topic, "--filter", f"backlog > {threshold}", "-o", "name")
+        assert (found.returncode, found.stdout.split()) == (0, names)
+    if box.is_ours:
+        shown = data(run("top", "--once", "--filter", f"topic == '{topic}' and backlog > 0", "-o", "json"))
+        assert [(row["subscription"], row["backlog"]) for row in shown["rows"]] == [("s", 100)]
+
+
+def test_the_backlogs_of_partitions(client: Any, topic: str, run: Run, box: Running) -> None:
+    short = topic.removeprefix("persistent://public/default/")
+    assert run("topic", "create", short, "--partitions", "2").returncode == 0
+    client.subscribe(topic, "s").close()
+    producer = client.create_producer(
+        f"{topic}-partition-1", batching_enabled=True, batching_max_messages=50, batching_max_publish_delay_ms=2000
+    )
+    send_all(producer, numbered(50))
+    rows = data(run("topic", "partitions", short, "-o", "json"))
+    assert [row["backlog"] for row in rows] == [0, 50 if box.is_ours else 1]
+    assert [row["backlog_entries"] for row in rows] == [0, 1]
+
+
 def test_unloading_loses_nothing(client: Any, topic: str, run: Run) -> None:
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
     producer = client.create_producer(topic, batching_enabled=False)

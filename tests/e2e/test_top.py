@@ -39,6 +39,56 @@ def test_one_look_as_text_as_json_and_as_a_picture(client: Any, topic: str, run:
         assert run("top", view, "--once").returncode == 0, view
 
 
+def test_one_look_at_the_overview_shows_backlogs_quotas_and_dead_letters(
+    box: Running, client: Any, topic: str, run: Run
+) -> None:
+    client.subscribe(topic, "billing").close()
+    client.subscribe(f"{topic}-DLQ", "triage").close()
+    producer = client.create_producer(topic)
+    for _ in range(50):
+        producer.send(b"x")
+    client.create_producer(f"{topic}-DLQ").send(b"x")
+    box.admin("POST", f"persistent/public/default/{short(topic)}/maxProducers", "1")
+    told = json.loads(run("top", "--once", "--filter", f"/{short(topic)}$", "-o", "json").stdout)
+    assert told["view"] == "overview" and told["totals"]["backlog"] >= 50 and "series" in told
+    assert [(row["subscription"], row["backlog"], row["cause"]) for row in told["rows"]] == [
+        ("billing", 50, "no-consumer")
+    ]
+    assert told["rows"][0]["causeText"]
+    assert (told["matching"], told["total"] >= 2) == (1, True)
+    (quota,) = [row for row in told["quotas"]["rows"] if row["topic"] == topic]
+    assert (quota["policy"], quota["used"], quota["limit"]) == ("max-producers", 1, 1)
+    (letters,) = [row for row in told["deadletters"]["rows"] if row["topic"] == f"{topic}-DLQ"]
+    assert letters["left"] == 1
+    text = run("top", "--once", "--filter", f"/{short(topic)}$").stdout
+    numbers, backlogs, quotas, dead = text.split("\n\n")
+    assert "dead letters" in numbers
+    assert backlogs.startswith("Backlogs\nTOPIC") and f"{short(topic)}  billing" in backlogs
+    assert "no consumer" in backlogs and told["rows"][0]["causeText"] in backlogs
+    assert quotas.startswith("Quotas\n") and "max-producers" in quotas
+    assert dead.startswith("Dead letters\n") and f"{short(topic)}-DLQ" in dead
+
+
+def test_one_look_at_the_overview_in_an_order_and_as_long_as_asked_for(client: Any, topic: str, run: Run) -> None:
+    for name, count in (("a", 3), ("b", 2), ("c", 0)):
+        client.subscribe(f"{topic}-{name}", name, initial_position=EARLIEST).close()
+        producer = client.create_producer(f"{topic}-{name}")
+        for _ in range(count):
+            producer.send(b"x")
+    mine = f"startswith(topic, '{topic}-') and backlog > 0"
+
+    def found(*words: str) -> list[int]:
+        shown = json.loads(run("top", "--once", "-o", "json", "--filter", mine, *words).stdout)
+        return [row["backlog"] for row in shown["rows"]]
+
+    assert (found(), found("--sort", "-backlog"), found("--limit", "1")) == ([3, 2], [2, 3], [3])
+    every = json.loads(run("top", "--once", "-o", "json", "--limit", "1000").stdout)
+    assert min(row["backlog"] for row in every["rows"]) > 0, "without a filter those that have a backlog"
+    assert "... 1 of 2: pulsarbox top subscriptions" in run("top", "--once", "--filter", mine, "--limit", "1").stdout
+    refused = run("top", "--once", "--filter", "nonsense >")
+    assert (refused.returncode, refused.stdout) == (2, "")
+
+
 def test_without_a_terminal_or_a_box_it_says_what_to_do(run: Run) -> None:
     shown = run("top")
     assert shown.returncode == 2 and "--once" in shown.stderr

@@ -225,7 +225,8 @@ class Governor:
             number = self.book.set(key, policy.topic_key, value, everywhere=everywhere)
             box.broker.core.policies.set_topic(name, policy.topic_key, value, now, everywhere=everywhere)
         else:
-            if policy.by_cluster and value is not None:
+            place = policy.row.namespace
+            if place is not None and place.by_cluster and value is not None:
                 value = {box.settings.clusterName: value}
             number = self.book.set(namespace_key(name.namespace), policy.namespace_key, value)
             box.broker.tenants.set_policy(name.namespace, policy.namespace_key, value, now)

@@ -17,7 +17,7 @@ from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
 from pulsarbox.broker.limits.step import Step
 from pulsarbox.broker.limits.subscribe import SubscribeLimiter
-from pulsarbox.broker.policies import policies
+from pulsarbox.broker.policies import policies, precedence
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
 from pulsarbox.broker.subscription import Subscription
@@ -41,8 +41,7 @@ mutant("quotas", seeds=(58,))(kept_mutants.an_eviction_takes_too_little)
 
 @mutant("levels", seeds=(195,))
 def the_namespace_wins_over_the_topic(patch: pytest.MonkeyPatch) -> None:
-    original = policies.levels_of
-    patch.setattr(policies, "levels_of", lambda topic, namespace: original(topic, namespace)[::-1])
+    patch.setattr(policies, "levels_of", lambda topic, namespace: precedence.levels_of(topic, namespace)[::-1])
 
 
 @mutant("levels", "recovered", seeds=(172,))
@@ -136,7 +135,7 @@ def every_type_is_enabled(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("admitted", seeds=(555,))
 def clients_make_subscriptions_that_they_may_not(patch: pytest.MonkeyPatch) -> None:
-    always = Policy("auto-subscription-creation", "", "", bool, lambda settings: True)
+    always = Policy("auto-subscription-creation", lambda value: True)
     patch.setattr(subscribe, "AUTO_SUBSCRIPTIONS", always)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.policies.policies import GLOBAL
-from pulsarbox.broker.policies.policy import Level, Policy
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.broker.policies.precedence import GLOBAL, Level
 from pulsarbox.broker.policies.resource_group import group_key
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
@@ -114,18 +114,15 @@ class Rulebook:
         name, rows = parse_topic(topic), self.rows if rows is None else rows
         own = rows.get(policies_key(str(name.base)), {})
         namespace = rows.get(namespace_key(name.namespace), {})
-        by_name = namespace.get(policy.namespace_key) if policy.namespace_key else None
-        if by_name is not None and policy.by_cluster:
-            by_name = by_name.get(self._settings().clusterName)
-        said = (
-            (Level.TOPIC, own.get(policy.topic_key)),
-            (Level.TOPIC, own.get(GLOBAL, {}).get(policy.topic_key)),
-            (Level.NAMESPACE, by_name),
-        )
-        for level, value in said:
-            read = None if value is None else policy.read(value)
-            if read is not None:
-                return read, level
+        row, cluster = policy.row, self._settings().clusterName
+        for level, place, values in (
+            (Level.TOPIC, row.topic, own),
+            (Level.TOPIC, row.topic, own.get(GLOBAL, {})),
+            (Level.NAMESPACE, row.namespace, namespace),
+        ):
+            value = place.value_in(values, cluster) if place is not None else None
+            if value is not None and row.sets(value):
+                return policy.read(value), level
         return policy.broker(self._settings()), Level.BROKER
 
     def get(self, topic: str, policy: Policy[Any]) -> Any:

@@ -375,7 +375,7 @@ _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("encrypted", "encrypted", lambda value: "yes"),
     ("partition", "partition", str),
     ("batchSize", "in a batch of", str),
-    ("chunk", "chunk", str),
+    ("chunk", "chunk", lambda chunk: f"{payloads.number_of_chunk(chunk)} of message {chunk.get('uuid')}"),
     ("tombstone", "tombstone", lambda value: "yes"),
     ("marker", "marker", lambda value: "yes: of a transaction, or of the broker"),
     ("state", "state", str),

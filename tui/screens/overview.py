@@ -54,10 +54,10 @@ class Overview(TopScreen):
         )
         yield Line(key="numbers")
         backlogs, quotas, dead = PANELS
-        yield _table(backlogs, "Backlogs", "asking the box ...")
+        yield _table(backlogs, "asking the box ...")
         with Horizontal(id="lower"):
-            yield _table(quotas, "Quotas", "")
-            yield _table(dead, "Dead letters", "")
+            yield _table(quotas, "")
+            yield _table(dead, "")
 
     def begin(self) -> None:
         """The backlogs have the keys."""
@@ -101,14 +101,13 @@ class Overview(TopScreen):
                 graphs.show(name, first.series.get(name) or (), first.totals.get(name))
             self.query_one("#numbers", Line).put(_numbers(first.totals))
         totals = self.top.vitals
-        for (view, *_), found in zip(PANELS, tables, strict=True):
+        for panel, found in zip(PANELS, tables, strict=True):
+            view = panel.view
             table = self.query_one(f"#{view.name}", Table)
             if found is None:
                 continue
             if isinstance(found, Snapshot):
-                table.empty = (
-                    _EMPTY[view.name] if view is not views.SUBSCRIPTIONS or totals.get("topics") else view.empty
-                )
+                table.empty = panel.empty if view is not views.SUBSCRIPTIONS or totals.get("topics") else view.empty
                 table.show(found.rows, 0, len(found.rows))
             else:
                 table.empty = str(found)
@@ -151,17 +150,10 @@ class Overview(TopScreen):
         return self.line("top", "--once", *self.top.feed.scope_words)
 
 
-_EMPTY: Final = {
-    "subscriptions": "No subscription has a backlog.",
-    "quotas": "Nothing is near its limit.",
-    "deadletters": "None.",
-}
-
-
-def _table(panel: Panel, title: str, empty: str) -> Table:
+def _table(panel: Panel, empty: str) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
     table.looks = {**table.looks, "blurred": Look(ground="background")}
-    table.border_title = title
+    table.border_title = panel.title
     table.empty = empty
     return table
 

@@ -8,14 +8,9 @@ from pulsarbox.broker.limits.dispatch import DispatchThrottle
 from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
 from pulsarbox.broker.limits.step import More
 from pulsarbox.broker.limits.subscribe import SubscribeLimiter, Who
-from pulsarbox.broker.policies.dispatch_rate import (
-    DISPATCH_RATE,
-    ONE_SUBSCRIPTION_DISPATCH_RATE,
-    SUBSCRIPTION_DISPATCH_RATE,
-    DispatchRate,
-)
+from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, DispatchRate
 from pulsarbox.broker.policies.policies import TopicPolicies
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
 from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP
 from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
@@ -151,10 +146,7 @@ class TopicLimits:
 
     def prepare(self, name: str, throttle: DispatchThrottle, now: Now) -> None:
         """Let the throttling of a subscription go by what holds for it."""
-        rate, level = self._policies.found(SUBSCRIPTION_DISPATCH_RATE)
-        one = self._policies.get(ONE_SUBSCRIPTION_DISPATCH_RATE).get(name)
-        if one is not None:
-            rate, level = one, Level.TOPIC
+        rate, level = self._policies.subscription_rate(name)
         throttle.own = self._set(throttle.own, Scope.SUBSCRIPTION, rate, level, now, name)
         throttle.use(self.shared, now)
 

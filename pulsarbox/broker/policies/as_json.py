@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pulsarbox.broker.policies.backlog_quota import BACKLOG_SIZE
-from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
-from pulsarbox.broker.policies.persistence import OF_BROKER as PERSISTENCE
 from pulsarbox.config import Settings
-from pulsarbox.protocol.policies.table import QUOTA_TYPES
+from pulsarbox.config.disk_share import disk_share
+from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
+from pulsarbox.protocol.policies.table import quota_name
 
 
 def broker_value(name: str, settings: Settings) -> Any:
-    """What holds where neither topic nor namespace says anything; None for a policy that is nothing then."""
+    """Return the broker's own value; None for a policy that only topics or namespaces have."""
     made = _VALUES.get(name)
     return made(settings) if made is not None else None
 
@@ -28,15 +27,22 @@ def _dispatch_rate(level: str) -> Callable[[Settings], dict[str, Any]]:
     return made
 
 
-def _backlog_quotas(settings: Settings) -> dict[str, Any]:
-    size = BACKLOG_SIZE.broker(settings).limit
-    quota = {
+def _backlog_quota(settings: Settings) -> dict[str, Any]:
+    size = settings.backlogQuotaDefaultLimitBytes
+    if settings.backlogQuotaDefaultLimitGB > 0:
+        size = int(settings.backlogQuotaDefaultLimitGB * (1 << 30))
+    return {
         "limit": size,
         "limitSize": size,
         "limitTime": settings.backlogQuotaDefaultLimitSecond,
         "policy": settings.backlogQuotaDefaultRetentionPolicy,
     }
-    return dict.fromkeys(QUOTA_TYPES, quota)
+
+
+def _unsubscribed_retention(settings: Settings) -> dict[str, int]:
+    retained = settings.defaultRetentionTimeInMinutes and settings.defaultRetentionSizeInMB
+    off = retained or disk_share(settings.unsubscribedRetentionSize).is_nothing
+    return {"unsubscribedRetentionTimeInMinutes": 0 if off else settings.unsubscribedRetentionTimeInMinutes}
 
 
 _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
@@ -44,21 +50,23 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
         "retentionTimeInMinutes": settings.defaultRetentionTimeInMinutes,
         "retentionSizeInMB": settings.defaultRetentionSizeInMB,
     },
+    "unsubscribed-retention": _unsubscribed_retention,
     "message-ttl": lambda settings: settings.ttlDurationDefaultInSeconds,
     "subscription-expiration-time": lambda settings: settings.subscriptionExpirationTimeMinutes,
     "inactive-topic-policies": lambda settings: {
         "inactiveTopicDeleteMode": settings.brokerDeleteInactiveTopicsMode,
-        "maxInactiveDurationSeconds": INACTIVE_TOPIC.broker(settings).after // 1000,
+        "maxInactiveDurationSeconds": settings.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
+        or settings.brokerDeleteInactiveTopicsFrequencySeconds,
         "deleteWhileInactive": settings.brokerDeleteInactiveTopicsEnabled,
     },
-    "backlog-quota": _backlog_quotas,
+    **dict.fromkeys(map(quota_name, QUOTA_TYPES), _backlog_quota),
     "compaction-threshold": lambda settings: settings.brokerServiceCompactionThresholdInBytes,
     "compression-at-rest": lambda settings: settings.compressionAtRest,
     "persistence": lambda settings: {
-        "bookkeeperEnsemble": PERSISTENCE.ensemble,
-        "bookkeeperWriteQuorum": PERSISTENCE.write_quorum,
-        "bookkeeperAckQuorum": PERSISTENCE.ack_quorum,
-        "managedLedgerMaxMarkDeleteRate": PERSISTENCE.mark_delete_rate,
+        "bookkeeperEnsemble": 1,  # a box keeps one copy of every message
+        "bookkeeperWriteQuorum": 1,
+        "bookkeeperAckQuorum": 1,
+        "managedLedgerMaxMarkDeleteRate": 1.0,
     },
     "dispatch-rate": _dispatch_rate("PerTopic"),
     "subscription-dispatch-rate": _dispatch_rate("PerSubscription"),

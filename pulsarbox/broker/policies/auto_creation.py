@@ -6,7 +6,6 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, auto-creation of
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.config import Settings
 
 
 class AutoTopics(NamedTuple):
@@ -24,16 +23,9 @@ def _read_topics(value: dict[str, Any]) -> AutoTopics:
     )
 
 
-def _topics_of_broker(settings: Settings) -> AutoTopics:
-    partitioned = settings.allowAutoTopicCreationType == "partitioned"
-    return AutoTopics(settings.allowAutoTopicCreation, settings.defaultNumPartitions if partitioned else 0)
+def _read_subscriptions(value: dict[str, Any]) -> bool:
+    return bool(value["allowAutoSubscriptionCreation"])
 
 
-AUTO_TOPICS: Final = Policy("auto-topic-creation", "autoTopicCreationOverride", "", _read_topics, _topics_of_broker)
-AUTO_SUBSCRIPTIONS: Final = Policy(
-    "auto-subscription-creation",
-    "autoSubscriptionCreationOverride",
-    "autoSubscriptionCreationOverride",
-    lambda value: bool(value["allowAutoSubscriptionCreation"]),
-    lambda settings: settings.allowAutoSubscriptionCreation,
-)
+AUTO_TOPICS: Final = Policy("auto-topic-creation", _read_topics)
+AUTO_SUBSCRIPTIONS: Final = Policy("auto-subscription-creation", _read_subscriptions)

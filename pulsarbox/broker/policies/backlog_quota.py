@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.config import Settings
+from pulsarbox.protocol.policies.table import quota_name
 
 UNLIMITED: Final = -1
 SIZE: Final = "destination_storage"
@@ -36,11 +36,8 @@ class Quota(NamedTuple):
         return self.limit * 9 // 10
 
 
-def _reader(kind: str, limit: Callable[[dict[str, Any]], int]) -> Callable[[dict[str, Any]], Quota | None]:
-    def read(quotas: dict[str, Any]) -> Quota | None:
-        value = quotas.get(kind)
-        if value is None:
-            return None
+def _reader(limit: Callable[[dict[str, Any]], int]) -> Callable[[dict[str, Any]], Quota]:
+    def read(value: dict[str, Any]) -> Quota:
         return Quota(
             limit(value), Follows(value.get("policy") or Follows.HOLD), bool(value.get("excludeDelayed", False))
         )
@@ -58,24 +55,8 @@ def _age(value: dict[str, Any]) -> int:
     return seconds * 1000 if seconds > 0 else UNLIMITED  # 0 is no limit either, as in Pulsar
 
 
-def _size_of_broker(settings: Settings) -> Quota:
-    size = settings.backlogQuotaDefaultLimitBytes
-    if settings.backlogQuotaDefaultLimitGB > 0:
-        size = int(settings.backlogQuotaDefaultLimitGB * (1 << 30))
-    return Quota(size, Follows(settings.backlogQuotaDefaultRetentionPolicy))
-
-
-def _age_of_broker(settings: Settings) -> Quota:
-    seconds = settings.backlogQuotaDefaultLimitSecond
-    limit = seconds * 1000 if seconds > 0 else UNLIMITED
-    return Quota(limit, Follows(settings.backlogQuotaDefaultRetentionPolicy))
-
-
-BACKLOG_SIZE: Final = Policy(
-    "backlog-quota", "backlog_quota_map", "backLogQuotaMap", _reader(SIZE, _size), _size_of_broker
-)
-BACKLOG_AGE: Final = Policy("backlog-quota", "backlog_quota_map", "backLogQuotaMap", _reader(AGE, _age), _age_of_broker)
-"""The two kinds of quota stand in one map, and each has its own level."""
+BACKLOG_SIZE: Final = Policy(quota_name(SIZE), _reader(_size))
+BACKLOG_AGE: Final = Policy(quota_name(AGE), _reader(_age))
 
 
 def too_old_at(quota: Quota, oldest: int) -> int:

@@ -5,18 +5,11 @@ Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-compaction/.
 
 from typing import Final
 
-from pulsarbox.broker.policies.counts import at_least_none
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.recovery import StoredTopic
 
-COMPACTION_THRESHOLD: Final = Policy(
-    "compaction-threshold",
-    "compaction_threshold",
-    "compactionThreshold",
-    at_least_none,
-    lambda settings: settings.brokerServiceCompactionThresholdInBytes,
-)
+COMPACTION_THRESHOLD: Final = Policy("compaction-threshold", int)
 
 
 def is_worth_compacting(stored: StoredTopic, threshold: int) -> bool:

@@ -7,10 +7,4 @@ from typing import Final
 
 from pulsarbox.broker.policies.policy import Policy
 
-COMPRESSION_AT_REST: Final = Policy(
-    "compression-at-rest",
-    "compression_at_rest",
-    "compressionAtRest",
-    str,
-    lambda settings: settings.compressionAtRest,
-)
+COMPRESSION_AT_REST: Final = Policy("compression-at-rest", str)

@@ -7,10 +7,4 @@ from typing import Final
 
 from pulsarbox.broker.policies.policy import Policy
 
-DEDUPLICATION: Final = Policy(
-    "deduplication",
-    "deduplicationEnabled",
-    "deduplicationEnabled",
-    bool,
-    lambda settings: settings.brokerDeduplicationEnabled,
-)
+DEDUPLICATION: Final = Policy("deduplication", bool)

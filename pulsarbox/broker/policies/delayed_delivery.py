@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.config import Settings
 from pulsarbox.errors import NotAllowed
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
@@ -25,15 +24,7 @@ def _read(value: dict[str, Any]) -> DelayedDelivery:
     return DelayedDelivery(value["active"], value["tickTime"], value["maxDeliveryDelayInMillis"])
 
 
-def _of_broker(settings: Settings) -> DelayedDelivery:
-    return DelayedDelivery(
-        settings.delayedDeliveryEnabled,
-        settings.delayedDeliveryTickTimeMillis,
-        settings.delayedDeliveryMaxDelayInMillis,
-    )
-
-
-DELAYED_DELIVERY: Final = Policy("delayed-delivery", "delayed_delivery_policies", "delayedDelivery", _read, _of_broker)
+DELAYED_DELIVERY: Final = Policy("delayed-delivery", _read)
 
 
 def check_delay(metadata: MessageMetadata, policies: TopicPolicies) -> None:

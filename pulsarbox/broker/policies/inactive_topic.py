@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import Retention
-from pulsarbox.config import Settings
 
 CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 NO_SUBSCRIPTIONS: Final = "delete_when_no_subscriptions"
@@ -33,18 +32,7 @@ def _read(value: dict[str, Any]) -> InactiveTopic:
     return InactiveTopic(delete, mode or NO_SUBSCRIPTIONS, max(seconds * 1000, LEAST_MS))
 
 
-def _of_broker(settings: Settings) -> InactiveTopic:
-    seconds = (
-        settings.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
-        or settings.brokerDeleteInactiveTopicsFrequencySeconds
-    )
-    enabled = settings.brokerDeleteInactiveTopicsEnabled
-    return InactiveTopic(enabled, settings.brokerDeleteInactiveTopicsMode, seconds * 1000)
-
-
-INACTIVE_TOPIC: Final = Policy(
-    "inactive-topic-policies", "inactive_topic_policies", "inactiveTopicPolicies", _read, _of_broker
-)
+INACTIVE_TOPIC: Final = Policy("inactive-topic-policies", _read)
 
 
 def delete_at(policy: InactiveTopic, retention: Retention, *, unused_since: int, empty: bool) -> int:

@@ -6,7 +6,6 @@ https://pulsar.apache.org/docs/4.2.x/admin-api-topics/.
 
 from typing import Final
 
-from pulsarbox.broker.policies.counts import at_least_none
 from pulsarbox.broker.policies.policy import Policy
 
-MAX_MESSAGE_SIZE: Final = Policy("max-message-size", "", "maxMessageSize", at_least_none, lambda settings: 0)
+MAX_MESSAGE_SIZE: Final = Policy("max-message-size", int)

@@ -6,19 +6,14 @@ Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#time-to
 from typing import Final
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.config import Settings
 from pulsarbox.storage.record import Entry
 
 
-def _read(seconds: int) -> int | None:
-    return seconds * 1000 if seconds >= 0 else None  # below 0 a level says nothing, as in Pulsar
+def _read(seconds: int) -> int:
+    return seconds * 1000
 
 
-def _of_broker(settings: Settings) -> int:
-    return settings.ttlDurationDefaultInSeconds * 1000
-
-
-MESSAGE_TTL: Final = Policy("message-ttl", "message_ttl_in_seconds", "messageTTLInSeconds", _read, _of_broker)
+MESSAGE_TTL: Final = Policy("message-ttl", _read)
 """Milliseconds; 0: messages do not expire."""
 
 

@@ -27,5 +27,4 @@ def _read(value: dict[str, Any]) -> Persistence:
     )
 
 
-OF_BROKER: Final = Persistence(1, 1, 1, 1.0)
-PERSISTENCE: Final = Policy("persistence", "persistence", "persistence", _read, lambda settings: OF_BROKER)
+PERSISTENCE: Final = Policy("persistence", _read)

@@ -7,7 +7,16 @@ few of them in the turn of the change, many over the turns behind it.
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from pulsarbox.broker.policies.policy import Level, Policy
+from pulsarbox.broker.policies.dispatch_rate import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.broker.policies.precedence import (
+    GLOBAL,
+    Level,
+    Levels,
+    in_effect,
+    levels_of,
+    subscription_rate_in_effect,
+)
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -15,9 +24,6 @@ from pulsarbox.names import TopicName
 from pulsarbox.storage.catalog import Catalog, Row, namespace_key, policies_key
 
 T = TypeVar("T")
-
-GLOBAL: Final = "globalPolicies"
-"""The member of a topic's row that has what was set with ``?isGlobal=true``; what was set without wins over it."""
 
 TOLD_AT_ONCE: Final = 10
 """Topics that are told of a change in one turn: each takes some 0.2 ms, and may trim its ledgers and write rows."""
@@ -62,6 +68,11 @@ class Policies:
     def of_topic(self, key: str, *, keep: bool = False) -> Row:
         """The row of a topic's own policies as far as they count."""
         return self.row(key, keep=keep) if self.settings.topicLevelPoliciesEnabled else {}
+
+    def levels(self, namespace: str, topic: TopicName | None = None, *, keep: bool = False) -> Levels:
+        """Return the rows that set policies of a topic, or of topics of a namespace that set none themselves."""
+        own = self.of_topic(policies_key(str(topic.base)), keep=keep) if topic is not None else {}
+        return levels_of(own, self.row(namespace_key(namespace), keep=keep))
 
     # Changes
 
@@ -148,11 +159,6 @@ class Policies:
             self._rows.pop(namespace_key(topic.name.namespace), None)
 
 
-def levels_of(topic: Row, namespace: Row) -> tuple[tuple[Level, Row], ...]:
-    """What is set at each level, the strongest first; behind them comes the broker."""
-    return (Level.TOPIC, topic), (Level.TOPIC, topic.get(GLOBAL, {})), (Level.NAMESPACE, namespace)
-
-
 class TopicPolicies:
     """What holds for one topic: each value looked up once, until something changes."""
 
@@ -185,27 +191,27 @@ class TopicPolicies:
             found = self._values[policy] = self._find(policy)
         return found
 
+    def subscription_rate(self, subscription: str) -> tuple[DispatchRate, Level]:
+        """Return the dispatch rate in effect for one subscription, and the level that sets it."""
+        settings = self._policies.settings
+        found = subscription_rate_in_effect(subscription, self._levels(), settings)
+        return SUBSCRIPTION_DISPATCH_RATE.read(found.value), found.level
+
     def _find(self, policy: Policy[T]) -> tuple[T, Level]:
-        topic = self._policies.of_topic(self._key, keep=self.attached)
-        if topic:
-            return self._look_up(policy, topic)
+        if self._policies.of_topic(self._key, keep=self.attached):
+            return self._look_up(policy)
         shared, key = self._policies.of_namespaces, (self.name.namespace, policy)
         found = shared.get(key)
         if found is None:
-            found = shared[key] = self._look_up(policy, topic)
+            found = shared[key] = self._look_up(policy)
         return found
 
-    def _look_up(self, policy: Policy[T], topic: Row) -> tuple[T, Level]:
-        namespace = self._policies.row(namespace_key(self.name.namespace), keep=self.attached)
-        for level, values in levels_of(topic, namespace):
-            key = policy.namespace_key if level is Level.NAMESPACE else policy.topic_key
-            value = values.get(key) if key else None
-            if value is not None and policy.by_cluster and level is Level.NAMESPACE:
-                value = value.get(self._policies.settings.clusterName)
-            read = None if value is None else policy.read(value)
-            if read is not None:
-                return read, level
-        return policy.broker(self._policies.settings), Level.BROKER
+    def _look_up(self, policy: Policy[T]) -> tuple[T, Level]:
+        found = in_effect(policy.row, self._levels(), self._policies.settings)
+        return policy.read(found.value), found.level
+
+    def _levels(self) -> Levels:
+        return self._policies.levels(self.name.namespace, self.name, keep=self.attached)
 
     @property
     def is_told(self) -> bool:

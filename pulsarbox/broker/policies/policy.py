@@ -1,36 +1,36 @@
-"""One policy: where its value stands, and what it is where nobody has set it."""
+"""One policy of the table, and what its values mean to the broker."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from pulsarbox.broker.policies.as_json import broker_value
 from pulsarbox.config import Settings
+from pulsarbox.protocol.policies.table import row_of
 
 T = TypeVar("T")
 
 
-class Level(StrEnum):
-    """Who has set a value: the nearer to the topic, the stronger."""
-
-    TOPIC = "topic"
-    NAMESPACE = "namespace"
-    BROKER = "broker"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Policy(Generic[T]):
-    """A policy that holds for a topic. Its stored values are JSON as in the Admin API, checked when they are set."""
+    """A policy that applies to topics. Its values are JSON as in the Admin API, checked when they are set."""
 
-    name: str
-    """As commands and documents call it."""
-    namespace_key: str
-    """Where it stands in the policies of a namespace, as Pulsar's Policies has it; empty where a namespace has none."""
-    topic_key: str
-    """Where it stands in the policies of a topic, as Pulsar's TopicPolicies has it; empty where a topic has none."""
-    read: Callable[[Any], T | None]
-    """What a stored value means to the broker; None: nothing, so that the level below is asked."""
-    broker: Callable[[Settings], T]
-    """What holds where neither topic nor namespace says anything."""
-    by_cluster: bool = False
-    """In the policies of a namespace the value stands under the name of the cluster."""
+    __slots__ = ("name", "read", "row")
+
+    def __init__(self, name: str, read: Callable[[Any], T]) -> None:
+        """``name``: that of the row. ``read``: what a value means to the broker, at whatever level it is set."""
+        self.name = name
+        self.row = row_of(name)
+        self.read = read
+
+    @property
+    def namespace_key(self) -> str:
+        """The member of Pulsar's Policies; empty where namespaces do not have the policy."""
+        return self.row.namespace.key if self.row.namespace is not None else ""
+
+    @property
+    def topic_key(self) -> str:
+        """The member of Pulsar's TopicPolicies; empty where topics do not have the policy."""
+        return self.row.topic.key if self.row.topic is not None else ""
+
+    def broker(self, settings: Settings) -> T:
+        """Return the broker's own value, which applies where neither topic nor namespace sets one."""
+        return self.read(broker_value(self.name, settings))

@@ -1,7 +1,7 @@
 """Publish rates: how many messages and bytes a second a topic takes from all its producers.
 
 Sources: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/#set-publish-rate, PublishRate.normalize of Pulsar
-4.2: a rate that limits nothing says nothing, and the level below is asked.
+4.2: a rate that limits nothing does not set the policy.
 """
 
 from typing import Any, Final, NamedTuple
@@ -25,12 +25,11 @@ class PublishRate(NamedTuple):
 UNLIMITED: Final = PublishRate(0, 0)
 
 
-def _read(value: dict[str, Any]) -> PublishRate | None:
-    rate = PublishRate(
+def _read(value: dict[str, Any]) -> PublishRate:
+    return PublishRate(
         max(value.get("publishThrottlingRateInMsg", -1), 0),
         max(value.get("publishThrottlingRateInByte", -1), 0),
     )
-    return rate if rate.limits else None
 
 
 def of_box(settings: Settings) -> PublishRate:
@@ -41,11 +40,5 @@ def of_box(settings: Settings) -> PublishRate:
     )
 
 
-def _of_topics(settings: Settings) -> PublishRate:
-    return PublishRate(
-        max(settings.maxPublishRatePerTopicInMessages, 0), max(settings.maxPublishRatePerTopicInBytes, 0)
-    )
-
-
-PUBLISH_RATE: Final = Policy("publish-rate", "publishMaxMessageRate", "publishRate", _read, _of_topics, by_cluster=True)
+PUBLISH_RATE: Final = Policy("publish-rate", _read)
 """Of a topic (of each partition), shared by its producers."""

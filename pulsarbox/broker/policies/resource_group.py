@@ -10,7 +10,12 @@ from pulsarbox.broker.policies.dispatch_rate import DispatchRate
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.publish_rate import PublishRate
 
-RESOURCE_GROUP: Final[Policy[str]] = Policy("resource-group", "resource_group_name", "", str, lambda settings: "")
+
+def _read(name: str | None) -> str:
+    return name or ""
+
+
+RESOURCE_GROUP: Final = Policy("resource-group", _read)
 """The group that a namespace is attached to; empty where there is none."""
 
 

@@ -9,7 +9,6 @@ Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#retenti
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.config import Settings
 
 UNLIMITED: Final = -1
 
@@ -25,22 +24,15 @@ DISABLED: Final = Retention(0, 0)
 """What is acknowledged is not kept."""
 
 
-def _retention(minutes: int, megabytes: int) -> Retention:
+def _read(value: dict[str, Any]) -> Retention:
+    minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
     return Retention(
         minutes * 60_000 if minutes >= 0 else UNLIMITED,
         megabytes << 20 if megabytes >= 0 else UNLIMITED,
     )
 
 
-def _read(value: dict[str, Any]) -> Retention:
-    return _retention(value["retentionTimeInMinutes"], value["retentionSizeInMB"])
-
-
-def _of_broker(settings: Settings) -> Retention:
-    return _retention(settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB)
-
-
-RETENTION: Final = Policy("retention", "retention_policies", "retentionPolicies", _read, _of_broker)
+RETENTION: Final = Policy("retention", _read)
 
 _SHARE: Final = 8
 _LEAST_BYTES: Final = 1 << 20

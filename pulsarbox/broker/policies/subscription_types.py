@@ -3,26 +3,21 @@
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, subscriptionTypesEnabled.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from pulsarbox.broker.policies.policies import TopicPolicies
-from pulsarbox.broker.policies.policy import Level, Policy
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.config import Settings
 from pulsarbox.errors import NotAllowed
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 
 
-def _read(value: list[Any]) -> frozenset[str] | None:
-    return frozenset(value) or None
+def _read(value: list[str]) -> frozenset[str]:
+    return frozenset(value)
 
 
-def _of_broker(settings: Settings) -> frozenset[str]:
-    return frozenset(each.strip() for each in settings.subscriptionTypesEnabled.split(","))
-
-
-SUBSCRIPTION_TYPES: Final = Policy(
-    "subscription-types-enabled", "subscription_types_enabled", "subscriptionTypesEnabled", _read, _of_broker
-)
+SUBSCRIPTION_TYPES: Final = Policy("subscription-types-enabled", _read)
 
 
 def check_type_enabled(policies: TopicPolicies, settings: Settings, sub_type: CommandSubscribe.SubType) -> None:

@@ -5,20 +5,7 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, maxUnackedMessag
 
 from typing import Final
 
-from pulsarbox.broker.policies.counts import at_least_none
 from pulsarbox.broker.policies.policy import Policy
 
-MAX_UNACKED_PER_CONSUMER: Final = Policy(
-    "max-unacked-messages-per-consumer",
-    "max_unacked_messages_per_consumer",
-    "maxUnackedMessagesOnConsumer",
-    at_least_none,
-    lambda settings: settings.maxUnackedMessagesPerConsumer,
-)
-MAX_UNACKED_PER_SUBSCRIPTION: Final = Policy(
-    "max-unacked-messages-per-subscription",
-    "max_unacked_messages_per_subscription",
-    "maxUnackedMessagesOnSubscription",
-    at_least_none,
-    lambda settings: settings.maxUnackedMessagesPerSubscription,
-)
+MAX_UNACKED_PER_CONSUMER: Final = Policy("max-unacked-messages-per-consumer", int)
+MAX_UNACKED_PER_SUBSCRIPTION: Final = Policy("max-unacked-messages-per-subscription", int)

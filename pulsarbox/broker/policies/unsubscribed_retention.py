@@ -4,34 +4,26 @@ A rule of the box, which Pulsar does not have: there, such messages are trimmed 
 inactive topic. A retention policy of the topic, its namespace or the broker takes the place of this rule.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.retention import RETENTION, UNLIMITED, LedgerBounds, Retention, ledger_bounds
+from pulsarbox.broker.policies.retention import UNLIMITED, LedgerBounds, Retention, ledger_bounds
 from pulsarbox.config import Settings
 from pulsarbox.config.disk_share import disk_share
+from pulsarbox.protocol.policies.table import UNSUBSCRIBED_RETENTION
 
 OFF: Final = 0
 _SHARE: Final = 64
 _LEAST_BYTES: Final = 1 << 20
 
 
-def _read(value: dict[str, Any]) -> int:
-    """The time of a topic with a retention policy of its own or of its namespace, be it one that keeps nothing."""
-    return OFF
-
-
-def _of_broker(settings: Settings) -> int:
-    retention = RETENTION.broker(settings)
-    if (retention.time_ms and retention.size) or disk_share(settings.unsubscribedRetentionSize).is_nothing:
-        return OFF
-    minutes = settings.unsubscribedRetentionTimeInMinutes
+def _read(value: dict[str, int]) -> int:
+    # A retention policy of the topic or its namespace takes the place of the rule, be it one that keeps nothing.
+    minutes = value.get("unsubscribedRetentionTimeInMinutes", 0)
     return minutes * 60_000 if minutes >= 0 else UNLIMITED
 
 
-UNSUBSCRIBED_TIME: Final = Policy(
-    "unsubscribed-retention", RETENTION.namespace_key, RETENTION.topic_key, _read, _of_broker
-)
+UNSUBSCRIBED_TIME: Final = Policy(UNSUBSCRIBED_RETENTION.name, _read)
 """Milliseconds for which a topic keeps such messages; OFF: Pulsar's rules hold, UNLIMITED: time does not end it."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pulsar_admin.session import Session
-from pulsarbox.cli.target import ADMIN_VARIABLE, admin_target
+from pulsarbox.cli.target import ADMIN_VARIABLE, Given, admin_target
 from pulsarbox.cli.text import clean, say
 from pulsarbox.client.web import Web
 
@@ -24,12 +24,12 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
     url = options.get("admin_url")
     if url is None and options.get("data_dir") is None and not os.environ.get(ADMIN_VARIABLE):
         url = file.get("webServiceUrl") or None
-    target = admin_target(url, options.get("config_file"), options.get("data_dir"))
+    target = admin_target(Given(None, url, options.get("config_file"), options.get("data_dir"), options))
     seconds = float(options.get("request_timeout") or SECONDS)
     web = Web(
         target.hosts,
         secure=target.secure,
-        credentials=target.credentials(options, file),
+        credentials=target.credentials(file=file),
         seconds=seconds,
     )
     try:

@@ -39,7 +39,7 @@ class Session:
         except Unanswered as error:
             raise self._target.unreachable(str(error)) from error
         if reply.status >= 400:
-            raise ending_of_status(reply.status, reply.reason)
+            raise ending_of_status(reply.status, reply.reason, call.method)
         return reply
 
 

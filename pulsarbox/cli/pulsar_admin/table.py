@@ -17,7 +17,7 @@ A command is a block of lines; each begins with a word that says what it is::
     print json | lines | pairs | said TEXT       how the answer is printed; without it nothing is
 
 In paths ``{topic}`` stands for ``domain/tenant/namespace/name``, ``{topic.name}`` for the same without the domain,
-``{namespace}`` for ``tenant/namespace``; in queries and bodies ``$name`` is the value of an option, ``$name/minutes``
+``{namespace}`` for ``tenant/namespace``; in queries and bodies ``$name`` is the value of an option, ``$name/millis``
 the same in other units (``UNITS``), ``!$name`` the contrary of a flag, and a value of a body that begins with ``?``
 leaves its key out where the option is not given. Only the command that is called is read further than its first line.
 """

@@ -14,12 +14,12 @@ from pulsarbox.names import TopicName, parse_namespace, parse_topic
 SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 BYTES: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 UNITS: Final[dict[str, Callable[[int], int]]] = {
-    "minutes": lambda seconds: seconds if seconds == -1 else int(seconds / 60),
     "millis": lambda seconds: seconds * 1000,
-    "mebibytes": lambda size: size if size == -1 else int(size / (1 << 20)),
     "bool": bool,
 }
-"""What a value of a body may be turned into: ``$name/minutes``. -1 is no limit and stays."""
+"""What a value of a body may be turned into: ``$name/millis``."""
+NO_LIMIT: Final = -1
+"""As in pulsar-admin, for rates, sizes and times."""
 
 
 def seconds(text: str) -> int:
@@ -73,6 +73,107 @@ def fraction(text: str) -> float:
         raise ValueError(f"'{clean(text)}' is no number") from None
 
 
+# Values that mean something. Brokers take others too, and apply no limit where one seems to be set.
+
+
+def rate(text: str) -> int:
+    """``1`` or more, or ``-1``."""
+    found = whole(text)
+    if found < 1 and found != NO_LIMIT:
+        raise ValueError(f"a rate is 1 or more, or -1 for no limit; {clean(text)} would limit nothing")
+    return found
+
+
+def fractional_rate(text: str) -> float:
+    """``0`` or more, or ``-1``."""
+    found = fraction(text)
+    if not found >= 0 and found != NO_LIMIT:
+        raise ValueError(f"a rate is 0 or more, or -1 for no limit, not {clean(text)}")
+    return found
+
+
+def period(text: str) -> int:
+    """Seconds, ``1`` or more."""
+    found = whole(text)
+    if found < 1:
+        raise ValueError(f"a period is 1 second or longer, not {clean(text)}")
+    return found
+
+
+def some_seconds(text: str) -> int:
+    """A duration of a second or longer."""
+    found = seconds(text)
+    if found < 1:
+        raise ValueError(f"a time of 1 second or longer is needed, not {clean(text)}")
+    return found
+
+
+def some_millis(text: str) -> int:
+    """The same, in milliseconds."""
+    return some_seconds(text) * 1000
+
+
+def not_negative_millis(text: str) -> int:
+    """A duration, in milliseconds; 0 is no limit."""
+    found = seconds(text)
+    if found < 0:
+        raise ValueError(f"a time is 0, for no limit, or longer, not {clean(text)}")
+    return found * 1000
+
+
+def minutes(text: str) -> int:
+    """``90`` and ``90m`` are minutes, ``2h`` is 120 of them."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    return _whole_minutes(text, "minutes are counted whole")
+
+
+def retention_time(text: str) -> int:
+    """``3h`` in minutes; ``-1``. Without a unit, seconds, as pulsar-admin takes it."""
+    if text == "-1":
+        return NO_LIMIT
+    hint = f": without a unit a time is in seconds, and {text}m is {text} minutes" if text.isdigit() else ""
+    return _whole_minutes(text, f"retention counts whole minutes{hint}")
+
+
+def _whole_minutes(text: str, why: str) -> int:
+    found = seconds(text)
+    if found < 0:
+        raise ValueError(f"a time is 0 or longer, or -1 without a unit for no limit; not {clean(text)}")
+    if found % SECONDS["m"]:
+        raise ValueError(f"{clean(text)} is {found / SECONDS['m']:.4g} minutes, and {why}")
+    return found // SECONDS["m"]
+
+
+def retention_size(text: str) -> int:
+    """``10G`` in mebibytes; ``-1``. Without a unit, bytes."""
+    if text == "-1":
+        return NO_LIMIT
+    found = size(text)
+    if found < 0:
+        raise ValueError(f"a size is 0 or more, or -1 without a unit for no limit; not {clean(text)}")
+    if found % BYTES["m"]:
+        hint = f": without a unit a size is in bytes, and {text}M is {text} MiB" if text.isdigit() else ""
+        raise ValueError(f"{clean(text)} is {found / BYTES['m']:.4g} MiB, and retention counts whole MiB{hint}")
+    return found // BYTES["m"]
+
+
+def quota_size(text: str) -> int:
+    """Bytes, ``-1`` for no limit."""
+    found = size(text)
+    if found < 0 and text != "-1":
+        raise ValueError(f"a quota is 0 bytes or more, or -1 for no limit, not {clean(text)}")
+    return found
+
+
+def quota_time(text: str) -> int:
+    """Seconds, ``-1`` for no limit."""
+    found = seconds(text)
+    if found < 1 and text != "-1":
+        raise ValueError(f"a quota is 1 second or longer, or -1 for no limit; {clean(text)} would limit nothing")
+    return found
+
+
 def names(text: str) -> list[str]:
     """A list with commas between."""
     return text.split(",")
@@ -111,6 +212,7 @@ def namespace(text: str) -> str:
 KINDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "bytes": ("SIZE", size),
     "float": ("NUMBER", fraction),
+    "fractional_rate": ("NUMBER", fractional_rate),
     "int": ("NUMBER", whole),
     "ints": ("NUMBER", whole),
     "list": ("A,B", names),
@@ -118,8 +220,18 @@ KINDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "map": ("KEY=VALUE", pair),
     "maps": ("KEY=VALUE,KEY=VALUE", pairs),
     "millis": ("TIME", lambda text: seconds(text) * 1000),
+    "minutes": ("TIME", minutes),
     "namespace": ("NAMESPACE", namespace),
+    "not_negative_millis": ("TIME", not_negative_millis),
+    "period": ("SECONDS", period),
+    "quota_size": ("SIZE", quota_size),
+    "quota_time": ("TIME", quota_time),
+    "rate": ("NUMBER", rate),
+    "retention_size": ("SIZE", retention_size),
+    "retention_time": ("TIME", retention_time),
     "seconds": ("TIME", seconds),
+    "some_millis": ("TIME", some_millis),
+    "some_seconds": ("TIME", some_seconds),
     "text": ("TEXT", str),
     "topic": ("TOPIC", topic),
 }

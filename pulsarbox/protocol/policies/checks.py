@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsarbox.errors import BadRequest, PreconditionFailed
+from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
 from pulsarbox.protocol.policies.row import Place, PolicyRow
-from pulsarbox.protocol.policies.table import QUOTA_TYPES
 
 ENSEMBLE_MAX: Final = 5
 

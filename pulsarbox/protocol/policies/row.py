@@ -1,6 +1,7 @@
 """One row of the table of policies: where its value stands, and how its endpoints behave."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -25,6 +26,20 @@ class Silent(StrEnum):
 
 EMPTY: Final = Silent.EMPTY
 NO_CONTENT: Final = Silent.NO_CONTENT
+
+
+def always(value: Any) -> bool:
+    """Every value sets the policy."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """An older member of Pulsar's Policies that sets the same policy, with words of its own."""
+
+    key: str
+    words: Mapping[str, Any]
+    """The value that each of its words stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,10 @@ class Place:
     """The parameter of the query that brings the value; empty where the body does."""
     by_cluster: bool = False
     """Kept as a map from the name of the cluster."""
+    members: tuple[str, ...] = ()
+    """The path below ``key`` to the value, where the member holds several values."""
+    legacy: Legacy | None = None
+    """Sets the policy where ``key`` does not."""
     superuser: bool = False
     """Whether only superusers may set it."""
     minimum: int | None = None
@@ -60,10 +79,19 @@ class Place:
     without: str = ""
     """Pulsar's text for a body that is null, where it is refused."""
 
-    def value_in(self, policies: dict[str, Any], cluster: str) -> Any:
-        """The value that the policies of a namespace or topic have; None where they have none."""
+    def value_in(self, policies: Mapping[str, Any], cluster: str) -> Any:
+        """Return the value in the policies of a namespace or topic; None where it is absent."""
         value = policies.get(self.key)
-        return value.get(cluster) if self.by_cluster and value is not None else value
+        for member in (cluster,) if self.by_cluster else self.members:
+            value = value.get(member) if value is not None else None
+        return value
+
+    def set_in(self, policies: Mapping[str, Any], cluster: str, sets: Callable[[Any], bool]) -> Any:
+        """Return the value that sets the policy in effect at this level; None where the next level applies."""
+        value = self.value_in(policies, cluster)
+        if value is not None and sets(value):
+            return value
+        return self.legacy.words.get(policies.get(self.legacy.key, "")) if self.legacy is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +106,10 @@ class PolicyRow:
     topic: Place | None = None
     settings: tuple[str, ...] = ()
     """The broker's own values; none where Pulsar's default is all there is."""
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    """Members that a value has which is typed without them; a broker would take 0. None: they must be typed."""
+    sets: Callable[[Any], bool] = always
+    """Whether a stored value sets the policy. Where it does not, as a rate of -1, the next level applies."""
     own: bool = False
     """Pulsar does not know it: its endpoints are below ``/pulsarbox/v1/policies``."""
     stored_only: str = ""

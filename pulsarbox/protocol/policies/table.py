@@ -9,92 +9,40 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pulsarbox.config.client_policy_settings import SCHEMA_STRATEGIES
-from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Place, PolicyRow
-from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, Record, Several, Shape, Text, Whole, Word
-
-INT: Final = Whole(zero=0)
-"""Java's int; Whole() is its Integer."""
-LONG: Final = Whole(LONG_BITS, zero=0)
-BOOLEAN: Final = Flag(zero=False)
-
-SUBSCRIPTION_TYPES: Final = ("Exclusive", "Failover", "Key_Shared", "Shared")
-QUOTA_TYPES: Final = ("destination_storage", "message_age")
-QUOTA_POLICIES: Final = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
-INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
-OLD_SCHEMA_STRATEGIES: Final = (
-    *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
-    *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
+from pulsarbox.protocol.policies.policy_values import (
+    AUTO_SUBSCRIPTION,
+    AUTO_TOPIC,
+    BOOLEAN,
+    DELAYED_DELIVERY,
+    DISPATCH_RATE,
+    INACTIVE_TOPICS,
+    INT,
+    LONG,
+    OLD_SCHEMA_STRATEGIES,
+    PERSISTENCE,
+    PUBLISH_RATE,
+    QUOTA,
+    QUOTA_TYPES,
+    RETENTION,
+    SUBSCRIBE_RATE,
+    SUBSCRIPTION_TYPES,
+    TYPED_RATE,
+    UNDEFINED,
+    is_strategy,
+    limits_dispatch,
+    limits_publishing,
+    limits_subscribing,
+    not_negative,
 )
-
-DISPATCH_RATE: Final = Record(
-    {
-        "dispatchThrottlingRateInMsg": (Whole(), 0),
-        "dispatchThrottlingRateInByte": (Whole(LONG_BITS), 0),
-        "relativeToPublishRate": (Flag(), False),
-        "ratePeriodInSecond": (Whole(), 0),
-    }
-)
-PUBLISH_RATE: Final = Record(
-    {"publishThrottlingRateInMsg": (Whole(), -1), "publishThrottlingRateInByte": (Whole(LONG_BITS), -1)}
-)
-SUBSCRIBE_RATE: Final = Record(
-    {"subscribeThrottlingRatePerConsumer": (Whole(), -1), "ratePeriodInSecond": (Whole(), 30)}
-)
-RETENTION: Final = Record({"retentionTimeInMinutes": (Whole(), 0), "retentionSizeInMB": (Whole(LONG_BITS), 0)})
-QUOTA: Final = Record(
-    {
-        "limit": (Whole(LONG_BITS), None),
-        "limitSize": (Whole(LONG_BITS), None),
-        "limitTime": (Whole(), 0),
-        "policy": (Word(QUOTA_POLICIES), None),
-        "excludeDelayed": (Flag(), None),
-    }
-)
-INACTIVE_TOPICS: Final = Record(
-    {
-        "inactiveTopicDeleteMode": (Word(INACTIVE_MODES), None),
-        "maxInactiveDurationSeconds": (Whole(), 0),
-        "deleteWhileInactive": (Flag(), False),
-    }
-)
-PERSISTENCE: Final = Record(
-    {
-        "bookkeeperEnsemble": (Whole(), 2),
-        "bookkeeperWriteQuorum": (Whole(), 2),
-        "bookkeeperAckQuorum": (Whole(), 2),
-        "managedLedgerMaxMarkDeleteRate": (Fraction(), -1.0),
-    }
-)
-DELAYED_DELIVERY: Final = Record(
-    {
-        "tickTime": (Whole(LONG_BITS), 0),
-        "active": (Flag(), False),
-        "maxDeliveryDelayInMillis": (Whole(LONG_BITS), 0),
-    }
-)
-AUTO_TOPIC: Final = Record(
-    {
-        "allowAutoTopicCreation": (Flag(), False),
-        "topicType": (Text(), None),
-        "defaultNumPartitions": (Whole(), None),
-    }
-)
-AUTO_SUBSCRIPTION: Final = Record({"allowAutoSubscriptionCreation": (Flag(), False)})
-RESOURCE_GROUP: Final = Record(
-    {
-        "publishRateInMsgs": (Whole(), None),
-        "publishRateInBytes": (Whole(LONG_BITS), None),
-        "dispatchRateInMsgs": (Whole(), None),
-        "dispatchRateInBytes": (Whole(LONG_BITS), None),
-    }
-)
+from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Legacy, Place, PolicyRow
+from pulsarbox.protocol.policies.shapes import Several, Shape, Text, Whole, Word
 
 
 def _count(name: str, namespace: tuple[str, str], topic: Place | None, meaning: str, shape: Shape = INT) -> PolicyRow:
     """A limit on how many there may be; 0 is no limit. ``namespace`` is its key and its path."""
     key, path = namespace
     at = Place(key, path, blank=Blank.ZERO, minimum=0, too_small=f"{path} must be 0 or more")
-    return PolicyRow(name, meaning, shape, at, topic)
+    return PolicyRow(name, meaning, shape, at, topic, sets=not_negative)
 
 
 def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
@@ -111,6 +59,7 @@ _STORAGE: Final = (
         RETENTION,
         Place("retention_policies", "retention"),
         Place("retentionPolicies", "retention", blank=Blank.KEEPS, applied=True),
+        typed={"retentionTimeInMinutes": None, "retentionSizeInMB": None},
     ),
     PolicyRow(
         "message-ttl",
@@ -131,6 +80,7 @@ _STORAGE: Final = (
             minimum=0,
             too_small="Invalid value for message TTL",
         ),
+        sets=not_negative,
     ),
     PolicyRow(
         "subscription-expiration-time",
@@ -151,6 +101,7 @@ _STORAGE: Final = (
             minimum=0,
             too_small="Invalid value for subscription expiration time",
         ),
+        sets=not_negative,
     ),
     PolicyRow(
         "inactive-topic-policies",
@@ -179,6 +130,7 @@ _STORAGE: Final = (
             minimum=0,
             too_small="Invalid value for compactionThreshold",
         ),
+        sets=not_negative,
     ),
     PolicyRow(
         "compression-at-rest",
@@ -212,6 +164,8 @@ _DELIVERY: Final = (
         DISPATCH_RATE,
         Place("topicDispatchRate", "dispatchRate", by_cluster=True),
         Place("dispatchRate", "dispatchRate", blank=Blank.KEEPS, applied=True),
+        typed=TYPED_RATE,
+        sets=limits_dispatch,
     ),
     PolicyRow(
         "subscription-dispatch-rate",
@@ -219,6 +173,8 @@ _DELIVERY: Final = (
         DISPATCH_RATE,
         Place("subscriptionDispatchRate", "subscriptionDispatchRate", by_cluster=True),
         Place("subscriptionDispatchRate", "subscriptionDispatchRate", blank=Blank.KEEPS, applied=True),
+        typed=TYPED_RATE,
+        sets=limits_dispatch,
     ),
     PolicyRow(
         "publish-rate",
@@ -226,6 +182,7 @@ _DELIVERY: Final = (
         PUBLISH_RATE,
         Place("publishMaxMessageRate", "publishRate", by_cluster=True),
         Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
+        sets=limits_publishing,
     ),
     PolicyRow(
         "subscribe-rate",
@@ -233,6 +190,7 @@ _DELIVERY: Final = (
         SUBSCRIBE_RATE,
         Place("clusterSubscribeRate", "subscribeRate", by_cluster=True),
         Place("subscribeRate", "subscribeRate", blank=Blank.KEEPS, applied=True),
+        sets=limits_subscribing,
     ),
     PolicyRow(
         "delayed-delivery",
@@ -303,6 +261,7 @@ _LIMITS: Final = (
             minimum=0,
             too_small="maxTopicsPerNamespace must be 0 or more",
         ),
+        sets=not_negative,
     ),
     _count(
         "max-unacked-messages-per-consumer",
@@ -339,6 +298,7 @@ _LIMITS: Final = (
             " broker-level",
             unset=NO_CONTENT,
         ),
+        sets=not_negative,
     ),
 )
 
@@ -375,6 +335,7 @@ _CLIENTS: Final = (
         Several(Word(SUBSCRIPTION_TYPES)),
         Place("subscription_types_enabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
         Place("subscriptionTypesEnabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
+        sets=bool,
     ),
     PolicyRow(
         "auto-topic-creation",
@@ -394,6 +355,7 @@ _CLIENTS: Final = (
         "Whether only encrypted messages may be published",
         BOOLEAN,
         Place("encryption_required", "encryptionRequired", blank=Blank.ZERO, unset=False, removed=False),
+        sets=bool,
     ),
     PolicyRow(
         "subscription-auth-mode",
@@ -407,26 +369,28 @@ _SCHEMAS: Final = (
     PolicyRow(
         "schema-compatibility-strategy",
         "Which schemas may follow one another",
-        Word(("UNDEFINED", *SCHEMA_STRATEGIES)),
+        Word((UNDEFINED, *SCHEMA_STRATEGIES)),
         Place(
             "schema_compatibility_strategy",
             "schemaCompatibilityStrategy",
             verb="PUT",
-            unset="UNDEFINED",
+            unset=UNDEFINED,
             removed=False,
+            legacy=Legacy("schema_auto_update_compatibility_strategy", OLD_SCHEMA_STRATEGIES),
         ),
         Place(
             "schemaCompatibilityStrategy",
             "schemaCompatibilityStrategy",
             verb="PUT",
-            nothing="UNDEFINED",
+            nothing=UNDEFINED,
             applied=True,
         ),
+        sets=is_strategy,
     ),
     PolicyRow(
         "schema-auto-update-compatibility-strategy",
         "The same by its old words",
-        Word(OLD_SCHEMA_STRATEGIES),
+        Word(tuple(OLD_SCHEMA_STRATEGIES)),
         Place(
             "schema_auto_update_compatibility_strategy",
             "schemaAutoUpdateCompatibilityStrategy",
@@ -532,6 +496,39 @@ BACKLOG_QUOTA: Final = _with_settings(
 )
 """One for each type; GET is ``backlogQuotaMap``."""
 
+
+def quota_name(kind: str) -> str:
+    """Return the name of the policy that a backlog quota of one type is: ``backlog-quota:message_age``."""
+    return f"{BACKLOG_QUOTA.name}:{kind}"
+
+
+def _of_type(kind: str) -> PolicyRow:
+    namespace, topic = (
+        replace(place, members=(kind,)) if place is not None else None
+        for place in (BACKLOG_QUOTA.namespace, BACKLOG_QUOTA.topic)
+    )
+    return replace(BACKLOG_QUOTA, name=quota_name(kind), namespace=namespace, topic=topic)
+
+
+QUOTA_ROWS: Final = tuple(map(_of_type, QUOTA_TYPES))
+"""The quota of each type: both are kept in one map, and each is set at a level of its own."""
+
+UNSUBSCRIBED_RETENTION: Final = replace(ROWS[0], name="unsubscribed-retention", settings=())
+"""A rule of the box, in the place of which any retention policy of a topic or a namespace stands."""
+
+SUBSCRIPTION_POLICIES: Final = "subscriptionPolicies"
+"""The member of TopicPolicies with the policies of single subscriptions, by name."""
+SUBSCRIPTION_RATE: Final = "dispatchRate"
+"""The one policy that a subscription has there."""
+
+
+def subscription_rate(subscription: str) -> PolicyRow:
+    """Return the row of the dispatch rate of one subscription, which ``topicPolicies`` sets by its name."""
+    place = Place(SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, members=(subscription, SUBSCRIPTION_RATE))
+    shared = row_of("subscription-dispatch-rate")
+    return replace(shared, namespace=None, topic=place, settings=())
+
+
 RESOURCE_GROUP_NAME: Final = PolicyRow(
     "resource-group",
     "The resource group whose limits the namespace shares with others",
@@ -546,5 +543,7 @@ def row_of(name: str) -> PolicyRow:
     return _BY_NAME[name]
 
 
-_BY_NAME: Final = {row.name: row for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME)}
-NAMES: Final = tuple(sorted(_BY_NAME))
+NAMES: Final = tuple(sorted(row.name for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME)))
+_BY_NAME: Final = {
+    row.name: row for row in (*ROWS, BACKLOG_QUOTA, *QUOTA_ROWS, RESOURCE_GROUP_NAME, UNSUBSCRIBED_RETENTION)
+}

@@ -25,17 +25,6 @@ _NEW_READS_OLD: Final = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSI
 _OLD_READS_NEW: Final = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _AS_BACKWARD: Final = ("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL")
 """Strategies under which a consumer has to read what the newest schema wrote, and nothing more."""
-FROM_OLD_WORDS: Final = {
-    "AutoUpdateDisabled": NEVER,
-    "Backward": BACKWARD,
-    "Forward": "FORWARD",
-    "Full": "FULL",
-    "AlwaysCompatible": ALWAYS,
-    "BackwardTransitive": "BACKWARD_TRANSITIVE",
-    "ForwardTransitive": "FORWARD_TRANSITIVE",
-    "FullTransitive": "FULL_TRANSITIVE",
-}
-"""What the words of schemaAutoUpdateCompatibilityStrategy mean."""
 STEPS_MAX: Final = 2_000_000
 """Steps of a check against all versions of a topic: about four seconds of a processor."""
 

@@ -272,6 +272,7 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
         "backlogSize": 0,
         "earliestMsgPublishTimeInBacklog": 0,
         "msgBacklogNoDelayed": 0,
+        "backlogMessages": 0,
         "blockedSubscriptionOnUnackedMsgs": False,
         "msgDelayed": 0,
         "msgInReplay": 0,

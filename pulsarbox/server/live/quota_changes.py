@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.policies.held import held_of
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.precedence import Level, set_values
 from pulsarbox.broker.policies.resource_group import group_key
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.names import TopicName, parse_topic
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, row_of
-from pulsarbox.storage.catalog import policies_key
+from pulsarbox.protocol.policies.policy_values import meaningful
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, row_of, subscription_rate
 
 _FIELDS: Final = {
     ("publish-rate", "messages/s"): "publishThrottlingRateInMsg",
@@ -110,9 +110,10 @@ def _of_namespace(core: Core, of: Of, namespace: str) -> Change | None:
 def _of_topic(core: Core, of: Of, topic: TopicName) -> Change | None:
     parts = (topic.domain, topic.tenant, topic.namespace_local, topic.base.local)
     base = f"/admin/v2/{'/'.join(quote(part, safe='') for part in parts)}"
-    own = core.policies.of_topic(policies_key(str(topic.base)))
-    if of.policy == "subscription-dispatch-rate" and of.name in own.get("subscriptionPolicies", {}):
-        value = own["subscriptionPolicies"][of.name].get("dispatchRate")
+    levels = core.policies.levels(topic.namespace, topic)
+    own = next(set_values(subscription_rate(of.name), levels, core.settings.clusterName), None)
+    if of.policy == "subscription-dispatch-rate" and own is not None:
+        value = meaningful(own.value)
         path = f"{base}/{quote(of.name, safe='')}/dispatchRate"
         rate = ["--msg-dispatch-rate", value["dispatchThrottlingRateInMsg"]]
         rate += ["--byte-dispatch-rate", value["dispatchThrottlingRateInByte"]]
@@ -127,7 +128,7 @@ def _of_topic(core: Core, of: Of, topic: TopicName) -> Change | None:
 
 def _policy(of: Of, what: str, base: str, subject: tuple[str, str], value: Any) -> Change | None:
     name, _, kind = of.policy.partition(":")
-    row = row_of(name)
+    row, value = row_of(name), meaningful(value)
     place = row.topic if what == "topic" else row.namespace
     if place is None:
         return None

@@ -19,7 +19,7 @@ from pulsarbox.broker.policies.counts import (
     MAX_SUBSCRIPTIONS,
     MAX_TOPICS,
 )
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.system_topics import is_system

@@ -102,7 +102,7 @@ def test_init_writes_every_setting_and_leaves_a_file_alone_unless_it_is_forced()
     assert load(Path("pulsarbox.toml")).settings == Settings()
     Path("pulsarbox.toml").write_text("mine")
     result = config("init")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "--force" in result.stderr
     assert Path("pulsarbox.toml").read_text() == "mine"
     assert config("init", "--force").exit_code == 0

@@ -23,7 +23,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def target(origin: str, operator: str = "") -> Target:
-    return Target("http://h:1", origin, (("h", 1),), operator=operator)
+    by_context = origin == CONTEXT_ORIGIN
+    return Target("http://h:1", origin, (("h", 1),), operator=operator, by_context=by_context)
 
 
 def in_use(**fields: str) -> None:

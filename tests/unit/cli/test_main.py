@@ -54,6 +54,17 @@ def test_the_version_as_json() -> None:
     assert set(document) == {"version", "format", "python"}
 
 
+def test_force_has_its_short_spelling_everywhere() -> None:
+    spelled = {
+        words: {each for option in command_of(words).params for each in option.opts}
+        for words in ALL
+        if words[0] != "admin"  # which has the words of pulsar-admin, each as it has them
+    }
+    forced = [words for words, options in spelled.items() if "--force" in options]
+    assert ("topic", "delete") in forced and len(forced) >= 7
+    assert [words for words in forced if "-f" not in spelled[words]] == []
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_listed(name: str) -> None:
     assert f"\n  {name}" in pulsarbox("--help").output

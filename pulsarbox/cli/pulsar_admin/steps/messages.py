@@ -36,6 +36,8 @@ class Message:
     """Its number in the topic, where the entry has one."""
     properties: dict[str, str]
     payload: bytes
+    chunk: str = ""
+    """Which chunk of a message it is, in words; empty for a whole message."""
 
 
 def peek_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
@@ -97,6 +99,7 @@ def messages_of(reply: Reply) -> Iterator[Message]:
         headers.get("broker-entry-metadata-index", ""),
         _properties(headers),
         reply.body,
+        _chunk(headers),
     )
     count = headers.get("num-batch-message", "")
     if not count or headers.get("is-encrypted") == "true" or headers.get("encryption-algo"):
@@ -149,6 +152,8 @@ def _show(message: Message, marker: bool = False, redelivery: bool = False) -> N
     click.echo(f"{'Batch Message ID' if message.batched else 'Message ID'}: {clean(message.message_id)}")
     click.echo(f"Publish time: {message.publish_time}")
     click.echo(f"Event time: {message.event_time}")
+    if message.chunk:
+        click.echo(f"Chunk: {clean(message.chunk)}")
     if redelivery:
         click.echo("Redelivery count: 0")
     if message.deliver_time:
@@ -192,6 +197,14 @@ def _time(headers: dict[str, str], name: str) -> int:
         return 0
 
 
+def _chunk(headers: dict[str, str]) -> str:
+    """``2 of 5 of message UUID``; empty for a whole message."""
+    index, count = headers.get("chunk-id", ""), headers.get("num-chunks-from-msg", "")
+    if not index.isdigit() or not count.isdigit() or int(count) < 2:
+        return ""
+    return f"{int(index) + 1} of {count}" + (f" of message {headers['uuid']}" if headers.get("uuid") else "")
+
+
 def _properties(headers: dict[str, str]) -> dict[str, str]:
     """From one header with JSON, or from one header a property, as old brokers have it."""
     text = headers.get("property", "")
@@ -201,4 +214,7 @@ def _properties(headers: dict[str, str]) -> dict[str, str]:
         except (ValueError, AttributeError):
             return {}
     start = "property-"
-    return {key.removeprefix(start): value for key, value in headers.items() if key.startswith(start)}
+    own = ("property-total-chunks", "property-chunk-id")  # of brokers, for every chunk: no properties
+    return {
+        key.removeprefix(start): value for key, value in headers.items() if key.startswith(start) and key not in own
+    }

@@ -50,6 +50,17 @@ def split_bundle(session: Session, command: Command, values: dict[str, Any]) -> 
     session.ask(with_body if values["split_boundaries"] else plain, {**values, "bundle": bundle})
 
 
+def retention(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """Both limits, or none: where the one is 0, brokers refuse the other."""
+    if (values["time"] == 0) != (values["size"] == 0):
+        zero, other = ("--time", "--size") if values["time"] == 0 else ("--size", "--time")
+        raise Misused(
+            f"{zero} 0 keeps nothing, and {other} names a limit: give {zero} -1 for no limit of that kind, or {other} 0"
+            " to keep nothing"
+        )
+    session.ask(command.calls[0], values)
+
+
 def backlog_quota(session: Session, command: Command, values: dict[str, Any]) -> None:
     """A size for destination_storage, a time for message_age."""
     by_size = values["type"] == "destination_storage"

@@ -1,30 +1,29 @@
 """Policies of topics: the endpoints that the table gives them.
 
-``?applied=true`` asks for what holds: topic, namespace, broker. ``?isGlobal=true`` is about values that would be for
-all clusters; a box keeps them apart as Pulsar does, and a topic goes by them where it has none of its own.
+``?applied=true`` returns the value in effect, of topic, namespace or broker. ``?isGlobal=true`` addresses the values
+for all clusters; a box keeps them apart as Pulsar does, and they apply where the topic sets no value of its own.
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, https://pulsar.apache.org/docs/4.2.x/topic-policies/.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from pulsarbox.broker.policies.as_json import broker_value
-from pulsarbox.broker.policies.policies import GLOBAL
+from pulsarbox.broker.policies.precedence import GLOBAL, Levels, in_effect, levels_of, subscription_rate_in_effect
 from pulsarbox.errors import NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.checks import fits
 from pulsarbox.protocol.policies.row import Place, PolicyRow
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, row_of
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, row_of
 from pulsarbox.server.http.call import DONE, Answer, Call
 from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
 from pulsarbox.server.http.routes import Handler, Permission, Route
 from pulsarbox.server.http.targets import require_namespace
-from pulsarbox.storage.catalog import Row, policies_key
+from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 OWN = "/pulsarbox/v1/policies/{domain}/{tenant}/{namespace}/{topic}"
-FALLBACK = row_of("subscription-dispatch-rate")
-"""What holds for a subscription that has no rate of its own."""
+SHARED_RATE = row_of("subscription-dispatch-rate")
+"""The rate of a subscription that has none of its own."""
 
 
 def topic_of(call: Call) -> TopicName:
@@ -53,25 +52,21 @@ def keep(call: Call, name: TopicName, key: str, value: Any) -> Answer:
     return DONE
 
 
-def applied(call: Call, name: TopicName, row: PolicyRow) -> Any:
-    """What holds for a topic that has no value of its own, as JSON."""
-    settings = call.broker.core.settings
-    assert row.topic is not None
-    value = call.broker.core.policies.row(policies_key(str(name))).get(GLOBAL, {}).get(row.topic.key)
-    if value is None and row.namespace is not None:
-        value = row.namespace.value_in(call.broker.tenants.policies(name.namespace), settings.clusterName)
-        if value == row.topic.nothing:
-            value = None
-    return broker_value(row.name, settings) if value is None else value
+def levels(call: Call, name: TopicName) -> Levels:
+    """Return the rows that set the topic's policies; with ``isGlobal`` without those that only this cluster has."""
+    policies = call.broker.core.policies
+    row = policies.row(policies_key(str(name)))
+    if call.flag("isGlobal"):
+        row = {GLOBAL: row.get(GLOBAL, {})}
+    return levels_of(row, policies.row(namespace_key(name.namespace)))
 
 
 def _get(row: PolicyRow, place: Place) -> Handler:
     def handler(call: Call) -> Answer:
         name = topic_of(call)
-        value = own(call, name).get(place.key)
-        if value is None and place.applied and call.flag("applied"):
-            value = applied(call, name, row)
-        return shown(value, place.unset)
+        if place.applied and call.flag("applied"):
+            return shown(in_effect(row, levels(call, name), call.broker.core.settings).value, place.unset)
+        return shown(own(call, name).get(place.key), place.unset)
 
     handler.__doc__ = row.meaning
     return handler
@@ -118,28 +113,24 @@ def remove_all(call: Call) -> Answer:
 
 # One subscription
 
-SUBSCRIPTIONS = "subscriptionPolicies"
-RATE = "dispatchRate"
-
 
 def get_subscription_rate(call: Call) -> Answer:
     """The dispatch rate of one subscription, which need not exist."""
     name = topic_of(call)
-    policies = own(call, name)
-    value = policies.get(SUBSCRIPTIONS, {}).get(call.path["subscription"], {}).get(RATE)
-    if value is None and call.flag("applied"):
-        assert FALLBACK.topic is not None
-        value = policies.get(FALLBACK.topic.key)
-        value = applied(call, name, FALLBACK) if value is None else value
-    assert FALLBACK.topic is not None
-    return shown(value, FALLBACK.topic.unset)
+    subscription = call.path["subscription"]
+    if call.flag("applied"):
+        value = subscription_rate_in_effect(subscription, levels(call, name), call.broker.core.settings).value
+    else:
+        value = own(call, name).get(SUBSCRIPTION_POLICIES, {}).get(subscription, {}).get(SUBSCRIPTION_RATE)
+    assert SHARED_RATE.topic is not None
+    return shown(value, SHARED_RATE.topic.unset)
 
 
 def set_subscription_rate(call: Call) -> Answer:
     """Set it. As in Pulsar a rate that limits nothing changes nothing."""
     name = topic_of(call)
-    assert FALLBACK.topic is not None
-    value = given(call, FALLBACK, FALLBACK.topic)
+    assert SHARED_RATE.topic is not None
+    value = given(call, SHARED_RATE, SHARED_RATE.topic)
     if value is UNCHANGED or max(value["dispatchThrottlingRateInMsg"], value["dispatchThrottlingRateInByte"]) <= 0:
         return DONE
     return _keep_rate(call, name, value)
@@ -152,13 +143,13 @@ def remove_subscription_rate(call: Call) -> Answer:
 
 def _keep_rate(call: Call, name: TopicName, rate: Any) -> Answer:
     subscription = call.path["subscription"]
-    rows = dict(own(call, name).get(SUBSCRIPTIONS, {}))
-    row = {key: value for key, value in rows.pop(subscription, {}).items() if key != RATE}
+    rows = dict(own(call, name).get(SUBSCRIPTION_POLICIES, {}))
+    row = {key: value for key, value in rows.pop(subscription, {}).items() if key != SUBSCRIPTION_RATE}
     if rate is not None:
-        row[RATE] = rate
+        row[SUBSCRIPTION_RATE] = rate
     if row:
         rows[subscription] = row
-    return keep(call, name, SUBSCRIPTIONS, rows or None)
+    return keep(call, name, SUBSCRIPTION_POLICIES, rows or None)
 
 
 def _routes() -> Iterator[Route]:
@@ -173,7 +164,7 @@ def _routes() -> Iterator[Route]:
         if place.removed:
             yield Route("DELETE", path, who, _remove(place))
     yield Route("DELETE", f"{TOPIC}/policies", who, remove_all)
-    path = f"{TOPIC}/{{subscription}}/{RATE}"
+    path = f"{TOPIC}/{{subscription}}/{SUBSCRIPTION_RATE}"
     yield Route("GET", path, who, get_subscription_rate)
     yield Route("POST", path, who, set_subscription_rate)
     yield Route("DELETE", path, who, remove_subscription_rate)

@@ -5,13 +5,14 @@ Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#backlog
 
 from typing import Any
 
-from pulsarbox.broker.policies.as_json import broker_value
+from pulsarbox.broker.policies.precedence import in_effect
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.protocol.policies.checks import fits, quota
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA, QUOTA_TYPES
+from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_TYPES
+from pulsarbox.protocol.policies.table import QUOTA_ROWS
 from pulsarbox.server.http.call import DONE, Answer, Call, answer
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
-from pulsarbox.server.http.policies.of_topics import TOPIC, keep, own, topic_of
+from pulsarbox.server.http.policies.of_topics import TOPIC, keep, levels, own, topic_of
 from pulsarbox.server.http.routes import Permission, Route
 
 OF_NAMESPACE = "backlog_quota_map"
@@ -74,12 +75,13 @@ def remove_namespace(call: Call) -> Answer:
 
 
 def of_topic(call: Call) -> Answer:
-    """The quotas that are set for a topic; with ``applied`` those that hold, each type by itself."""
+    """Return the quotas that are set for a topic; with ``applied`` those in effect, each type by itself."""
     name = topic_of(call)
-    quotas = own(call, name).get(OF_TOPIC, {})
     if call.flag("applied"):
-        namespace = call.broker.tenants.policies(name.namespace).get(OF_NAMESPACE, {})
-        quotas = broker_value(BACKLOG_QUOTA.name, call.broker.core.settings) | namespace | quotas
+        at, settings = levels(call, name), call.broker.core.settings
+        quotas = {kind: in_effect(row, at, settings).value for kind, row in zip(QUOTA_TYPES, QUOTA_ROWS, strict=True)}
+    else:
+        quotas = own(call, name).get(OF_TOPIC, {})
     return answer(dict(sorted(quotas.items())))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulsarbox.broker.policies.resource_group import group_key
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
-from pulsarbox.protocol.policies.table import RESOURCE_GROUP
+from pulsarbox.protocol.policies.policy_values import RESOURCE_GROUP
 from pulsarbox.server.http.call import DONE, Answer, Call, answer, plain
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
 from pulsarbox.server.http.routes import Permission, Route

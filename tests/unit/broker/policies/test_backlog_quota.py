@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows, Quota
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.broker.policies.kept import (

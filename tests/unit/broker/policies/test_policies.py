@@ -1,7 +1,7 @@
 """Which level wins, and who hears of a change."""
 
-from pulsarbox.broker.policies.policies import GLOBAL, TOLD_AT_ONCE
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.policies import TOLD_AT_ONCE
+from pulsarbox.broker.policies.precedence import GLOBAL, Level
 from pulsarbox.broker.policies.retention import DISABLED, RETENTION, Retention
 from pulsarbox.broker.walks import AT_ONCE
 from pulsarbox.names import parse_topic

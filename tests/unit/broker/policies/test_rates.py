@@ -4,13 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.policies.dispatch_rate import (
-    DISPATCH_RATE,
-    ONE_SUBSCRIPTION_DISPATCH_RATE,
-    SUBSCRIPTION_DISPATCH_RATE,
-    DispatchRate,
-)
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE, PublishRate
 from pulsarbox.broker.policies.resource_group import group_rates
 from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE, SubscribeRate
@@ -70,10 +65,18 @@ def test_dispatch_rates_by_level(policy: object, namespace_key: str, topic_key: 
 def test_rates_of_single_subscriptions() -> None:
     box = Box()
     policies = box.broker.core.policies
-    assert policies.of(TOPIC).get(ONE_SUBSCRIPTION_DISPATCH_RATE) == {}
+    found = policies.of(TOPIC).subscription_rate
+    assert found("a") == (DispatchRate(0, 0), Level.BROKER)
     value = {"a": {"dispatchRate": rate(1)}, "b": {"dispatchRate": rate(-1)}, "c": {"dispatchRate": None}, "d": {}}
     policies.set_topic(TOPIC, "subscriptionPolicies", value, box.now)
-    assert policies.of(TOPIC).get(ONE_SUBSCRIPTION_DISPATCH_RATE) == {"a": DispatchRate(1, 0)}
+    everywhere = {"a": {"dispatchRate": rate(2)}, "b": {"dispatchRate": rate(3)}}
+    policies.set_topic(TOPIC, "subscriptionPolicies", everywhere, box.now, everywhere=True)
+    cluster = box.broker.core.settings.clusterName
+    box.broker.tenants.set_policy(NAMESPACE, "subscriptionDispatchRate", {cluster: rate(9)}, box.now)
+    assert found("a") == (DispatchRate(1, 0), Level.TOPIC)
+    assert found("b") == (DispatchRate(3, 0), Level.TOPIC), "set for all clusters, behind a rate that limits nothing"
+    for name in ("c", "d", "e"):
+        assert found(name) == (DispatchRate(9, 0), Level.NAMESPACE)
 
 
 def test_publish_rates_by_level() -> None:

@@ -1,5 +1,6 @@
 """Traps of pulsar-admin's grammar, questions before something is lost, exit codes, help and completion."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -54,9 +55,58 @@ def test_minus_one_is_a_value(play: Player) -> None:
     assert play.web.requests[0][3] == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
-def test_a_time_without_unit_is_seconds_and_minutes_are_rounded_down(play: Player) -> None:
-    play("namespaces", "set-retention", "a/b", "-t", "179", "-s", "3000000")
-    assert play.web.requests[0][3] == {"retentionTimeInMinutes": 2, "retentionSizeInMB": 2}
+def test_a_time_without_unit_is_seconds_and_a_size_bytes(play: Player) -> None:
+    play("namespaces", "set-retention", "a/b", "-t", "180", "-s", "2097152")
+    assert play.web.requests[0][3] == {"retentionTimeInMinutes": 3, "retentionSizeInMB": 2}
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("90", 90), ("90m", 90), ("2h", 120), ("120s", 2), ("0", 0)])
+def test_minutes_with_and_without_a_unit(text: str, minutes: int, play: Player) -> None:
+    play("namespaces", "set-subscription-expiration-time", "a/b", "-t", text)
+    assert play.web.requests[0][3] == minutes
+
+
+RATES = (
+    ("set-dispatch-rate", ("-md", "-bd"), "-dt"),
+    ("set-subscription-dispatch-rate", ("-md", "-bd"), "-dt"),
+    ("set-replicator-dispatch-rate", ("-md", "-bd"), "-dt"),
+    ("set-publish-rate", ("-m", "-b"), ""),
+    ("set-subscribe-rate", ("-sr",), "-st"),
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "option", "period"),
+    [
+        (group, name, option, period)
+        for name, options, period in RATES
+        for option in options
+        for group in ("namespaces", "topicPolicies", "topics")
+        if table.named(group, name) is not None
+    ],
+)
+def test_rates_and_periods_that_mean_nothing_are_refused(
+    group: str, name: str, option: str, period: str, play: Player
+) -> None:
+    of = ("a/b",) if group == "namespaces" else ("orders",)
+    for value in ("0", "-2", "-7", "x", "1.5"):
+        result = play(group, name, *of, option, value)
+        assert (result.exit_code, play.web.requests) == (2, []), value
+        assert option in result.stderr
+    for value in ("0", "-1") if period else ():
+        result = play(group, name, *of, option, "5", period, value)
+        assert (result.exit_code, play.web.requests) == (2, []), value
+        assert f"a period is 1 second or longer, not {value}" in result.stderr
+    for value in ("1", "-1"):
+        assert play(group, name, *of, option, value).exit_code == 0
+
+
+@pytest.mark.parametrize("option", ["-mp", "-bp", "-md", "-bd"])
+def test_rates_of_a_resource_group_that_mean_nothing_are_refused(option: str, play: Player) -> None:
+    for value in ("0", "-2"):
+        assert play("resourcegroups", "update", "g", option, value).exit_code == 2
+    assert play.web.requests == []
+    assert play("resourcegroups", "update", "g", option, "-1").exit_code == 0
 
 
 def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
@@ -79,6 +129,47 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
         ),
         (["namespaces", "policies", "a"], "tenant/namespace"),
         (["namespaces", "set-message-ttl", "a/b", "-ttl", "soon"], "a duration looks like"),
+        (
+            ["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "45"],
+            "'-t' / '--time': 45 is 0.75 minutes, and retention counts whole minutes: without a unit a time is in"
+            " seconds, and 45m is 45 minutes",
+        ),
+        (
+            ["topicPolicies", "set-retention", "orders", "-s", "1G", "-t", "90s"],
+            "'-t' / '--time': 90s is 1.5 minutes, and retention counts whole minutes",
+        ),
+        (["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "-1m"], "-1 without a unit for no limit; not -1m"),
+        (["namespaces", "set-retention", "a/b", "-s", "-2", "-t", "1h"], "'-s' / '--size': a size is 0 or more"),
+        (
+            ["namespaces", "set-retention", "a/b", "-s", "512K", "-t", "1h"],
+            "'-s' / '--size': 512K is 0.5 MiB, and retention counts whole MiB",
+        ),
+        (["namespaces", "set-retention", "a/b", "-s", "10", "-t", "1h"], "in bytes, and 10M is 10 MiB"),
+        (
+            ["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "0"],
+            "--time 0 keeps nothing, and --size names a limit: give --time -1",
+        ),
+        (["topics", "set-retention", "orders", "-s", "0", "-t", "-1"], "--size 0 keeps nothing, and --time names"),
+        (
+            ["namespaces", "set-subscription-expiration-time", "a/b", "-t", "90s"],
+            "'-t' / '--time': 90s is 1.5 minutes, and minutes are counted whole",
+        ),
+        (["topicPolicies", "set-subscription-expiration-time", "orders", "-t", "-5"], "a time is 0 or longer"),
+        (["namespaces", "set-delayed-delivery", "a/b", "-e", "-t", "0"], "a time of 1 second or longer"),
+        (["namespaces", "set-delayed-delivery", "a/b", "-e", "-md", "-1"], "a time is 0, for no limit, or longer"),
+        (
+            ["namespaces", "set-inactive-topic-policies", "a/b", "-e", "-t", "0", "-m", "delete_when_no_subscriptions"],
+            "a time of 1 second or longer is needed, not 0",
+        ),
+        (
+            ["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception", "-t", "message_age", "-lt", "0"],
+            "a quota is 1 second or longer, or -1 for no limit",
+        ),
+        (
+            ["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception", "-l", "-2"],
+            "a quota is 0 bytes or more, or -1 for no limit",
+        ),
+        (["namespaces", "set-persistence", "a/b", "-e", "1", "-w", "1", "-a", "1", "-r", "-7"], "a rate is 0 or more"),
         (
             ["namespaces", "set-retention", "a/b/c", "-s", "1G", "-t", "3h"],
             "For a topic: pulsarbox admin topicPolicies set-retention a/b/c -s 1G -t 3h",
@@ -114,7 +205,7 @@ def test_what_is_wrong_is_said_and_nothing_is_asked(words: list[str], message: s
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(400, 1), (401, 5), (403, 5), (404, 3), (409, 4), (412, 2), (500, 1), (501, 1), (503, 6)]
+    ("status", "code"), [(400, 2), (401, 5), (403, 5), (404, 3), (409, 4), (412, 2), (500, 1), (501, 1), (503, 6)]
 )
 def test_a_refusal_ends_with_the_exit_code_of_its_status(status: int, code: int, play: Player) -> None:
     result = play("tenants", "get", "t", answers=[answer({"reason": "no\x1b[2J"}, status)])
@@ -320,3 +411,17 @@ def test_who_asks_for_more_copies_hears_that_there_is_one(words: tuple[str, str]
     assert done.stderr == "pulsarbox: note: a pulsarbox keeps one copy of every message, whatever these numbers say\n"
     assert play.web.requests[0][3]["bookkeeperEnsemble"] == 2
     assert play(words[0], "set-persistence", words[1], "-e", "1", "-w", "1", "-a", "1").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "of"),
+    [
+        ("namespaces", "get-backlog-quotas", "a/b"),
+        ("topics", "get-backlog-quotas", "orders"),
+        ("topicPolicies", "get-backlog-quota", "orders"),
+    ],
+)
+def test_backlog_quotas_are_printed_as_json(group: str, name: str, of: str, play: Player) -> None:
+    quotas = {"destination_storage": {"limitSize": 5, "limitTime": -1, "policy": "producer_exception"}}
+    assert json.loads(play(group, name, of, answers=[answer(quotas)]).stdout) == quotas
+    assert json.loads(play(group, name, of, answers=[answer({})]).stdout) == {}

@@ -20,6 +20,7 @@ DIFFERENT: Final = {
     "brokers backlog-quota-check": "pulsar-admin ends before it has sent its request",
     "clusters list": "the cluster that answers is asked for only with --current",
     "namespaces clear-backlog": "the question is asked on a terminal only",
+    "namespaces set-retention .* 90s": "a time that is no whole number of minutes is refused, not cut",
     "namespaces create": "of the policies only those that are given are sent",
     "non-persistent": "the domain of a topic is for the broker to judge",
     "persistent grant-permission": "commas between actions are taken here too",

@@ -9,7 +9,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -105,10 +105,21 @@ def same_kind(ours: str, theirs: str) -> bool:
     return theirs in {
         "flag": {"flag"},
         "seconds": {"seconds"},
+        "some_seconds": {"seconds"},
+        "quota_time": {"seconds"},
+        "retention_time": {"seconds"},
         "millis": {"millis"},
+        "some_millis": {"millis"},
+        "not_negative_millis": {"millis"},
         "bytes": {"bytes"},
+        "quota_size": {"bytes"},
+        "retention_size": {"bytes"},
         "int": {"number"},
+        "minutes": {"number"},
+        "rate": {"number"},
+        "period": {"number"},
         "float": {"number"},
+        "fractional_rate": {"number"},
         "ints": {"several"},
         "many": {"several"},
         "map": {"several"},
@@ -117,12 +128,15 @@ def same_kind(ours: str, theirs: str) -> bool:
     }.get(base, {"text"})
 
 
+NUMBERS: Final = ("int", "float", "rate", "period", "fractional_rate")
+
+
 def same_default(kind: str, ours: str, theirs: str) -> bool:
-    if kind == "millis":
+    if kind in ("millis", "some_millis", "not_negative_millis"):
         return seconds(ours) * 1000 == int(theirs)
-    if kind == "bytes":
+    if kind in ("bytes", "quota_size"):
         return size(ours) == int(theirs)
-    return float(ours) == float(theirs) if kind in ("int", "float") else ours == theirs
+    return float(ours) == float(theirs) if kind in NUMBERS else ours == theirs
 
 
 def shape_of_endpoint(path: str) -> str:

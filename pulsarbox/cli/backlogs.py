@@ -1,0 +1,36 @@
+"""Backlogs in messages, the unit of the dashboard; in entries where the broker counts nothing else, as Apache Pulsar.
+
+An entry is what a producer sends at once: a batch of messages, or one chunk of a large message.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+MESSAGES: Final = "messages"
+ENTRIES: Final = "entries"
+
+
+class Columns(NamedTuple):
+    """The columns of a table that show backlogs, and their titles."""
+
+    names: Sequence[str]
+    titles: Mapping[str, str]
+
+
+def backlog_fields(subscriptions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return ``backlog``, ``backlog_unit`` and ``backlog_entries`` of the statistics of some subscriptions together."""
+    each = list(subscriptions)
+    entries = sum(stats["msgBacklog"] for stats in each)
+    if all("backlogMessages" in stats for stats in each):
+        messages = sum(stats["backlogMessages"] for stats in each)
+        return {"backlog": messages, "backlog_unit": MESSAGES, "backlog_entries": entries}
+    return {"backlog": entries, "backlog_unit": ENTRIES, "backlog_entries": entries}
+
+
+def backlog_columns(rows: Collection[Mapping[str, Any]]) -> Columns:
+    """Return the columns for rows that have these fields: entries have their own where they differ from messages."""
+    if any(row["backlog_unit"] == ENTRIES for row in rows):
+        return Columns(["backlog"], {"backlog": "BACKLOG (ENTRIES)"})
+    if any(row["backlog"] != row["backlog_entries"] for row in rows):
+        return Columns(["backlog", "backlog_entries"], {"backlog_entries": "ENTRIES"})
+    return Columns(["backlog"], {})

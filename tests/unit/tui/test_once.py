@@ -1,0 +1,62 @@
+"""One look without a screen: what the overview has where the box refuses a part of it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pulsarbox.client.web import Reply, Unanswered
+from pulsarbox.tui import once
+from pulsarbox.tui.feed import Feed, Trouble
+
+SUBSCRIPTION = {"topic": "persistent://public/default/orders", "subscription": "billing", "backlog": 50}
+
+
+class Box:
+    """Answers by the name of the view."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = {
+            "overview": {"view": "overview", "total": 0, "matching": 0, "rows": [], "totals": {"backlog": 50}},
+            "subscriptions": {"view": "subscriptions", "total": 3, "matching": 1, "rows": [SUBSCRIPTION]},
+            "quotas": {"view": "quotas", "total": 0, "matching": 0, "rows": []},
+            "deadletters": {"view": "deadletters", "total": 0, "matching": 0, "rows": []},
+        } | answers
+
+    def __call__(self, method: str, target: str, body: bytes | None) -> Reply:
+        answer = self.answers[target.rpartition("/")[2].partition("?")[0]]
+        if isinstance(answer, int):
+            return Reply(answer, {}, json.dumps({"reason": "not for you"}).encode())
+        if answer is None:
+            raise Unanswered("gone")
+        return Reply(200, {}, json.dumps(answer).encode())
+
+
+def asked(**answers: Any) -> dict[str, Any]:
+    return once.asked(Feed(Box(**answers)), "overview")
+
+
+def test_its_rows_are_the_backlogs_and_the_other_tables_stand_beside() -> None:
+    found = asked()
+    assert (found["view"], found["total"], found["matching"], found["rows"]) == ("overview", 3, 1, [SUBSCRIPTION])
+    assert found["quotas"] == found["deadletters"] == {"total": 0, "matching": 0, "rows": []}
+    text = "\n".join(once.as_text("overview", found))
+    assert "billing" in text and "Nothing is near its limit." in text and "Dead letters" in text
+
+
+def test_a_table_that_is_refused_says_why_and_the_others_stand() -> None:
+    found = asked(quotas=403)
+    assert found["quotas"] == {"total": 0, "matching": 0, "rows": [], "error": "not for you"}
+    assert "not for you" in once.as_text("overview", found)
+    assert found["rows"] == [SUBSCRIPTION]
+
+
+@pytest.mark.parametrize("view", ["overview", "subscriptions"])
+def test_without_numbers_or_backlogs_there_is_no_overview(view: str) -> None:
+    with pytest.raises(Trouble, match="not for you"):
+        asked(**{view: 403})
+
+
+def test_a_box_that_goes_meanwhile_is_no_empty_table() -> None:
+    with pytest.raises(Trouble, match="gone"):
+        asked(deadletters=None)
