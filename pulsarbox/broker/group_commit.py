@@ -402,7 +402,7 @@ class GroupCommit:
         for stored, _ in group.copied:
             stored(now)
         for topic in group.appended:
-            if topic.subscriptions or topic.ledgers.trim_due:
+            if topic.subscriptions or topic.ledgers.trim_due or topic.limits.relative:
                 topic.confirmed(now)
 
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:
