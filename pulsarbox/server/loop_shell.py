@@ -156,6 +156,10 @@ class LoopShell:
         connection.pause_reading()
         self._held.append(connection)
 
+    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        """Schedule ``call`` on the loop."""
+        return self._loop.call_later(seconds, call)
+
     # Time
 
     def _set_timer(self) -> None:

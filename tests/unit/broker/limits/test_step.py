@@ -142,7 +142,9 @@ def test_what_was_published_periods_ago_pays_off_debts_of_its_own_period_only() 
     assert left(published.step, 5000) == 10
 
 
-Moment = st.tuples(st.integers(0, 5000) | st.just(8_000) | st.integers(0, 86_400_000), st.integers(0, 300), st.booleans())
+Moment = st.tuples(
+    st.integers(0, 5000) | st.just(8_000) | st.integers(0, 86_400_000), st.integers(0, 300), st.booleans()
+)
 
 
 @given(st.integers(1, 50), st.sampled_from([1000, 5000, 60_000]), st.lists(Moment, max_size=40))
