@@ -102,6 +102,7 @@ _BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Faile
     ((errors.AuthenticationError, errors.AuthorizationError), Denied),
     ((errors.NamingError, errors.InvalidTopicName, errors.PreconditionFailed), Misused),
     ((errors.ConsumerBusy, errors.ProducerBusy, errors.ProducerFenced, errors.Conflict), InTheWay),
+    ((errors.ProducerHeld, errors.ProducerQuotaExceeded), InTheWay),
     ((errors.TopicTerminated, errors.IncompatibleSchema, errors.ConsumerAssignError), InTheWay),
     ((errors.ServiceNotReady, NotConnected), Unreachable),
     ((NoAnswer,), TimedOut),

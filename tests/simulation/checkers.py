@@ -32,7 +32,6 @@ from tests.simulation.views import (
     SubView,
 )
 
-
 REPLY_SECONDS = 20.0
 """Virtual seconds that a request may wait for its reply: for commits that fail again and again, and reads."""
 
