@@ -34,7 +34,10 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
     lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
     publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
     if publishers and not partitions:
-        lines += ["", *table(["producer", "rate", "address", "client", "since"], publishers)]
+        columns = ["producer", "rate", "address", "client", "since"]
+        if any(each["why"] for each in publishers):
+            columns.append("why")
+        lines += ["", *table(columns, publishers)]
         if len(stats["publishers"]) > PUBLISHERS_SHOWN:
             lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
     subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
@@ -57,6 +60,7 @@ def publisher_row(publisher: dict[str, Any]) -> Row:
         "address": publisher.get("address", "").removeprefix("/"),
         "client": publisher.get("clientVersion"),
         "since": publisher.get("connectedSince", "")[:19],
+        "why": publisher.get("why", {}).get("text", ""),
     }
 
 

@@ -165,8 +165,10 @@ class Connection:
         return bool(self.closed) or self._answers.get(request_id) is not None
 
     def answer(self, request_id: int, seconds: float, what: str) -> BaseCommand:
-        """The answer to a request, as soon as it is there. Raises ProducerHeld, and may be called again, where the broker
-        lets a producer wait."""
+        """The answer to a request, as soon as it is there.
+
+        Raises ProducerHeld where the broker lets a producer wait; then it may be called again.
+        """
         deadline = time.monotonic() + seconds
         try:
             while (answer := self._answers.get(request_id)) is None:

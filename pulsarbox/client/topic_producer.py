@@ -111,8 +111,10 @@ class TopicProducer:
     # Opening ---------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Open it for the first time, and wait while the broker holds it back. Raises as ``open``, ProducerHeld after the
-        client's timeout."""
+        """Open it for the first time; wait while the broker holds it back.
+
+        Raises as ``open``; ProducerHeld after the client's timeout.
+        """
         opening = Comeback(self.open, NotConnected("not opened yet"), self._client.timeout)
         try:
             self.open()

@@ -7,8 +7,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,12 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import CODECS, EARLIEST, admin_path, left, numbered, receive, send_all, take, until
-from tests.e2e.commands import command, envelopes, environment, ndjson, run
+from tests.e2e.commands import command, envelopes, environment, ndjson, run, running
 from tests.e2e.conftest import Running
 from tests.tools.box import Box, accepts
 
 BIG = 6 * 1024 * 1024
 """More than the largest message that the box takes: it goes in chunks."""
-
-
-@contextmanager
-def running(*words: str, stdin: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that is ended at the latest with the block."""
-    with subprocess.Popen(
-        command(*words), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def subscribed(client: Any, topic: str, name: str = "official", **options: Any) -> Any:
@@ -52,50 +39,6 @@ def test_the_official_client_reads_what_produce_sends(
     run("produce", topic, "--url", box.url, "--compress", codec, batch, stdin=b"\n".join(lines) + b"\n")
     consumer = subscribed(client, topic)
     assert take(consumer, len(lines)) == lines
-
-
-QUOTA = {"limitSize": 2000, "limitTime": -1, "policy": "producer_request_hold"}
-
-
-def limit_backlog(box: Running, space: str, **more: Any) -> str:
-    """A topic with a subscription in a namespace whose backlogs have a quota."""
-    topic = f"persistent://{space}/limited"
-    box.admin("POST", f"namespaces/{space}/backlogQuota", json.dumps(QUOTA | more))
-    box.admin("PUT", f"{admin_path(topic)}/subscription/s")
-    return topic
-
-
-def test_produce_waits_while_a_quota_holds_it_and_then_says_so(box: Running, space: str) -> None:
-    topic = limit_backlog(box, space)
-    lines = b"\n".join(numbered(1000)) + b"\n"
-    done = run("produce", topic, "--url", box.url, "--no-batch", "--timeout", "1", stdin=lines, code=8)
-    told = done.stderr.decode()
-    reason = f"the backlog of {topic} has reached its quota: consume it, clear it, or raise the quota"
-    assert f"the broker holds the producer back ({reason}): waiting, for 1 s" in told
-    assert told.rstrip().endswith(f"messages stored, then: {reason} (waited for 1 s)")
-    done = run("produce", topic, "newcomer", "--url", box.url, "--timeout", "1", code=4)
-    assert done.stderr.decode().rstrip().endswith(f"{reason} (waited for 1 s)")
-    box.admin("POST", f"namespaces/{space}/backlogQuota", json.dumps(QUOTA | {"policy": "producer_exception"}))
-    done = run("produce", topic, "newcomer", "--url", box.url, code=4)
-    assert "backlog quota exceeded" in done.stderr.decode()
-
-
-@pytest.mark.parametrize(("before", "count"), [(3000, 2), (0, 6)], ids=["newcomer", "amid"])
-def test_produce_goes_on_once_the_backlog_is_smaller(box: Running, space: str, before: int, count: int) -> None:
-    topic = limit_backlog(box, space)
-    if before:
-        run("produce", topic, "x" * before, "--url", box.url)
-    with running("produce", topic, "--url", box.url, "--no-batch", stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stderr is not None
-        process.stdin.write(b"".join(b"x" * 500 + b"\n" for _ in range(count)))
-        process.stdin.flush()
-        assert b"holds the producer back" in process.stderr.readline()
-        box.admin("POST", f"{admin_path(topic)}/subscription/s/skip_all")
-        assert process.stderr.readline() == b"pulsarbox: the broker takes messages again\n"
-        process.stdin.close()
-        assert process.wait(60) == 0
-        assert process.stderr.read() == f"pulsarbox: {count} messages stored in {topic}\n".encode()
 
 
 def test_keys_properties_and_times(box: Running, client: Any, topic: str) -> None:

@@ -362,14 +362,14 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             run.run(options.steps)
         except Violation as violation:
-            print("\n".join(run.world.history.recent), file=sys.stderr)
-            print(f"seed {seed} breaks the rule {violation.rule}: {violation}", file=sys.stderr)
+            sys.stderr.write("\n".join([*run.world.history.recent, ""]))
+            sys.stderr.write(f"seed {seed} breaks the rule {violation.rule}: {violation}\n")
             return 1
         answers.update(run.answers)
         lives, longest = lives + run.box.life, max(longest, run.longest)
     total = sum(answers.values())
-    print(f"{options.seeds} seeds, {lives} starts, {total} answers, the longest took {longest:.2f} virtual s")
-    print(dict(answers.most_common()))
+    text = f"{options.seeds} seeds, {lives} starts, {total} answers, the longest took {longest:.2f} virtual s"
+    sys.stderr.write(f"{text}\n{dict(answers.most_common())}\n")
     return 0
 
 

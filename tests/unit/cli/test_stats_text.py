@@ -25,3 +25,15 @@ def test_a_reason_that_names_an_instant_is_not_told_to_have_been_at_that_instant
     why = {"reason": "delayed", "text": "the next is at 2030-01-01 00:00:00 UTC", "since": 940_000}
     lines = stats_text.subscription_lines(parse_topic("orders"), "s", STATS | {"why": why})
     assert lines[-1].endswith("the next is at 2030-01-01 00:00:00 UTC; so for 1.0 min"), lines[-1]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_producer_that_waits_says_why(*, waits: bool) -> None:
+    rates = dict.fromkeys(("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut"), 0.0)
+    counts = dict.fromkeys(("msgInCounter", "bytesInCounter", "msgOutCounter", "bytesOutCounter", "storageSize"), 0)
+    publisher = {"producerName": "p", "msgRateIn": 1.0, "address": "/127.0.0.1:1"}
+    why = {"why": {"reason": "unread", "since": 1, "text": "the connection is not read"}} if waits else {}
+    stats = rates | counts | {"publishers": [publisher | why], "subscriptions": {}}
+    lines = stats_text.topic_lines(parse_topic("orders"), 0, stats)
+    assert lines[-2].endswith("WHY") is waits
+    assert lines[-1].endswith("the connection is not read") is waits
