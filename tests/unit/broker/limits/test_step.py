@@ -148,7 +148,9 @@ Moment = st.tuples(
 
 
 @given(st.integers(1, 50), st.sampled_from([1000, 5000, 60_000]), st.lists(Moment, max_size=40))
-def test_each_period_adds_what_was_published_in_the_one_before(limit: int, period: int, moments: list[Moment]) -> None:
+def test_each_period_adds_what_was_published_in_the_one_before(
+    limit: int, period: int, moments: list[tuple[int, int, bool]]
+) -> None:
     published = Published(limit, period)
     at, wanted, arrived, start = 0, limit, 0, 0  # what is left, and what has arrived since ``start``, period by period
     for gap, count, publishes in moments:

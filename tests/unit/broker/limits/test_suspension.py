@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.why import why_unread
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
 from tests.unit.broker.limits.publishing import NON_PERSISTENT, OTHER, TEN, flood, opened, producer_of, receipts
@@ -142,19 +143,20 @@ def test_an_exclusive_producer_keeps_its_topic_and_its_connection_is_not_read() 
     client.producer(1, producer_access_mode=ProducerAccessMode.Exclusive)
     flood(client, 40, body=LARGE)
     assert not producer_of(client).suspended
-    assert not client.cnx.overdrawn
+    overdrawn = [client.cnx.overdrawn]
     flood(client, 12, first=40, body=LARGE)
-    assert client.cnx.overdrawn
+    assert [*overdrawn, client.cnx.overdrawn] == [False, True]
     client.cnx.reading_stops(box.now)
-    assert client.cnx.unread is not None
-    assert client.cnx.unread.text == f"{client.cnx.held_bytes:,} bytes wait for publish rates"
+    assert why_unread(client.cnx) == (
+        "unread", box.wall, f"the connection is not read: {client.cnx.held_bytes:,} bytes wait for publish rates", 0
+    )  # fmt: skip
     found = []
     while client.cnx.overdrawn:
         box.advance(1)
         found += receipts(client)
     assert client.cnx.held_bytes < 4 * (1 << 20) - (1 << 18), "once, not after each receipt"
     client.cnx.reading_resumes()
-    assert client.cnx.unread is None
+    assert why_unread(client.cnx) is None
 
 
 def test_a_connection_that_is_not_read_outlives_the_keep_alive() -> None:
