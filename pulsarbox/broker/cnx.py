@@ -217,8 +217,8 @@ class ServerCnx:
 
     @property
     def overdrawn(self) -> bool:
-        """Whether to read nothing more from the client: too many messages wait for the disk or for publish rates, or too
-        many schemas to be compared."""
+        """Whether to read nothing more from the client: too many messages wait for the disk or for publish rates, or
+        too many schemas wait to be compared."""
         return self.pending_sends > self._max_pending or self._holds_too_much or self._compares_too_much
 
     @property
