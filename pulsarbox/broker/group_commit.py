@@ -402,7 +402,9 @@ class GroupCommit:
         for stored, _ in group.copied:
             stored(now)
         for topic in group.appended:
-            if topic.subscriptions or topic.ledgers.trim_due or topic.limits.relative:
+            if topic.limits.relative:
+                topic.limits.published(now)
+            if topic.subscriptions or topic.ledgers.trim_due:
                 topic.confirmed(now)
 
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:

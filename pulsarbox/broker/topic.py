@@ -331,8 +331,6 @@ class PersistentTopic(Topic):
 
     def confirmed(self, now: Now) -> None:
         """Entries were confirmed: give them to the consumers."""
-        if self.limits.relative:
-            self.limits.published(now)
         if self.ledgers.trim_due:
             self.trim(now)
         if self.ledger.total_bytes >= self.backlog.full_at:
