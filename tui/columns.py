@@ -86,6 +86,8 @@ _GRAVE: Final = {
     "key-blocked": "bad",
     "unacked-limit": "bad",
     "throttled": "warn",
+    "suspended": "warn",
+    "unread": "bad",
     "slow-connection": "warn",
     "no-permits": "warn",
     "unacknowledged": "warn",

@@ -147,6 +147,11 @@ CLIENTS: Final = View(
         Column("bytes", "BYTES/s", 9, "size", 4, meaning="bytes a second"),
         Column("unacked", "UNACKED", 7, "count", 3, meaning="sent and not acknowledged"),
         Column("permits", "PERMITS", 7, "count", 5, meaning="how many more messages it takes"),
+        Column(
+            *("cause", "CAUSE", 9, "cause", 3),
+            meaning="why a producer waits, or nothing is read from the client",
+            beside=("causeText",),
+        ),
         Column("since", "SINCE", 11, "moment", 6, meaning="when it connected"),
     ),
     ("id",),

@@ -18,7 +18,7 @@ from pulsarbox.broker.policies.backlog_quota import (
     too_old_at,
 )
 from pulsarbox.broker.producer import Producer
-from pulsarbox.broker.producers import Claim
+from pulsarbox.broker.producers import Claim, closed_early
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     NotFound,
@@ -207,10 +207,11 @@ class Backlog:
         topic = self._topic
         return topic.expiry.is_known and not topic.expiry.under_way
 
-    def forget(self, producer: Producer) -> None:
-        """The producer does not want to come any more."""
-        self._held.pop(producer, None)
-        self._asking.pop(producer, None)
+    def forget(self, producer: Producer, now: Now) -> None:
+        """Refuse the claim of a producer that is closed while it waits."""
+        claim = self._held.pop(producer, None) or self._asking.pop(producer, (None, False))[0]
+        if claim is not None:
+            claim.refused(closed_early(), now)
 
     def close(self, now: Now) -> None:
         """The topic closes: those that wait are told to try again."""

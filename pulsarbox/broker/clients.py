@@ -74,6 +74,22 @@ def on(cnx: "ServerCnx") -> Iterator[Client]:
         yield Client(cnx, consumer=consumer)
 
 
+def unread(broker: "Broker") -> int:
+    """The number of connections that are not read."""
+    return sum([cnx.unread is not None for cnx in broker.cnxs])
+
+
+def suspended(broker: "Broker") -> int:
+    """The number of producers that are suspended."""
+    holding = [cnx for cnx in broker.cnxs if cnx.held_bytes]
+    return sum([producer.suspended > 0 for cnx in holding for producer in cnx.producers.values()])
+
+
+def held_bytes(broker: "Broker") -> int:
+    """Bytes of the messages whose receipts publish rates hold back."""
+    return sum([cnx.held_bytes for cnx in broker.cnxs])
+
+
 def find(broker: "Broker", client_id: str) -> Client:
     """The client of that id. Raises BadRequest for what is no id, NotFound for one who is not, or not any more, here.
 

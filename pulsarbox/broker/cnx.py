@@ -8,9 +8,10 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulsarbox.broker.consumer import BodyOf, Consumer
+from pulsarbox.broker.limits.publish import UNREAD_FACTOR
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.security.command_rules import Needs
@@ -44,6 +45,15 @@ MAX_RECENTLY_CLOSED = 1000
 """Closed producers whose late messages are ignored instead of costing the connection."""
 SEND_COMMAND_START = b"\x08\x06"
 """BaseCommand.type = SEND, as every client writes it first."""
+
+
+class Unread(NamedTuple):
+    """Why a connection is not read."""
+
+    since: int
+    """Milliseconds since 1970."""
+    text: str
+    """For people."""
 
 
 class State(Enum):
@@ -101,6 +111,8 @@ class ServerCnx:
         """Entries of all its producers that are not stored yet."""
         self.held_bytes = 0
         """Of entries that are stored, and of which the receipts are held back by publish rates."""
+        self.unread: Unread | None = None
+        """Since when nothing is read from the client, and why; None while it is read."""
         self.body_of: BodyOf | None = None
         """Adds broker entry metadata for a client that wants it."""
         self._heard = True
@@ -175,6 +187,8 @@ class ServerCnx:
             elif send.producer_id not in self.recently_closed:
                 self.abort(f"SEND of producer {send.producer_id}, which is not on this connection")
             return
+        if producer.suspended:
+            return  # its client is to send the message again
         try:
             producer.topic.publish(producer, send, payload, now)
         except ChecksumMismatch as error:
@@ -200,15 +214,47 @@ class ServerCnx:
         return told_code(error.server_error, error.in_vain, self.client_version)
 
     @property
+    def held_room(self) -> int:
+        """Bytes of held-back receipts that the connection still has room for; negative where they are too many."""
+        return self.broker.core.limits.max_held_bytes - self.held_bytes
+
+    @property
     def overdrawn(self) -> bool:
-        """Read nothing more from the client: more of its messages wait for their receipts than one connection may have,
-        or more of its schemas wait to be compared."""
-        core = self.broker.core
-        return (
-            self.pending_sends > self._max_pending
-            or self.held_bytes > core.limits.max_held_bytes
-            or core.computations.held(self) > MAX_WAITING_SCHEMAS
-        )
+        """Whether to read nothing more from the client: too many messages wait for the disk or for publish rates, or
+        too many schemas wait to be compared."""
+        return self.pending_sends > self._max_pending or self._holds_too_much or self._compares_too_much
+
+    @property
+    def _holds_too_much(self) -> bool:
+        """Whether publish rates hold back too many receipts; once they do, until a quarter of the room is free."""
+        room = self.broker.core.limits.max_held_bytes
+        least = room // 4 if self.unread is not None else 0
+        return self.held_bytes > UNREAD_FACTOR * room - least
+
+    @property
+    def _compares_too_much(self) -> bool:
+        """Whether too many of the client's schemas wait to be compared."""
+        return self.broker.core.computations.held(self) > MAX_WAITING_SCHEMAS
+
+    def reading_stops(self, now: Now) -> None:
+        """The shell reads nothing from the client until ``reading_resumes``."""
+        if self.unread is not None:
+            return
+        if self._holds_too_much:
+            text = f"{self.held_bytes:,} bytes wait for publish rates"
+            self.broker.core.events.tell("connection-unread", self.address, text, now, bytes=self.held_bytes)
+        elif self.pending_sends > self._max_pending:
+            text = f"{self.pending_sends:,} messages wait for the disk"
+        elif self._compares_too_much:
+            text = "too many schemas wait to be compared"
+        else:
+            text = "the box waits for the disk"
+        self.unread = Unread(now.wall, text)
+
+    def reading_resumes(self) -> None:
+        """The shell reads on."""
+        self.unread = None
+        self._heard = True  # what the client has sent meanwhile is still to be read
 
     def writable(self, now: Now) -> None:
         """The outbox has room again."""
@@ -294,7 +340,7 @@ class ServerCnx:
             return
         if self.state is State.START:
             self.abort(f"no CONNECT within {self._interval} s")
-        elif self._check is not None:  # a check is under way, and it is stricter
+        elif self._check is not None or self.unread is not None:  # a check is stricter; unread, a PONG would wait too
             self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
         elif not self._heard:
             self.abort(f"nothing heard for {self._interval} s after a PING")
@@ -322,7 +368,7 @@ class ServerCnx:
         self.outbox.send(replies.ping())
 
         def check(when: Now) -> None:
-            if self._heard:
+            if self._heard or self.unread is not None:
                 self.sign_of_life(when)
                 return
             self.abort(f"no answer to a PING within {timeout} ms while another client wants its place")

@@ -51,6 +51,14 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         ),
         "quota-hit": Kind(WARNING, "a backlog has reached its quota: producers wait or are refused"),
         "quota-released": Kind(INFO, "a backlog is below its quota again"),
+        "publish-held": Kind(INFO, "a publish rate is used up: receipts of producers wait"),
+        "producer-suspended": Kind(
+            WARNING,
+            "too many receipts of a producer wait for a publish rate: its client is to send the rest again later",
+        ),
+        "connection-unread": Kind(
+            WARNING, "a connection is not read: too many receipts of its producers wait for publish rates"
+        ),
         "evicted": Kind(WARNING, "the oldest messages of a backlog are let go, as its quota says"),
         "dead-letters": Kind(WARNING, "messages became dead letters"),
         "dead-letters-refused": Kind(ERROR, "a dead letter topic does not take what should go there"),

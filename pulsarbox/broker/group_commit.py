@@ -402,6 +402,8 @@ class GroupCommit:
         for stored, _ in group.copied:
             stored(now)
         for topic in group.appended:
+            if topic.limits.relative:
+                topic.limits.published(now)
             if topic.subscriptions or topic.ledgers.trim_due:
                 topic.confirmed(now)
 

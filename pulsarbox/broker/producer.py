@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsarbox.broker.limits.limiter import Limiter
+from pulsarbox.broker.limits.limiter import Limiter, time_of
 from pulsarbox.broker.limits.publish import Receipt, ReceiptHold
 from pulsarbox.broker.meter import Meter
 from pulsarbox.broker.outbox import Outbox
@@ -49,7 +49,7 @@ class Producer:
     __slots__ = (
         "_drained", "_hold", "_limits", "_meter", "_receipt", "access", "bytes_in", "chunks_in", "closed", "cnx",
         "connected_since", "dropped", "encrypted", "fenced", "messages_in", "metadata", "name", "outbox", "pending",
-        "producer_id", "schema_version", "topic",
+        "producer_id", "schema_version", "suspended", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,9 @@ class Producer:
         self.pending = 0
         """Messages (entries) that are sent and have no receipt yet."""
         self.closed = False
+        self.suspended = 0
+        """Since when its messages are dropped (ms since 1970) because too many receipts wait for publish rates; 0 where
+        they are not. The producer is closed once the receipts have left."""
         self.encrypted = False
         """Whether it says that it encrypts what it sends."""
         self.schema_version = b""
@@ -87,7 +90,7 @@ class Producer:
         """Messages to a non-persistent topic that at least one subscription had no room for."""
         self._meter = Meter(now.monotonic, len(ProducerRates._fields))
         self._receipt = ReceiptEncoder(producer_id).encode
-        self._drained: list[Callable[[], None]] = []
+        self._drained: list[Callable[[Now], None]] = []
         self._limits = topic.limits
         self._hold: ReceiptHold | None = None
         """What the publish rates hold back of it; None while there are none."""
@@ -96,19 +99,46 @@ class Producer:
         """The entry is durable: tell the client, at the rate at which the topic may be published to."""
         self.cnx.pending_sends -= 1
         if self._hold is not None:
-            self._hold.receipt(Receipt(sequence_id, highest_sequence_id, ledger_id, entry_id), now)
+            self._hold_receipt(self._hold, Receipt(sequence_id, highest_sequence_id, ledger_id, entry_id), now)
             return
         self.pending -= 1
         self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
         if self._drained:
-            self._settle()
+            self._settle(now)
 
-    def _send_held(self, receipt: Receipt) -> None:
+    def _hold_receipt(self, hold: ReceiptHold, receipt: Receipt, now: Now) -> None:
+        """Send a receipt at the publish rates. Suspend the producer if it holds back more than its connection has room
+        for."""
+        before = hold.held
+        hold.receipt(receipt, now)
+        limiter = hold.limiter
+        if limiter is None:
+            return
+        if not before and limiter.waiting == 1 and not limiter.holds.last_minute(time_of(now)):
+            text = f"receipts wait for the publish rate: {limiter.in_words}"
+            self.topic.core.events.tell("publish-held", str(self.topic.name), text, now)
+        if not self.suspended and not self.closed and hold.waiting_bytes > self.cnx.held_room:
+            self._suspend(hold.waiting_bytes, now)
+
+    def _suspend(self, waiting: int, now: Now) -> None:
+        """Drop further messages until all receipts have left; then close the producer, and its client sends them again.
+
+        An exclusive producer is never suspended: another one could take the topic while it is closed.
+        """
+        if self.access.mode != ProducerAccessMode.Shared:
+            return
+        self.suspended = now.wall
+        self._drained.append(self.disconnect)
+        text = f"producer {self.name} of {self.cnx.address} is suspended: {waiting:,} bytes wait for the publish rate"
+        events, topic = self.topic.core.events, str(self.topic.name)
+        events.tell("producer-suspended", topic, text, now, producer=self.name, bytes=waiting)
+
+    def _send_held(self, receipt: Receipt, now: Now) -> None:
         """A receipt that a rate held back, or could have."""
         self.pending -= 1
         self.outbox.send(self._receipt(*receipt))
         if self._drained:
-            self._settle()
+            self._settle(now)
 
     @property
     def held(self) -> ReceiptHold | None:
@@ -135,7 +165,7 @@ class Producer:
         self.cnx.pending_sends -= 1
         self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
         if self._drained:
-            self._settle()
+            self._settle(now)
 
     def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
         """An entry of ``messages`` messages and ``size`` bytes is on its way."""
@@ -167,7 +197,7 @@ class Producer:
         """The client closes: go at once, call back when every message has its receipt."""
         self.closed = True
         self.topic.remove_producer(self, now)
-        self._drain(drained)
+        self._drain(now, drained)
 
     def disconnect(self, now: Now, refused: tuple[int, PulsarBoxError] | None = None) -> None:
         """The broker closes: the client is told to come back, when all that is on its way has its receipts.
@@ -180,8 +210,8 @@ class Producer:
             self.closed = True
             self.topic.remove_producer(self, now)
             self.cnx.producer_is_gone(self, now)
-            self._drained.append(lambda: self._tell_closed(refused))
-            self._settle()
+            self._drained.append(lambda when: self._tell_closed(refused))
+            self._settle(now)
 
     def _tell_closed(self, refused: tuple[int, PulsarBoxError] | None) -> None:
         if refused is not None:
@@ -203,18 +233,18 @@ class Producer:
         if self.cnx.producers.get(self.producer_id) is not self:
             self.fenced = error
             return
-        self._drain()
+        self._drain(now)
 
-    def _drain(self, drained: Callable[[], None] | None = None) -> None:
+    def _drain(self, now: Now, drained: Callable[[], None] | None = None) -> None:
         """It is closed: what its client still sends gets errors while messages are on their way."""
         self.cnx.producer_drains(self)
         if drained is not None:
-            self._drained.append(drained)
-        self._drained.append(lambda: self.cnx.producer_is_drained(self))
-        self._settle()
+            self._drained.append(lambda when: drained())
+        self._drained.append(lambda when: self.cnx.producer_is_drained(self))
+        self._settle(now)
 
-    def _settle(self) -> None:
+    def _settle(self, now: Now) -> None:
         if self.pending == 0:
             drained, self._drained = self._drained, []
             for each in drained:
-                each()
+                each(now)

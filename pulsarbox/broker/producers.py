@@ -34,6 +34,11 @@ class Claim(Protocol):
         """It may not, as turns out after it was made to wait."""
 
 
+def closed_early() -> ServiceNotReady:
+    """The answer to a PRODUCER whose client closes the producer while the request waits."""
+    return ServiceNotReady("The producer was closed before it was open")
+
+
 class Producers:
     """The producers of one topic, and those that wait to be."""
 
@@ -108,9 +113,10 @@ class Producers:
             self._give(claim, now)
 
     def remove(self, producer: Producer, now: Now) -> None:
-        """The producer has gone, or does not want to come in any more: the next that waits may have its turn."""
-        self._waiting.pop(producer, None)
-        self._checking.pop(producer, None)
+        """Remove a producer, or refuse its claim if it still waits. The next waiting producer may get the topic."""
+        claim = self._waiting.pop(producer, None) or self._checking.pop(producer, None)
+        if claim is not None:
+            claim.refused(closed_early(), now)
         if self._present.get(producer.name) is not producer:
             return
         del self._present[producer.name]

@@ -227,7 +227,7 @@ class PersistentTopic(Topic):
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """See Topic.remove_producer."""
         super().remove_producer(producer, now)
-        self.backlog.forget(producer)
+        self.backlog.forget(producer, now)
         if self.producers.unused:
             self.upkeep.maybe_unused(now)
 

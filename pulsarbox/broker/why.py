@@ -1,10 +1,19 @@
-"""Why a subscription is not sending, in words: for people who look at a backlog."""
+"""Why a subscription is not sending, and why a client waits, in words: for people who look at a backlog or a client."""
 
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.clock import WALL_MAX
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.producer import Producer
+
+UNREAD: Final = "unread"
+SUSPENDED: Final = "suspended"
+HELD: Final = "throttled"
+"""Why a client waits: its connection is not read, its producer is suspended, its receipts wait for a publish rate."""
 
 TEXTS: Final[dict[str, str]] = {
     Reason.NO_CONSUMER: "nobody is connected",
@@ -45,3 +54,22 @@ def why_of(reason: str, since: int, until: int = 0) -> Why:
         at = datetime.fromtimestamp(until / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
         text = f"{text}; the next is at {at[:-6]} UTC"
     return Why(reason, since, text, until)
+
+
+def why_unread(cnx: "ServerCnx") -> Why | None:
+    """Why a connection, and so everything on it, is not read; None while it is."""
+    unread = cnx.unread
+    return None if unread is None else Why(UNREAD, unread.since, f"the connection is not read: {unread.text}")
+
+
+def why_held(producer: "Producer") -> Why | None:
+    """Why a producer waits for receipts, or for being read at all; None while it does not."""
+    hold = producer.held
+    limiter = hold.limiter if hold is not None else None
+    if hold is None or limiter is None:
+        return why_unread(producer.cnx)
+    text = f"{hold.held:,} receipts ({hold.held_bytes:,} bytes) wait for the publish rate: {limiter.in_words}"
+    if producer.suspended:
+        text = f"suspended until its receipts have left, then its client sends the rest again; {text}"
+        return Why(SUSPENDED, producer.suspended, text)
+    return why_unread(producer.cnx) or Why(HELD, hold.since, text)

@@ -15,7 +15,19 @@ from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, yes_option
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
-_COLUMNS: Final = ("id", "kind", "address", "role", "version", "topic", "subscription", "name", "rate", "unacked")
+_COLUMNS: Final = (
+    "id",
+    "kind",
+    "address",
+    "role",
+    "version",
+    "topic",
+    "subscription",
+    "name",
+    "rate",
+    "unacked",
+    "cause",
+)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,13 +53,15 @@ def list_clients(output: Output, scope: dict[str, str], admin: "Admin") -> None:
     Fields: id, kind (connection, producer, consumer), address, role (who it has proved to be), version (of the client),
     topic, subscription, name, rate and bytes (a second over the last minute, in or out), unacked (of a consumer; of a
     producer messages without a receipt yet), permits, since (ms since 1970), producers and consumers (of a connection),
-    held (bytes whose receipts a publish rate holds back), tls, connection (the id of the one it is on).
+    held (bytes whose receipts a publish rate holds back), cause, causeText and causeSince (why a producer waits for
+    receipts, or a connection is not read), tls, connection (the id of the one it is on).
 
     \b
     Examples:
       pulsarbox client list
       pulsarbox client list --filter 'kind == "consumer" and unacked > 1000'
       pulsarbox client list --filter 'contains(version, "CPP")' -o json
+      pulsarbox client list --filter 'cause == "unread"' -o json
       pulsarbox client list --tenant shop
     """
     show(output, partial(_listed, admin, scope))

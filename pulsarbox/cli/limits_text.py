@@ -10,7 +10,7 @@ from pulsarbox.cli.text import clean, megabytes
 from pulsarbox.cli.unsubscribed_text import kept_words
 from pulsarbox.names import TopicName, parse_topic
 
-COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held")
+COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held", "why")
 
 Stats = dict[str, Any]
 Held = dict[str, dict[str, Any]]
@@ -56,6 +56,8 @@ def rows_of(topic: TopicName, stats: Stats, policies: Held, subscription: str | 
         for each in subscriptions.get(subscription, {}).get("limits", ()):
             yield _row(topic, subscription, each)
     yield from _quotas(topic, stats, policies)
+    if subscription is None:
+        yield from _producers(topic, stats)
 
 
 def _row(topic: TopicName, subscription: str, report: dict[str, Any]) -> Row:
@@ -114,6 +116,27 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
         }
 
 
+def _producers(topic: TopicName, stats: Stats) -> Iterator[Row]:
+    """The producers that wait: for a publish rate, or because nothing is read from their connection."""
+    for each in stats.get("publishers", ()):
+        why = each.get("why")
+        if why is not None:
+            held = each.get("held", {})
+            yield {
+                "limit": "producer",
+                "of": f"{each['producerName']} of {each['address'].removeprefix('/')}",
+                "topic": str(topic),
+                "subscription": None,
+                "allowed": "",
+                "used": f"{megabytes(held['bytes'])} held" if held.get("bytes") else "",
+                "setBy": "",
+                "waiting": held.get("receipts", 0),
+                "held": "now",
+                "why": f"{why['text']}, {since(why['since'])}",
+                "reason": why["reason"],
+            }
+
+
 # Explaining
 
 
@@ -135,6 +158,9 @@ def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: st
         lines += ["", said, f"  now        {_in_use(row)}"]
     if subscription is None and "unsubscribed" in stats:
         lines += ["", "unsubscribed retention", f"  now        {kept_words(stats['unsubscribed'])}"]
+    for row in rows:
+        if row["limit"] == "producer":
+            lines += ["", clean(f"producer {row['of']}"), clean(f"  waits      {row['why']}")]
     return lines[1:] if lines and not lines[0] else lines
 
 

@@ -121,7 +121,7 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     type=click.FloatRange(0, min_open=True),
     default=TIMEOUT_SECONDS,
     show_default=True,
-    help="Seconds without a receipt, or without a connection, after which it fails.",
+    help="Seconds without a receipt, without a connection, or held back by a backlog quota, after which it fails.",
 )
 @click.option("--no-progress", is_flag=True, help="No line that says how far it is.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing where all goes well.")
@@ -140,7 +140,7 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
       0    all are stored
       2    an option, the topic's name or a line of stdin cannot be used
       3, 5 there is no such namespace; not allowed
-      4    the producer's name is taken, or the topic is terminated
+      4    the producer's name is taken, the topic is terminated, or its backlog has reached its quota
       6, 7 no connection; no receipt in time
       8    some are stored, others are not
 

@@ -162,7 +162,8 @@ def show_quota(topic_name: str, subscription: str | None, output: Output, admin:
 
     Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (what shares it), topic, subscription,
     allowed, used, setBy (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
-    (how long of the last minute it held something back; of a quota: now). Limits of partitions are their own.
+    (how long of the last minute it held something back; of a quota: now). Limits of partitions are their own. A row
+    "producer" is a producer that waits: how many receipts, how many bytes, and why.
 
     \b
     Examples:

@@ -41,7 +41,8 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
     publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
     if publishers and not partitions:
         dropped = ["dropped"] if "msgDropRate" in stats else []
-        lines += ["", *table(["producer", "rate", *dropped, "address", "client", "since"], publishers)]
+        why = ["why"] if any(each["why"] for each in publishers) else []
+        lines += ["", *table(["producer", "rate", *dropped, "address", "client", "since", *why], publishers)]
         if len(stats["publishers"]) > PUBLISHERS_SHOWN:
             lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
     subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
@@ -73,6 +74,7 @@ def publisher_row(publisher: dict[str, Any]) -> Row:
         "address": publisher.get("address", "").removeprefix("/"),
         "client": publisher.get("clientVersion"),
         "since": publisher.get("connectedSince", "")[:19],
+        "why": publisher.get("why", {}).get("text", ""),
     }
 
 

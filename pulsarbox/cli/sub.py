@@ -145,10 +145,11 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
     Fields: name, topic, type, durable, consumers, backlog (messages), backlog_entries (a batch is one entry),
-    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages a second), rate_dropped and dropped (messages
-    of a non-persistent topic, a second and in all), rate_chunks (entries a second that are chunks), ranges (acknowledged
-    beyond the first gap), expired, seconds_to_drain (at present rates; -1: never), why (the reason why nothing is being
-    sent: both of a box; why not of a partitioned topic), dead_letters (messages that the box moved), properties.
+    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages a second), rate_dropped and dropped
+    (messages of a non-persistent topic, a second and in all), rate_chunks (entries a second that are chunks), ranges
+    (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1: never), why (the reason why
+    nothing is being sent: both of a box; why not of a partitioned topic), dead_letters (messages that the box moved),
+    properties.
     Apache Pulsar counts entries only: there backlog is entries, and backlog_unit and the column say so.
 
     \b

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from pulsarbox.client.errors import NoAnswer, NotConnected, passes
-from pulsarbox.errors import ConsumerBusy, ProducerBusy, PulsarBoxError
+from pulsarbox.errors import ConsumerBusy, ProducerBusy, ProducerHeld, PulsarBoxError
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
+_HELD_PAUSE: Final = 0.5
+"""Between two looks whether the broker still holds a producer back; some brokers are to be asked each time."""
 
 
 class Comeback:
@@ -34,20 +36,27 @@ class Comeback:
         try:
             self._open_again()
         except PulsarBoxError as error:
-            if not passes(error) and not isinstance(error, ProducerBusy | ConsumerBusy):
-                raise
-            import random  # most connections are never lost
-
-            now = time.monotonic()
-            if now >= self._deadline:
-                raise self._last(error) from error
-            self.due = now + self._pause * random.uniform(0.8, 1.2)
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-            self.reason = error
+            self.refused(error)
             return False
         return True
+
+    def refused(self, error: PulsarBoxError) -> None:
+        """An attempt has failed: set the time of the next one. Raises where there is no point in another one."""
+        if not passes(error) and not isinstance(error, ProducerBusy | ProducerHeld | ConsumerBusy):
+            raise error
+        import random  # most connections are never lost
+
+        now = time.monotonic()
+        if now >= self._deadline:
+            raise self._last(error) from error
+        pause = min(self._pause, _HELD_PAUSE) if isinstance(error, ProducerHeld) else self._pause
+        self.due = now + pause * random.uniform(0.8, 1.2)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self.reason = error
 
     def _last(self, error: PulsarBoxError) -> PulsarBoxError:
         if isinstance(error, NotConnected | NoAnswer):
             return type(error)(f"{error} (tried for {self._seconds:g} s)")
+        if isinstance(error, ProducerHeld):
+            return ProducerHeld(f"{error} (waited for {self._seconds:g} s)")
         return error

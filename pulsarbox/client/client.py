@@ -14,7 +14,7 @@ from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
 from pulsarbox.client.places import TIMEOUT_SECONDS
-from pulsarbox.errors import PulsarBoxError, TopicNotFound
+from pulsarbox.errors import ProducerHeld, PulsarBoxError, TopicNotFound
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
     CommandGetOrCreateSchema,
@@ -62,8 +62,10 @@ class Client:
         self.comebacks: list[Comeback] = []
         """Whatever has lost its connection."""
         self.tell: Callable[[str], None] = lambda text: None
-        """Called with a text when a connection is lost and cannot be made again at once, and when it is there again."""
-        self._is_away = False
+        """Called with a text when a connection is lost and cannot be made again at once, or the broker holds a producer
+        back, and when that is over."""
+        self._away: type[PulsarBoxError] | None = None
+        """Why something cannot go on, as ``tell`` was told: ProducerHeld, or NotConnected for everything else."""
         self._hosts = list(hosts)
         self._connections: dict[tuple[Address, str], Connection] = {}
         self._coordinators: Coordinators | None = None
@@ -86,19 +88,25 @@ class Client:
                 self.comebacks.remove(each)
                 if not each.try_again():
                     self.comebacks.append(each)
-                    self._now_away(
-                        True, f"the connection is lost ({each.reason}): trying again, for {self.timeout:g} s"
-                    )
+                    self._now_away(each.reason)
         if not self.comebacks:
-            self._now_away(False, "connected again")
+            self._now_away(None)
         else:
             first = min(each.due for each in self.comebacks)
             self.loop.turn(min(seconds, max(0.0, first - time.monotonic())))
 
-    def _now_away(self, is_away: bool, text: str) -> None:
-        if is_away != self._is_away:
-            self._is_away = is_away
-            self.tell(text)
+    def _now_away(self, reason: PulsarBoxError | None) -> None:
+        """Tell why something cannot go on, or that all can, where that is news."""
+        away = None if reason is None else ProducerHeld if isinstance(reason, ProducerHeld) else NotConnected
+        before, self._away = self._away, away
+        if away is before:
+            return
+        if away is ProducerHeld:
+            self.tell(f"the broker holds the producer back ({reason}): waiting, for {self.timeout:g} s")
+        elif away is not None:
+            self.tell(f"the connection is lost ({reason}): trying again, for {self.timeout:g} s")
+        else:
+            self.tell("the broker takes messages again" if before is ProducerHeld else "connected again")
 
     # Brokers ---------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from pulsarbox import __version__
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected, told
 from pulsarbox.client.loop import READ, WRITE, Loop
-from pulsarbox.errors import NotAllowed, PulsarBoxError
+from pulsarbox.errors import NotAllowed, ProducerHeld, PulsarBoxError
 from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.features import DEFAULT_MAX_MESSAGE_SIZE, PROTOCOL_VERSION
 from pulsarbox.protocol.frames import FrameDecoder, max_frame_size
@@ -104,6 +104,8 @@ class Connection:
         self._out_size = 0
         self._writing = False
         self._answers: dict[int, BaseCommand | None] = {}
+        self._held_back: set[int] = set()
+        """PRODUCER requests that the broker lets wait: it has said so, and answers again when the producer is open."""
         self._connected: CommandConnected | None = None
         self._refused: PulsarBoxError | None = None
         self._heard = time.monotonic()
@@ -163,21 +165,39 @@ class Connection:
         return bool(self.closed) or self._answers.get(request_id) is not None
 
     def answer(self, request_id: int, seconds: float, what: str) -> BaseCommand:
-        """The answer to a request, as soon as it is there."""
+        """The answer to a request, as soon as it is there.
+
+        Raises ProducerHeld where the broker lets a producer wait; then it may be called again.
+        """
         deadline = time.monotonic() + seconds
         try:
             while (answer := self._answers.get(request_id)) is None:
                 if self.closed:
                     raise NotConnected(self.closed)
+                if request_id in self._held_back:
+                    raise ProducerHeld("the broker lets the producer wait")
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise NoAnswer(f"no answer to {what} within {seconds:g} s")
                 self._loop.turn(left)
-        finally:
-            self._answers.pop(request_id, None)
+        except ProducerHeld:
+            raise
+        except BaseException:
+            self.forget(request_id)
+            raise
+        self.forget(request_id)
         if answer.type == BaseCommand.ERROR:
             raise told(answer.error.error, answer.error.message)
         return answer
+
+    def holds_back(self, request_id: int) -> bool:
+        """Whether the broker has said that a PRODUCER waits, and may answer it still."""
+        return request_id in self._held_back
+
+    def forget(self, request_id: int) -> None:
+        """Nobody asks for the answer to a request any more."""
+        self._answers.pop(request_id, None)
+        self._held_back.discard(request_id)
 
     # Receiving -------------------------------------------------------------------------------------------------------
 
@@ -306,7 +326,9 @@ class Connection:
     def _answer(self, command: BaseCommand, rest: bytes) -> None:
         part = getattr(command, _ANSWERS[command.type])
         if command.type == BaseCommand.PRODUCER_SUCCESS and not part.producer_ready:
-            return  # it waits for its turn; the answer comes again
+            if part.request_id in self._answers:
+                self._held_back.add(part.request_id)
+            return
         if self._connected is None and command.type == BaseCommand.ERROR:
             refused = told(command.error.error, command.error.message)
             # What is not allowed before CONNECT is done is to come to this port.

@@ -134,7 +134,7 @@ class Producer:
             name = self._name.partition(partition) if self._partitioned else self._name
             number = partition if self._partitioned else name.partition_index
             found = TopicProducer(self._client, str(name), number, self._options, self._stored)
-            found.open()
+            found.begin()
             if self._txn is not None:
                 found.enter(self._txn)
             self._open[partition] = found

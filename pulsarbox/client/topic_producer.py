@@ -12,7 +12,7 @@ from pulsarbox.client.attached import Comeback
 from pulsarbox.client.compression import compress
 from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
 from pulsarbox.client.routing import Route
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import ProducerHeld, PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
@@ -106,6 +106,8 @@ class TopicProducer:
         self._epoch = 0
         self._opened = False
         self._connection: Connection | None = None
+        self._request: tuple[Connection, int] | None = None
+        """The PRODUCER that has no answer yet."""
         self._max_message_size = 0
         self._next_sequence = 0
         self._pending: deque[_Sent] = deque()
@@ -124,8 +126,55 @@ class TopicProducer:
 
     # Opening ---------------------------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Open it for the first time; wait while the broker holds it back.
+
+        Raises as ``open``; ProducerHeld after the client's timeout.
+        """
+        opening = Comeback(self.open, NotConnected("not opened yet"), self._client.timeout)
+        try:
+            self.open()
+        except ProducerHeld as error:
+            opening.refused(error)
+            self._epoch += 1  # a broker refuses a newcomer, and lets a producer wait that comes back
+            self._client.comebacks.append(opening)
+            while not self._opened:
+                self._client.turn(1.0)
+
     def open(self) -> None:
-        """Find the broker and announce the producer; then send whatever has no receipt. Raises what the broker says."""
+        """Find the broker and announce the producer; then send whatever has no receipt.
+
+        Raises what the broker says; ProducerHeld where it holds the producer back: then try again.
+        """
+        if self._request is None or self._request[0].closed:
+            self._request = self._announce()
+        connection, request_id = self._request
+        try:
+            answer = connection.answer(request_id, self._client.timeout, "PRODUCER").producer_success
+        except BaseException as error:
+            if not connection.holds_back(request_id):
+                self._request = None
+                connection.producers.pop(self._id, None)
+            if isinstance(error, ProducerHeld):
+                text = f"the backlog of {self.topic} has reached its quota: consume it, clear it, or raise the quota"
+                raise ProducerHeld(text) from error
+            raise
+        self._request = None
+        if connection.closed:
+            raise NotConnected(connection.closed)
+        if not self._opened:
+            self._next_sequence = answer.last_sequence_id + 1
+            self._last_sequence = answer.last_sequence_id
+            self._stored_before = answer.last_sequence_id if self._options.skip_stored else -1
+        self._opened = True
+        self._name = answer.producer_name
+        self._connection = connection
+        self._max_message_size = connection.max_message_size
+        self._progress = time.monotonic()
+        for sent in self._pending:
+            connection.send(sent.frame)
+
+    def _announce(self) -> tuple[Connection, int]:
         connection = self._client.broker_of(self.topic)
         request_id = next(self._client.numbers)
         producer = CommandProducer(
@@ -138,28 +187,14 @@ class TopicProducer:
         if self._name is not None:
             producer.producer_name = self._name
         connection.producers[self._id] = self
-        try:
-            command = BaseCommand(type=BaseCommand.PRODUCER, producer=producer)
-            answer = self._client.ask(connection, command, request_id).producer_success
-        except BaseException:
-            connection.producers.pop(self._id, None)
-            raise
-        if connection.closed:
-            raise NotConnected(connection.closed)
-        if not self._opened:
-            self._next_sequence = answer.last_sequence_id + 1
-            self._last_sequence = answer.last_sequence_id
-            self._stored_before = answer.last_sequence_id if self._options.skip_stored else -1
-        self._opened = True
-        self._name = answer.producer_name
-        self._connection = connection
-        self._max_message_size = connection.max_message_size
-        for sent in self._pending:
-            connection.send(sent.frame)
+        connection.ask_later(BaseCommand(type=BaseCommand.PRODUCER, producer=producer), request_id)
+        return connection, request_id
 
     def close(self) -> None:
         """Tell the broker that nothing more comes. What is on its way has been waited for before, or is given up."""
         connection, self._connection = self._connection, None
+        if self._request is not None:
+            connection, self._request = self._request[0], None
         if connection is None or connection.closed:
             return
         connection.producers.pop(self._id, None)
@@ -375,7 +410,7 @@ class TopicProducer:
         if self.failed is not None:
             raise self.failed
         timeout = self._client.timeout
-        if self._pending and time.monotonic() - self._progress > timeout:
+        if self._connection is not None and self._pending and time.monotonic() - self._progress > timeout:
             raise NoAnswer(f"{len(self._pending)} sends to {self.topic} have had no receipt for {timeout:g} s")
 
     # What the connection tells ---------------------------------------------------------------------------------------

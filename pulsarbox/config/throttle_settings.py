@@ -130,9 +130,11 @@ class ThrottleSettings:
     )
     maxThrottledPublishMbytesPerConnection: int = setting(
         16,
-        "Own setting. Messages of one connection that are stored and of which the receipts are held back by a "
-        "publish rate, in MiB, with 256 bytes for each on top; beyond it the connection is not read, with all "
-        "that is on it, until receipts have left.",
+        "Own setting. Room of one connection for messages that are stored and whose receipts publish rates hold back, "
+        "in MiB, with 256 bytes for each message. A producer that holds back more than the room that is left is "
+        "suspended: the broker drops its further messages, and closes it once its receipts have left, so that its "
+        "client sends them again; others on the connection notice nothing. At four times the room the connection is "
+        "not read.",
         table="throttling",
         unit="MiB",
         minimum=1,

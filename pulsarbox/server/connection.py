@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 WRITE_HIGH = 2 << 20
 """Bytes in the transport at which a client counts as slow: its outbox is then full."""
 WRITE_LOW = 512 << 10
+LINGER_SECONDS = 10.0
+"""How long a connection that the broker closes may take to write its last bytes; a peer that reads nothing would keep
+the socket open for ever."""
 FIRST_FRAME_MAX = 64 << 10
 """Bytes of a frame before CONNECT is accepted: a token fits in, and who has not said who it is holds no more memory."""
 
@@ -32,6 +35,8 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder = FrameDecoder(min(FIRST_FRAME_MAX, shell.max_frame_size))
         self.outbox = shell.broker.new_outbox()
         self._paused = False
+        self._abort: asyncio.TimerHandle | None = None
+        """Ends a connection that the broker has closed and whose peer reads nothing."""
 
     # Input
 
@@ -98,6 +103,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
+        if self._abort is not None:
+            self._abort.cancel()
         shell = self._shell
         if shell.connections.pop(self.outbox, None) is not None:
             shell.gate.broker_leaves(self._host, half_open=self._new)
@@ -111,15 +118,26 @@ class Connection(asyncio.BufferedProtocol):
         outbox = self.outbox
         was_full = outbox.full
         data = outbox.take()
-        if data:
+        if data and not self._transport.is_closing():
             self._transport.write(data)
         if outbox.close_reason is not None:
             if self._new and not self._transport.is_closing():
                 text = "closing the connection of %s before CONNECT: %s"
                 self._shell.gate.tell("closed", text, self.cnx.address, outbox.close_reason)
-            self._transport.close()
+            self._let_go()
         elif was_full and not outbox.full:
             self.cnx.writable(self._shell.now())
+            self._shell.kick()
+
+    def _let_go(self) -> None:
+        """Close the socket once its last bytes are written.
+
+        Release what the client holds at once: others may wait for its producer names and its exclusive subscriptions.
+        """
+        if not self._transport.is_closing():
+            self._transport.close()
+            self._abort = self._shell.after(LINGER_SECONDS, self._transport.abort)
+            self.cnx.closed(self._shell.now())
             self._shell.kick()
 
     def pause_writing(self) -> None:

@@ -120,6 +120,7 @@ class LoopShell:
                 if connection.cnx.overdrawn:
                     self._held.append(connection)
                 else:
+                    connection.cnx.reading_resumes()
                     connection.resume_reading()
         self._set_timer()
 
@@ -154,7 +155,12 @@ class LoopShell:
     def hold(self, connection: Connection) -> None:
         """The open batch is full, or the client has its share of it: read nothing more from it until that is over."""
         connection.pause_reading()
+        connection.cnx.reading_stops(self.now())
         self._held.append(connection)
+
+    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        """Schedule ``call`` on the loop."""
+        return self._loop.call_later(seconds, call)
 
     # Time
 

@@ -83,7 +83,8 @@ def schemas(victim: Victim) -> str:
 def _over_the_wire(victim: Victim, definition: bytes) -> int:
     """Send one schema by all commands; how many are refused."""
     schema = Schema(name="s", type=Schema.Avro, schema_data=definition)
-    decoder, found = FrameDecoder(10 << 20), []
+    decoder = FrameDecoder(10 << 20)
+    found: list[Any] = []
     with victim.connect(victim.doors[0]) as connection:
         send(connection, hello(victim.token))
         until(connection, BaseCommand.CONNECTED)  # before that no frame may be as large

@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,18 @@ def run(
     done = forks.run(*words, stdin=stdin, seconds=SECONDS, env=environment(), cwd=folder)
     assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stderr.decode()}"
     return done
+
+
+@contextmanager
+def running(*words: str, stdin: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that is ended at the latest with the block."""
+    with subprocess.Popen(
+        command(*words), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def envelopes(lines: bytes) -> list[dict[str, Any]]:

@@ -7,8 +7,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,12 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import CODECS, EARLIEST, admin_path, left, numbered, receive, send_all, take, until
-from tests.e2e.commands import command, envelopes, environment, ndjson, run
+from tests.e2e.commands import command, envelopes, environment, ndjson, run, running
 from tests.e2e.conftest import Running
 from tests.tools.box import Box, accepts
 
 BIG = 6 * 1024 * 1024
 """More than the largest message that the box takes: it goes in chunks."""
-
-
-@contextmanager
-def running(*words: str, stdin: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that is ended at the latest with the block."""
-    with subprocess.Popen(
-        command(*words), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def subscribed(client: Any, topic: str, name: str = "official", **options: Any) -> Any:

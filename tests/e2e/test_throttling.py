@@ -190,6 +190,38 @@ def test_receipts_of_one_producer_wait_and_nobody_elses(
     assert receipts == list(range(1000))
 
 
+def test_neighbours_on_the_connection_of_a_producer_that_floods_publish_on(
+    hours: PulsarBox, client: Any, fresh: Callable[[str], str]
+) -> None:
+    flooded, neighbour, count = fresh("flooded"), fresh("neighbour"), 300
+    ask(hours, "PUT", f"persistent/public/default/{flooded}")
+    rate = json.dumps({"publishThrottlingRateInMsg": 20, "publishThrottlingRateInByte": -1})
+    ask(hours, "POST", f"persistent/public/default/{flooded}/publishRate", rate)
+    flooding = client.create_producer(flooded, batching_enabled=False, send_timeout_millis=0)
+    other = client.create_producer(neighbour, batching_enabled=False)
+    receipts: list[Any] = []
+    for i in range(count):
+        flooding.send_async(b"%03d" % i + b"x" * 100_000, lambda result, message_id: receipts.append(result))
+    until(lambda: stats(hours, flooded)["publishers"][0]["held"]["suspended"])
+    assert stats(hours, flooded)["publishers"][0]["why"]["reason"] == "suspended"
+    for _ in range(50):
+        other.send(b"y")
+    assert len(receipts) < count, "at twenty a second they take fifteen seconds"
+    assert "why" not in stats(hours, neighbour)["publishers"][0]
+
+    def all_came() -> bool:
+        hours.clock.advance(seconds=1)
+        return len(receipts) == count
+
+    until(all_came)
+    assert receipts == [pulsar.Result.Ok] * count
+    reader = client.create_reader(flooded, pulsar.MessageId.earliest)
+    assert [reader.read_next(timeout_millis=60_000).data()[:3] for _ in range(count)] == [
+        b"%03d" % i for i in range(count)
+    ]
+    assert not reader.has_message_available(), "each is stored once"
+
+
 def test_an_unload_gives_out_what_is_held_back(hours: PulsarBox, client: Any, fresh: Callable[[str], str]) -> None:
     topic = fresh("t")
     rate = json.dumps({"publishThrottlingRateInMsg": 1, "publishThrottlingRateInByte": -1})

@@ -110,6 +110,8 @@ class Limits(NamedTuple):
     cache: int
     checkpoint: int
     """Of the log between two checkpoints."""
+    held: int = 1 << 20
+    """Of a connection's messages whose receipts publish rates hold back."""
 
 
 class Box:
@@ -176,6 +178,7 @@ class Box:
         commits.tail_cache.limit = self._limits.cache
         commits.housekeeping.checkpoint_every = self._limits.checkpoint
         commits._max_batch = 20_000
+        self.broker.core.limits.max_held_bytes = self._limits.held
         self.ends = {}
         self.running = True
         self._timer = None

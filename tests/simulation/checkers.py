@@ -32,6 +32,9 @@ from tests.simulation.views import (
     SubView,
 )
 
+REPLY_SECONDS = 20.0
+"""Virtual seconds that a request may wait for its reply: for commits that fail again and again, and reads."""
+
 
 class NothingLost(Checker):
     """Whatever has a receipt, and is not trimmed, is read back where the receipt says, once; and nothing never sent."""
@@ -257,9 +260,17 @@ class RedeliveryCounts(Checker):
 
 
 class OneReply(Checker):
-    """Every request gets one reply, or its connection closes."""
+    """Every request gets one reply in time, or its connection closes; a producer that is told to wait may wait."""
 
     rule = "one-reply"
+
+    def turn(self) -> None:
+        """See Checker."""
+        late = self.model.world.monotonic - REPLY_SECONDS
+        for conn in self.model.conns.values():
+            for request in conn.requests.values():
+                held = request.held and not request.given_up
+                self.check(held or request.at > late, "no reply for", REPLY_SECONDS, "s to", request.kind, request.name)
 
     def replied(self, conn: ConnView, request_id: int, request: Request | None, name: str) -> None:
         """See Checker."""
@@ -275,7 +286,7 @@ class OneReply(Checker):
     def finished(self) -> None:
         """See Checker."""
         for conn in self.model.conns.values():
-            waiting = [request for request in conn.requests.values() if not request.given_up]
+            waiting = list(conn.requests.values())
             self.check(not waiting, "requests without a reply:", [request.kind for request in waiting])
             for producer in conn.producers.values():
                 self.check(not producer.pending, "messages without a receipt:", producer.name, len(producer.pending))

@@ -338,7 +338,7 @@ class Model:
         self.world.note("in", end.link.number, spec.name, *brief(spec.name, body))
         request_id = getattr(body, "request_id", None)
         if request_id is not None and (spec.name != "ACK" or body.HasField("request_id")):
-            conn.requests[request_id] = Request(spec.name)
+            conn.requests[request_id] = Request(spec.name, self.world.monotonic)
         handler = _IN.get(spec.name)
         if handler is not None:
             handler(self, conn, body, frame[1])
@@ -350,7 +350,7 @@ class Model:
         if conn is None or end.outbox.close_reason is not None:
             return
         self.refresh(quiet=False)
-        # A reader that was closed while its start was looked up is never answered: it has made nothing.
+        # A reader that was closed while its start was looked up has made nothing.
         for request in sorted(conn.requests.values(), key=lambda each: each.given_up):
             if request.kind == "SUBSCRIBE":
                 self._created(request)

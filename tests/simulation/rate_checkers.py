@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from itertools import accumulate
 from typing import Any
 
 from pulsarbox.broker.limits.limiter import time_of
@@ -40,40 +39,22 @@ class Bucket:
         self.at = at
         self.rule: tuple[object, ...] | None = None
         """The limit, its period, and since when it is in force; and whether it is relative."""
-        self._rested = True
-        """Nobody may have asked for several periods."""
-        self._spread = 0.0
-        """What has come on top of what is in the bucket, of what came in such periods."""
 
     def changed(self, *rule: object) -> None:
         """The limit is another one: its periods may begin at any instant from now on, and it may be all there."""
         if self.rule is not None and self.rule != rule:
-            self.level, self._rested = 0.0, True
+            self.level = 0.0
         self.rule = rule
 
     def fits(self, limit: int, at: float, slack: int, period: int = 1, on_top: OnTop = ()) -> bool:
         """Whether something more may go at this instant. What comes on top of the limit does so in the period behind
-        that in which it came: for two periods at most it counts, and need not have been used. A limiter that was not
-        asked for more periods spreads over them what came meanwhile."""
+        that in which it came, however long nothing has gone: for two periods at most it counts."""
         over = at - 2 * period
-        rested, self._rested = self._rested or self.at <= over, False
         used = sum(count for came, count in on_top if self.at - 2 * period < came <= over)
         lately = sum(count for came, count in on_top if came > over)
         self.level = max(0.0, self.level - (at - self.at) * limit / period - used)
         self.at = at
-        if self.level == 0.0:
-            self._spread = 0.0
-        if rested:
-            self._spread += _a_share([each for each in on_top if each[0] <= over], at, period)
-        return self.level < 2 * limit + slack + lately + self._spread
-
-
-def _a_share(came: OnTop, at: float, period: int) -> float:
-    """The most that one period has of what came, by whichever of these periods it is spread over."""
-    sums = accumulate(count for _, count in reversed(came))
-    return max(
-        (total / ((at - when) // period) for (when, _), total in zip(reversed(came), sums, strict=True)), default=0.0
-    )
+        return self.level < 2 * limit + slack + lately
 
 
 class Rates(Checker):

@@ -380,6 +380,8 @@ class Request:
     """A request that is not answered."""
 
     kind: str
+    at: float = 0.0
+    """When it came (monotonic)."""
     topic: str = ""
     name: str = ""
     object_id: int = 0
@@ -396,7 +398,7 @@ class Request:
     held: bool = False
     """Of a PRODUCER: it was told to wait."""
     given_up: bool = False
-    """Its object was closed meanwhile: it need not be answered."""
+    """Its object was closed meanwhile: the reply is an error."""
     txn: TxnView | None = None
     """Of an ACK or END_TXN: the transaction."""
     pledge: Pledge | None = None

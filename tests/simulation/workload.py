@@ -161,7 +161,8 @@ class Run:
         self.compacted = seed % 9 == 5 and not self.governed
         """With an operator who has topics compacted, which also happens by itself."""
         settings = self._settings_of(seed, random, engine)
-        self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
+        held = 4_000 if self.limited and seed % 2 else 1 << 20  # then producers are suspended
+        self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint, held))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
         if seed >= TRANSACTING:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from pulsarbox.tui import views
+from pulsarbox.tui.bars import Part
 from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row
@@ -19,6 +20,13 @@ class Clients(ViewScreen):
         """What it is, with what, and from where."""
         told = (row.get("kind"), short_topic(str(row.get("topic") or "")), row.get("subscription"), row.get("address"))
         return "  ".join(str(each) for each in told if each)
+
+    def told(self) -> list[Part]:
+        """Why the client at the cursor waits."""
+        parts, row = super().told(), self.table.pointed
+        if row is None or not row.get("causeText"):
+            return parts
+        return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
 
     def command_line(self) -> str:
         """All of them."""

@@ -163,6 +163,10 @@ def _numbers(totals: Any) -> list[Part]:
     held, dead = totals.get("throttled"), totals.get("deadLetters")
     if held:  # first what is wrong: where there is little room, the rest gives way
         parts.append((f"● {held} holding back  ", "warn", "quotas"))
+    if totals.get("unread"):
+        parts.append((f"● {totals['unread']} connections not read  ", "bad", "clients"))
+    if totals.get("suspended"):
+        parts.append((f"● {totals['suspended']} producers suspended  ", "warn", "clients"))
     if dead:
         parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     for name in ("topics", "subscriptions", "producers", "consumers", "connections"):

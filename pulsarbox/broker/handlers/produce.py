@@ -4,6 +4,7 @@ from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.keeping import warn
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.producer import Access, Producer
+from pulsarbox.broker.producers import closed_early
 from pulsarbox.broker.schemas import StoredSchema, is_schema
 from pulsarbox.broker.security.standing import check_producer
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -14,8 +15,6 @@ from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
-
-CLOSED_BEFORE = "The producer was closed before it was open"
 
 
 def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
@@ -64,7 +63,7 @@ def _bring_schema(cnx: ServerCnx, command: CommandProducer, name: TopicName, now
             return
         try:
             if cnx.opening.get(key) != command.request_id:
-                raise ServiceNotReady(CLOSED_BEFORE)
+                raise closed_early()
             del cnx.opening[key]
             if isinstance(found, PulsarBoxError):
                 raise found
@@ -155,7 +154,8 @@ class _Opening:
         self.producer.closed = True
         if self._cnx.coming.get(self.producer.producer_id) is self.producer:
             del self._cnx.coming[self.producer.producer_id]
-        self._cnx.outbox.send(replies.error(self._request_id, self._cnx.code_of(error), str(error)))
+        if self._cnx.state is not State.CLOSED:
+            self._cnx.outbox.send(replies.error(self._request_id, self._cnx.code_of(error), str(error)))
 
     def _tell_queued(self, now: Now) -> None:
         if not self._admitted and not self.producer.closed:
@@ -166,7 +166,7 @@ class _Opening:
         if cnx.state is State.CLOSED or opened.closed:
             # The connection went, somebody closed it before it was open, or took the topic.
             opened.topic.remove_producer(opened, now)
-            self.refused(opened.fenced or ServiceNotReady(CLOSED_BEFORE), now)
+            self.refused(opened.fenced or closed_early(), now)
             return
         del cnx.coming[opened.producer_id]
         cnx.producers[opened.producer_id] = opened

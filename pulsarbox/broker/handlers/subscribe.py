@@ -92,10 +92,7 @@ def _waits_for_plugins(cnx: ServerCnx, command: CommandSubscribe, topic: Topic, 
     core, key = cnx.broker.core, _key(command)
 
     def loaded(when: Now) -> None:
-        if cnx.state is State.CLOSED:
-            return
-        if cnx.opening.get(key) != command.request_id:
-            _give_up(cnx, command, ServiceNotReady(CLOSED_BEFORE))
+        if not _is_wanted(cnx, command):
             return
         del cnx.opening[key]
         try:
@@ -117,12 +114,10 @@ def _meet_schema(cnx: ServerCnx, command: CommandSubscribe, name: TopicName, now
         return _is_idle(cnx.broker.topics.open(name, now, create=command.force_topic_creation))
 
     def met(found: PulsarBoxError | None, when: Now) -> None:
-        if cnx.state is State.CLOSED:
+        if not _is_wanted(cnx, command):
             return
+        del cnx.opening[key]
         try:
-            if cnx.opening.get(key) != command.request_id:
-                raise ServiceNotReady(CLOSED_BEFORE)
-            del cnx.opening[key]
             if found is not None:
                 raise found
             _open(cnx, command, name, when)
@@ -183,7 +178,7 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
     start = _start(command, topic.ledger.end)
 
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
-        if cnx.opening.get(_key(command)) != command.request_id or cnx.state is State.CLOSED:
+        if not _is_wanted(cnx, command):
             return
         try:
             subscription = topic.subscriptions.get(command.subscription)
@@ -257,7 +252,7 @@ def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription,
         return
 
     def set_back(when: Now) -> None:
-        if cnx.opening.get(_key(command)) != command.request_id or cnx.state is State.CLOSED:
+        if not _is_wanted(cnx, command):
             _leave(subscription, when)
             return
         try:
@@ -293,6 +288,21 @@ def _leave(subscription: Subscription, now: Now) -> None:
         subscription.topic.remove_subscription(subscription, now)
 
 
+def _is_wanted(cnx: ServerCnx, command: CommandSubscribe) -> bool:
+    """Whether the client still waits for the consumer. If it has closed the consumer, answer the SUBSCRIBE here."""
+    if cnx.state is State.CLOSED:
+        return False
+    if cnx.opening.get(_key(command)) == command.request_id:
+        return True
+    _refuse_closed(cnx, command)
+    return False
+
+
+def _refuse_closed(cnx: ServerCnx, command: CommandSubscribe) -> None:
+    error = ServiceNotReady(CLOSED_BEFORE)
+    cnx.outbox.send(replies.error(command.request_id, error.server_error, str(error)))
+
+
 def _give_up(cnx: ServerCnx, command: CommandSubscribe, error: Exception) -> None:
     """The consumer cannot be opened: tell the client why."""
     if cnx.opening.get(_key(command)) == command.request_id:
@@ -314,8 +324,7 @@ def _opened(cnx: ServerCnx, command: CommandSubscribe, consumer: Consumer, now: 
     if cnx.state is State.CLOSED or not expected or consumer.closed:
         consumer.closed = True
         consumer.subscription.remove_consumer(consumer, now)
-        error = ServiceNotReady(CLOSED_BEFORE)
-        cnx.outbox.send(replies.error(command.request_id, error.server_error, str(error)))
+        _refuse_closed(cnx, command)
         return
     cnx.consumers[command.consumer_id] = consumer
     cnx.outbox.send(replies.success(command.request_id))

@@ -111,6 +111,11 @@ class Limiter:
         if self.step is not None:
             self.step.take(messages, size)
 
+    def count(self, at: int) -> None:
+        """Count what has just arrived; see ``Step.count``."""
+        if self.step is not None:
+            self.step.count(at)
+
     def used(self, now: Now) -> tuple[float, float]:
         """Messages and bytes a second that went of late; of this period alone where nobody has asked of late."""
         step = self.step

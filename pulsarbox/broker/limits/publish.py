@@ -1,7 +1,9 @@
 """Publish throttling of one producer: receipts of what is stored leave as fast as the publish rates allow.
 
-Only this producer's receipts wait; others on its connection do not. Its client sends no more than it keeps unanswered;
-what a client that keeps everything sends all the same is bounded by bytes, beyond which its connection is not read.
+Only this producer's receipts wait; others on its connection do not. Most clients send no more than they keep
+unanswered. A client that sends more than its connection has room for has its producer suspended
+(``Producer.suspended``): the broker drops further messages, and closes the producer once its receipts have left, so
+that the client sends them again.
 
 The rates count receipts as they leave. When the producer goes, its receipts leave at once, nothing is left out; what
 they are too many is debt, which its successors pay off.
@@ -16,6 +18,8 @@ from pulsarbox.clock import Now
 
 EACH_BYTES: Final = 256
 """What a receipt that is held back costs besides the bytes of its message."""
+UNREAD_FACTOR: Final = 4
+"""A connection that holds back so many times ``maxThrottledPublishMbytesPerConnection`` is not read any more."""
 
 
 class Receipt(NamedTuple):
@@ -45,18 +49,32 @@ class Limits(Protocol):
 class ReceiptHold:
     """The receipts of one producer that are held back, in order."""
 
-    __slots__ = ("_cnx", "_held", "_limits", "_owed", "_send", "has_turn", "held_bytes")
+    __slots__ = ("_cnx", "_held", "_limits", "_owed", "_owed_bytes", "_send", "has_turn", "held_bytes", "since")
 
-    def __init__(self, limits: Limits, cnx: HeldCount, send: Callable[[Receipt], None], pending: int) -> None:
+    def __init__(self, limits: Limits, cnx: HeldCount, send: Callable[[Receipt, Now], None], pending: int) -> None:
         """``send`` sends a receipt; ``pending`` messages are on their way already."""
         self._limits = limits
         self._cnx = cnx
         self._send = send
         self._owed: deque[tuple[int, int]] = deque([(0, 0)] * pending)
         """Messages and bytes of what is on its way, in order."""
+        self._owed_bytes = 0
         self._held: deque[tuple[Receipt, int, int]] = deque()
         self.held_bytes = 0
+        self.since = 0
+        """Since when receipts are held back (ms since 1970)."""
         self.has_turn = False
+
+    @property
+    def limiter(self) -> Limiter | None:
+        """The limiter that the receipts wait for; None where none are held back."""
+        return next((each for each in self._limits.publish if each.is_waiting(self)), None) if self._held else None
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the receipts that are held back and of the messages that are stored behind them; 0 where no receipt
+        is held back."""
+        return self.held_bytes + self._owed_bytes if self._held else 0
 
     @property
     def held(self) -> int:
@@ -66,16 +84,19 @@ class ReceiptHold:
     def published(self, messages: int, size: int) -> None:
         """An entry is on its way."""
         self._owed.append((messages, size))
+        self._owed_bytes += size
 
     def receipt(self, receipt: Receipt, now: Now) -> None:
         """The oldest entry that is on its way is stored: send its receipt, now or later."""
         messages, size = self._owed.popleft()
+        self._owed_bytes -= size
         if not self._held:
             refusing = self._refusing(now)
             if refusing is None:
                 self._take(messages, size)
-                self._send(receipt)
+                self._send(receipt, now)
                 return
+            self.since = now.wall
             refusing.wait(self, now)
         self._limits.publish_limited += 1
         self._held.append((receipt, messages, size))
@@ -88,7 +109,7 @@ class ReceiptHold:
             if refusing is not None:
                 refusing.wait(self, now)
                 return
-            self._release()
+            self._release(now)
             busy = next((each for each in self._limits.publish if each.waiting), None)
             if busy is not None and self._held:
                 busy.wait(self, now)
@@ -107,10 +128,11 @@ class ReceiptHold:
         for each in self._limits.publish:
             each.forget(self, now)
         while self._held:
-            self._release()
+            self._release(now)
         for messages, size in self._owed:
             self._take(messages, size)
         self._owed.clear()
+        self._owed_bytes = 0
 
     def _refusing(self, now: Now) -> Limiter | None:
         at = time_of(now)
@@ -120,11 +142,11 @@ class ReceiptHold:
         for each in self._limits.publish:
             each.take(messages, size)
 
-    def _release(self) -> None:
+    def _release(self, now: Now) -> None:
         receipt, messages, size = self._held.popleft()
         self._count(-size - EACH_BYTES)
         self._take(messages, size)
-        self._send(receipt)
+        self._send(receipt, now)
 
     def _count(self, size: int) -> None:
         self.held_bytes += size

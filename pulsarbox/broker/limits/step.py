@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 More = Callable[[], tuple[int, int]]
-"""Messages and bytes so far of what comes on top of a limit."""
+"""Running totals of messages and bytes whose growth comes on top of a limit."""
 
 NO_MORE: Final = (0, 0)
 
@@ -26,12 +26,12 @@ class Step:
     """What is left of a limit. Times are milliseconds of a clock that never goes back; if it does, a period begins."""
 
     __slots__ = (
-        "_counted", "_more", "_start", "left_bytes", "left_messages", "limit", "on_top", "taken_bytes",
+        "_arrived", "_counted", "_more", "_start", "left_bytes", "left_messages", "limit", "on_top", "taken_bytes",
         "taken_messages",
     )  # fmt: skip
 
     def __init__(self, limit: Limit, at: int, more: More | None = None) -> None:
-        """``more`` counts what comes on top: the allowance of a period has what was counted during the last one."""
+        """``more`` counts what comes on top: each period adds what ``count`` saw arrive during the period before it."""
         self.limit = limit
         self._start = at
         self.left_messages = limit.messages
@@ -39,6 +39,8 @@ class Step:
         self.left_bytes = limit.bytes
         self._more = more
         self._counted = more() if more is not None else NO_MORE
+        self._arrived = NO_MORE
+        """What has arrived during the current period; the next one has it on top."""
         self.taken_messages = self.taken_bytes = 0
         """Since there is a limit."""
         self.on_top = NO_MORE
@@ -53,18 +55,31 @@ class Step:
         if not periods:
             return
         self._start += periods * period
-        new = self._added()
-        self.on_top = new[0] // periods, new[1] // periods
-        most_messages, most_bytes = self.capacity
-        self.left_messages = min(self.left_messages + periods * self.limit.messages + new[0], most_messages)
-        self.left_bytes = min(self.left_bytes + periods * self.limit.bytes + new[1], most_bytes)
+        arrived, self._arrived = self._arrived, NO_MORE
+        if arrived != NO_MORE:  # it belongs to the first of these periods alone: nothing has arrived in the others
+            self._begin(1, arrived)
+            periods -= 1
+        if periods:
+            self._begin(periods, NO_MORE)
 
-    def _added(self) -> tuple[int, int]:
+    def _begin(self, periods: int, on_top: tuple[int, int]) -> None:
+        """Refill the allowance for ``periods`` periods, each with ``on_top`` beyond the limit."""
+        self.on_top = on_top
+        most_messages, most_bytes = self.capacity
+        self.left_messages = min(self.left_messages + periods * most_messages, most_messages)
+        self.left_bytes = min(self.left_bytes + periods * most_bytes, most_bytes)
+
+    def count(self, at: int) -> None:
+        """Attribute what has arrived since the last call to the period of ``at``.
+
+        Call it at every arrival: then the allowance does not depend on how often ``refill`` is called.
+        """
         if self._more is None:
-            return NO_MORE
-        counted, before = self._more(), self._counted
-        self._counted = counted
-        return counted[0] - before[0], counted[1] - before[1]
+            return
+        self.refill(at)
+        messages, size = self._more()
+        self._arrived = self._arrived[0] + messages - self._counted[0], self._arrived[1] + size - self._counted[1]
+        self._counted = messages, size
 
     @property
     def capacity(self) -> tuple[int, int]:
@@ -117,7 +132,7 @@ class Step:
         self.limit = limit
         if (more is None) != (self._more is None):
             self._counted = more() if more is not None else NO_MORE
-            self.on_top = NO_MORE
+            self._arrived = self.on_top = NO_MORE
         self._more = more
         most_messages, most_bytes = self.capacity  # what came on top of the limit before does not stay
         self.left_messages, self.left_bytes = min(self.left_messages, most_messages), min(self.left_bytes, most_bytes)

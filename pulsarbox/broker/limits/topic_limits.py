@@ -53,7 +53,7 @@ class TopicLimits:
 
     __slots__ = (
         "_box", "_exempt", "_members", "_more", "_policies", "dispatch", "group", "publish", "publish_limited",
-        "publish_limiter", "shared", "subscribe", "subscribe_level", "topic",
+        "publish_limiter", "relative", "shared", "subscribe", "subscribe_level", "topic",
     )  # fmt: skip
 
     def __init__(self, box: BoxLimits, policies: TopicPolicies, members: Members, more: More | None) -> None:
@@ -68,6 +68,8 @@ class TopicLimits:
         self.publish_limiter: Limiter | None = None
         self.group: Group | None = None
         self.topic = str(policies.name)
+        self.relative = False
+        """A dispatch rate of the topic, or of one of its subscriptions, is relative to the publish rate."""
         self.subscribe: SubscribeLimiter | None = None
         self.subscribe_level = Level.BROKER
         self.publish: tuple[Limiter, ...] = ()
@@ -104,6 +106,7 @@ class TopicLimits:
             self.subscribe.set(rate, time_of(now))
         if self._more is not None:
             rate_out, level = get(DISPATCH_RATE)
+            self.relative = False
             self.dispatch = self._set(self.dispatch, Scope.TOPIC, rate_out, level, now)
             group = (self.group.dispatch,) if self.group is not None else ()
             own = (self.dispatch,) if self.dispatch is not None else ()
@@ -130,12 +133,24 @@ class TopicLimits:
         self, limiter: Limiter | None, scope: Scope, rate: DispatchRate, level: Level, now: Now, name: str = ""
     ) -> Limiter | None:
         limit = limit_of(rate)
+        if limit is not None and rate.relative:
+            self.relative = True
         if limiter is None:
             if limit is None:
                 return None
             limiter = self._box.limiter(scope, name or self.topic)
         limiter.set(limit, level, now, self._more if rate.relative else None)
         return limiter
+
+    def published(self, now: Now) -> None:
+        """Count confirmed entries on top of the rates that are relative to the publish rate."""
+        at = time_of(now)
+        if self.dispatch is not None:
+            self.dispatch.count(at)
+        for subscription in self._members.throttled_subscriptions():
+            own = subscription.throttle.own
+            if own is not None:
+                own.count(at)
 
     def throttle(self, name: str, source: "EntrySource", dispatch: Callable[[Now], None]) -> DispatchThrottle:
         """The throttling of a subscription that has come into memory; ``dispatch`` goes on with it."""

@@ -169,13 +169,13 @@ def _written(message: Any, *, as_hex: bool) -> str:
 def _connected(options: dict[str, Any]) -> Iterator[Any]:
     """Connect to the broker that the options or client.conf name. Raises the exit codes of pulsarbox's commands."""
     from pulsarbox.cli.pulsar_admin.connecting import client_conf
-    from pulsarbox.cli.target import service_target
+    from pulsarbox.cli.target import Given, service_target
     from pulsarbox.client.client import Client
     from pulsarbox.client.errors import NotConnected
     from pulsarbox.errors import PulsarBoxError
 
     file = client_conf(None)
-    target = service_target(options["url"] or file.get("brokerServiceUrl") or None)
+    target = service_target(Given(options["url"] or file.get("brokerServiceUrl") or None))
     client = Client(target.hosts, secure=target.secure, credentials=target.credentials(options, file))
     try:
         yield client

@@ -27,6 +27,7 @@ from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscripti
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.why import why_held
 from pulsarbox.clock import WALL_MAX, Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from pulsarbox.server.http.compaction import compaction_stats
@@ -230,8 +231,12 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
         stats["held"] = {
             "receipts": hold.held,
             "bytes": hold.held_bytes,
-            "connectionIsRead": not producer.cnx.overdrawn,
+            "connectionIsRead": producer.cnx.unread is None,
+            "suspended": bool(producer.suspended),
         }
+    why = why_held(producer)
+    if why is not None:
+        stats["why"] = {"reason": why.reason, "since": why.since, "text": why.text}
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": dropped}
 
 

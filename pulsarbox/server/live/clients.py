@@ -1,13 +1,14 @@
 """The live view of clients: connections, and the producers and consumers on them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.clients import Client, on
 from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.why import Why, why_held, why_unread
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 
@@ -73,6 +74,19 @@ def _held(client: Client) -> int:
     return client.cnx.held_bytes if client.consumer is None else 0
 
 
+def _why(client: Client) -> Why | None:
+    """Why a producer waits for receipts; of all that is on a connection, why that is not read."""
+    return why_held(client.producer) if client.producer is not None else why_unread(client.cnx)
+
+
+def _cause(member: str) -> Callable[[Client], Any]:
+    def of(client: Client) -> Any:
+        why = _why(client)
+        return None if why is None else getattr(why, member)
+
+    return of
+
+
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Client | None]:
     """All of them; of a tenant the producers and consumers of its topics: a connection may be others' as well."""
     for cnx in list(broker.cnxs):
@@ -98,6 +112,9 @@ COLUMNS: Final = {
     "producers": kept(lambda client: len(client.cnx.producers) if client.topic is None else None),
     "consumers": kept(lambda client: len(client.cnx.consumers) if client.topic is None else None),
     "held": kept(_held),
+    "cause": kept(_cause("reason")),
+    "causeText": kept(_cause("text")),
+    "causeSince": kept(_cause("since")),
     "tls": kept(attrgetter("cnx.secure")),
     "connection": kept(lambda client: str(client.cnx.number)),
 }

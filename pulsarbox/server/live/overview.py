@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.clients import suspended, unread
 from pulsarbox.broker.scoped import Scoped
 from pulsarbox.broker.series import STEP_SECONDS
 from pulsarbox.broker.totals import Totals
@@ -86,8 +87,8 @@ def _of_topics(totals: Totals) -> Values:
 
 
 _BOX: Final = (
-    "connections", "p50", "p99", "throttled", "memory", "diskUsed", "diskFree", "started", "uptime", "version",
-    "clusterName",
+    "connections", "p50", "p99", "throttled", "suspended", "unread", "memory", "diskUsed", "diskFree", "started",
+    "uptime", "version", "clusterName",
 )  # fmt: skip
 """Of these a tenant alone has none."""
 SERIES: Final = "series"
@@ -107,6 +108,8 @@ def _of_box(broker: Broker, now: Now, columns: Sequence[str]) -> Values:
         waits.quantile(0.5) if waits.entries else None,
         waits.quantile(0.99) if waits.entries else None,
         len(core.limits.holding),
+        suspended(broker),
+        unread(broker),
         process.memory()[1],
         used,
         free,

@@ -9,6 +9,7 @@ from typing import Final
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.clients import held_bytes, suspended, unread
 from pulsarbox.broker.commit_times import FINE_MS, LATENCY_MS, CommitTimes, Latencies
 from pulsarbox.broker.transactions.coordinator import OPEN_MS
 from pulsarbox.clock import Now
@@ -127,6 +128,16 @@ def around(broker: Broker, cluster: str) -> Iterator[Told]:
         ("connection_closed_total_count", "Connections that have ended", broker.connections_made - here),
     ):
         yield _one(f"pulsar_{name}", meaning, of, value)
+    for name, meaning, value in (
+        ("pulsar_broker_throttled_connections", "Connections that are not read now", unread(broker)),
+        ("pulsarbox_producers_suspended", "Producers suspended until their receipts have left", suspended(broker)),
+        (
+            "pulsarbox_publish_held_bytes",
+            "Bytes of messages whose receipts publish rates hold back",
+            held_bytes(broker),
+        ),
+    ):
+        yield _one(name, meaning, cluster, value)
     of = f'{cluster},broker="{host}",metric="loadBalancing"'
     for name, share in usage().items():
         yield _one(f"pulsar_lb_{name}", "Percent of what the machine has, 0 where it is not known", of, share)

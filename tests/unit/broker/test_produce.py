@@ -171,6 +171,7 @@ def test_who_waits_for_a_name_may_go_meanwhile() -> None:
     assert two.producer(1, producer_name="n").error == 6
     two.request("close_producer", producer_id=1)
     three.cnx.closed(box.now)
+    assert two.take("error").message == "The producer was closed before it was open"
     box.advance(6)
     assert two.names() == three.names() == []
     assert not next(iter(box.broker.topics)).producers

@@ -158,7 +158,11 @@ def test_one_that_waits_closes_and_is_not_served(topic: str) -> None:
     opened(two, WAIT, topic=topic)
     opened(three, WAIT, topic=topic)
     assert opened(two, WAIT, topic=topic).message == "Producer is already present on the connection"
-    assert two.request("close_producer", producer_id=1).DESCRIPTOR.name == "CommandSuccess"
+    two.names()
+    two.ask("close_producer", producer_id=1, request_id=7)
+    refused = two.take("error")
+    assert (refused.error, refused.message) == (NOT_READY, "The producer was closed before it was open")
+    assert two.take("success").request_id == 7
     one.request("close_producer", producer_id=1)
     assert two.names() == []
     assert epoch(three.take("producer_success")) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, KeySharedMeta, MessageIdData
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
@@ -146,6 +147,31 @@ def test_of_two_rollbacks_at_once_one_is_refused(restart: bool) -> None:
     box.auto = True
     box.turn()
     assert sorted(name for client in (one, two) for name in client.names() if name != "ping") == ["error", "success"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("rollback", [0, 60])
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_consumer_closed_while_its_start_is_read_has_an_answer(rollback: int, *, durable: bool, again: bool) -> None:
+    box = Box()
+    sent = box.client().publish(4)
+    box = box.restart()
+    box.auto = False
+    client = box.client()
+    fields: dict[str, Any] = {"topic": TOPIC, "subscription": "s", "subType": EXCLUSIVE, "consumer_id": 1}
+    fields |= {"durable": durable, "start_message_rollback_duration_sec": rollback}
+    fields |= {"start_message_id": MessageIdData(ledgerId=sent[2][0], entryId=sent[2][1])}
+    client.ask("subscribe", request_id=9, **fields)
+    client.ask("close_consumer", consumer_id=1, request_id=10)
+    if again:
+        client.ask("subscribe", request_id=11, **fields)
+    box.auto = True
+    box.turn()
+    commands = [parse_command(data) for data, _ in client.inbox]
+    bodies = [(COMMANDS[each.type].field, getattr(each, COMMANDS[each.type].field)) for each in commands]
+    answers = [(body.request_id, name) for name, body in bodies if name in ("success", "error")]
+    assert sorted(each for each in answers if each[0] != 11) == [(9, "error"), (10, "success")]
+    assert sum(request_id == 11 for request_id, _ in answers) == again
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -1,5 +1,6 @@
 """What `quota show` and `quota explain` say."""
 
+import time
 from typing import Any
 
 import pytest
@@ -88,6 +89,24 @@ def test_a_quota_is_a_row_and_holds_while_the_backlog_is_larger() -> None:
     )  # fmt: skip
     (row,) = rows_of(TOPIC, stats(backlogQuotaLimitSize=4 << 20), policies, None)
     assert (row["waiting"], row["held"]) == (0, "")
+
+
+def test_a_producer_that_waits_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    found = stats(limits=[report("publish")], subscriptions={})
+    why = {"reason": "suspended", "since": 940_000, "text": "suspended until its receipts have left"}
+    waiting = {"producerName": "p", "address": "/127.0.0.1:1", "held": {"receipts": 38, "bytes": 2 << 20}, "why": why}
+    found["publishers"] = [{"producerName": "q", "address": "/127.0.0.1:1"}, waiting]
+    _, row = rows_of(TOPIC, found, {}, None)
+    assert (row["limit"], row["of"], row["used"], row["waiting"], row["held"], row["why"]) == (
+        "producer", "p of 127.0.0.1:1", "2.0 MiB held", 38, "now",
+        "suspended until its receipts have left, 1.0 min ago",
+    )  # fmt: skip
+    assert explanation(TOPIC, found, {}, None)[-2:] == [
+        "producer p of 127.0.0.1:1",
+        "  waits      suspended until its receipts have left, 1.0 min ago",
+    ]
+    assert list(rows_of(TOPIC, found | {"subscriptions": {"s": {}}}, {}, "s")) == []
 
 
 def test_the_explanation_names_each_level_and_what_holds_now() -> None:

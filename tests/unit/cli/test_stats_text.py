@@ -34,3 +34,15 @@ def test_drops_and_chunks_are_shown_where_there_are_some() -> None:
     assert not any("dropped" in line or "chunks" in line for line in stats_text.subscription_lines(name, "s", STATS))
     lines = stats_text.subscription_lines(name, "s", STATS | {"chunkedMessageRate": 3.0})
     assert any(line.startswith("chunks out") and line.endswith("3.0 a second") for line in lines)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_producer_that_waits_says_why(*, waits: bool) -> None:
+    rates = dict.fromkeys(("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut"), 0.0)
+    counts = dict.fromkeys(("msgInCounter", "bytesInCounter", "msgOutCounter", "bytesOutCounter", "storageSize"), 0)
+    publisher = {"producerName": "p", "msgRateIn": 1.0, "address": "/127.0.0.1:1"}
+    why = {"why": {"reason": "unread", "since": 1, "text": "the connection is not read"}} if waits else {}
+    stats = rates | counts | {"publishers": [publisher | why], "subscriptions": {}}
+    lines = stats_text.topic_lines(parse_topic("orders"), 0, stats)
+    assert lines[-2].endswith("WHY") is waits
+    assert lines[-1].endswith("the connection is not read") is waits

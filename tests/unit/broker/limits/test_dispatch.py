@@ -346,6 +346,25 @@ def test_what_is_published_comes_on_top_where_the_rate_is_relative() -> None:
     assert got(client) == 4 * (50 + 10)
 
 
+@pytest.mark.parametrize("subscribed", [True, False])
+@pytest.mark.parametrize("idle", [2, 8, 25])
+def test_what_was_published_before_an_idle_time_makes_no_burst(idle: int, *, subscribed: bool) -> None:
+    box = Box(brokerDeleteInactiveTopicsEnabled=False)
+    if subscribed:
+        join(box).cnx.closed(box.now)
+    else:
+        box.broker.topics.open(parse_topic(TOPIC), box.now)
+    set_topic(box, "dispatchRate", dispatch_rate(10, relative=True))
+    set_topic(box, "subscriptionDispatchRate", dispatch_rate(15, relative=True))
+    fill(box, 1000)
+    box.advance(idle)
+    client = join(box)
+    assert got(client) == 10
+    assert periods(box, client, 2) == [10, 10]
+    fill(box, 40)
+    assert periods(box, client, 3) == [50, 10, 10]
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_reads_from_the_disk_are_limited_too(kind: Any) -> None:
     box = Box(**PER_TOPIC)

@@ -4,44 +4,9 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.producer import Producer
-from pulsarbox.protocol.commands import COMMANDS, parse_command
+from tests.unit.broker.limits.publishing import NON_PERSISTENT, OTHER, TEN, flood, opened, producer_of, receipts
 from tests.unit.broker.limits.rates import change, publish_rate, set_namespace, set_topic, topic_of
-from tests.unit.broker.playbook import TOPIC, Box, Client
-
-OTHER = "persistent://public/default/other"
-NON_PERSISTENT = "non-persistent://public/default/n"
-TEN: dict[str, Any] = {"maxPublishRatePerTopicInMessages": 10}
-
-
-def opened(box: Box, topic: str = TOPIC, producer_id: int = 1, client: Client | None = None) -> Client:
-    """A client with a producer."""
-    client = client or box.client()
-    reply = client.producer(producer_id, topic)
-    assert not hasattr(reply, "error"), reply
-    return client
-
-
-def flood(client: Client, count: int, producer_id: int = 1, first: int = 0, **fields: Any) -> None:
-    """Publish without waiting for receipts."""
-    for i in range(count):
-        client.send(first + i, producer_id=producer_id, **fields)
-
-
-def receipts(client: Client) -> list[tuple[int, int]]:
-    """Producer and sequence id of the receipts that came."""
-    found = []
-    taken, client.inbox = client.inbox, []
-    for data, _ in taken:
-        command = parse_command(data)
-        if COMMANDS[command.type].field == "send_receipt":
-            found.append((command.send_receipt.producer_id, command.send_receipt.sequence_id))
-    return found
-
-
-def producer_of(client: Client, producer_id: int = 1) -> Producer:
-    """The broker's side of it."""
-    return client.cnx.producers[producer_id]
+from tests.unit.broker.playbook import TOPIC, Box
 
 
 @pytest.mark.parametrize("topic", [TOPIC, NON_PERSISTENT])
@@ -268,21 +233,6 @@ def test_a_commit_that_fails_refuses_what_is_not_stored_and_nothing_else() -> No
     flood(client, 2, first=20)
     box.commit(OSError("no space"))
     assert client.names() == ["send_receipt"] * 10 + ["send_error"] * 2 + ["close_producer"]
-
-
-# The bound
-
-
-def test_beyond_a_bound_of_bytes_the_connection_is_not_read() -> None:
-    box = Box(maxThrottledPublishMbytesPerConnection=1, **TEN)
-    client = opened(box)
-    flood(client, 20, body=b"x" * 100_000)
-    assert client.cnx.held_bytes > 1_000_000 - 20 * 256
-    found = [client.cnx.overdrawn]
-    flood(client, 1, first=20, body=b"x" * 100_000)
-    found.append(client.cnx.overdrawn)
-    box.advance(1)
-    assert [*found, client.cnx.overdrawn] == [False, True, False]
 
 
 def test_how_often_receipts_were_held_back() -> None:

@@ -97,21 +97,80 @@ def test_a_clock_that_goes_back_begins_a_period() -> None:
     assert left(step, 51_000) == 10
 
 
+class Published:
+    """Running totals that a step counts as they grow."""
+
+    def __init__(self, limit: int, period_ms: int = 1000) -> None:
+        self.total = 0
+        self.step = Step(Limit(limit, 0, period_ms), 0, lambda: (self.total, 0))
+
+    def publish(self, count: int, at: int) -> None:
+        self.total += count
+        self.step.count(at)
+
+
 def test_what_comes_on_top() -> None:
-    published = (0, 0)
-    step = Step(Limit(10, 0), 0, lambda: published)
+    published = Published(10)
+    step = published.step
     step.take(10, 0)
-    published = (50, 5000)
+    published.publish(50, 400)
     assert left(step, 999) == 0
     assert left(step, 1000) == 60
     step.take(100, 0)
-    published = (70, 7000)
+    published.publish(20, 1500)
     assert left(step, 2000) == 0, "40 too many, 30 of which are paid off"
     assert left(step, 3000) == 0
     assert left(step, 4000) == 10
-    published = (170, 0)
-    step.take(10, 0)
-    assert left(step, 6000) == 60, "a hundred in two periods are fifty in each"
+
+
+@pytest.mark.parametrize("idle", [2, 3, 8, 60, 86_400])
+def test_what_was_published_periods_ago_is_no_burst(idle: int) -> None:
+    published = Published(10)
+    published.publish(1000, 100)
+    assert left(published.step, idle * 1000) == 10
+    published.publish(7, idle * 1000 + 10)
+    assert left(published.step, (idle + 1) * 1000) == 17
+    assert left(published.step, (idle + 2) * 1000) == 10
+
+
+def test_what_was_published_periods_ago_pays_off_debts_of_its_own_period_only() -> None:
+    published = Published(10)
+    published.step.take(100, 0)
+    published.publish(50, 100)
+    assert left(published.step, 3000) == 0
+    assert published.step.left_messages == -10, "90 too many, 60 + 10 + 10 of which are paid off"
+    assert left(published.step, 5000) == 10
+
+
+Moment = st.tuples(
+    st.integers(0, 5000) | st.just(8_000) | st.integers(0, 86_400_000), st.integers(0, 300), st.booleans()
+)
+
+
+@given(st.integers(1, 50), st.sampled_from([1000, 5000, 60_000]), st.lists(Moment, max_size=40))
+def test_each_period_adds_what_was_published_in_the_one_before(
+    limit: int, period: int, moments: list[tuple[int, int, bool]]
+) -> None:
+    published = Published(limit, period)
+    at, wanted, arrived, start = 0, limit, 0, 0  # what is left, and what has arrived since ``start``, period by period
+    for gap, count, publishes in moments:
+        at += gap
+        while at - start >= period:
+            if not arrived and wanted <= limit:  # the rest of an idle time at once
+                rest = (at - start) // period
+                wanted, start = min(wanted + rest * limit, limit), start + rest * period
+                continue
+            wanted = min(wanted + limit + arrived, limit + arrived)
+            arrived, start = 0, start + period
+        if publishes:
+            published.publish(count, at)
+            arrived += count
+        else:
+            published.step.refill(at)
+            published.step.take(count, 0)
+            wanted -= count
+        published.step.refill(at)
+        assert published.step.left_messages == wanted
 
 
 def test_another_limit_gives_away_nothing_of_what_came_on_top() -> None:
@@ -124,6 +183,7 @@ def test_another_limit_gives_away_nothing_of_what_came_on_top() -> None:
         published[0] = 0
         step = Step(Limit(10, 0), 0, more)
         published[0] = 100
+        step.count(0)
         step.refill(1000)
         step.take(taken, 0)
         step.change(Limit(5, 0), 1000, more if still else None)

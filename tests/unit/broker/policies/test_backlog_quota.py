@@ -208,6 +208,7 @@ def test_a_held_producer_that_goes_is_forgotten() -> None:
     assert topic_of(box).backlog.waiting == 2
     leave(client)
     assert closing.request("close_producer", producer_id=1) is not None
+    assert closing.take("error").message == "The producer was closed before it was open"
     assert topic_of(box).backlog.waiting == 0
     consume(box, [topic_of(box).ledger.last_confirmed])
     assert len(topic_of(box).producers) == 0

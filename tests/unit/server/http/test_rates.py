@@ -50,7 +50,9 @@ def test_limits_and_what_they_hold_back() -> None:
         assert stats["publishRateLimitedTimes"] == 5
         (publisher,) = stats["publishers"]
         held = publisher["held"]
-        assert (held["receipts"], held["connectionIsRead"]) == (5, True)
+        assert (held["receipts"], held["connectionIsRead"], held["suspended"]) == (5, True, False)
+        assert publisher["why"]["reason"] == "throttled"
+        assert publisher["why"]["text"].startswith("5 receipts (")
         assert held["bytes"] > 5 * 356
         limits = {(each["limits"], each["scope"]): each for each in stats["limits"]}
         assert set(limits) == {

@@ -6,6 +6,8 @@ from pulsarbox.broker.clients import find, kick
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
+from pulsarbox.server.live.overview import overview
+from pulsarbox.server.live.view import Scope
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.server.live.views import Row, rows
 
@@ -52,6 +54,33 @@ def test_connections_producers_and_consumers_each_have_a_row() -> None:
     assert connection["rate"] == 2.0
     assert connection["bytes"] == producer["bytes"] + consumer["bytes"] > 0
     assert found["1"]["role"] is None
+
+
+def test_what_waits_says_why() -> None:
+    box = Box(maxThrottledPublishMbytesPerConnection=1, maxPublishRatePerTopicInMessages=10)
+    client = box.client()
+    for number in (1, 2, 3):
+        client.producer(number, f"{OTHER}-{number}")
+    for i in range(12):
+        client.send(i, producer_id=1)
+    for i in range(30):
+        client.send(i, b"x" * 100_000, producer_id=2)
+    found = clients(box)
+    rate = "that of the topic, 10 messages a second, set for the broker"
+    held, suspended = found["1-p1"], found["1-p2"]
+    assert (held["cause"], held["causeSince"]) == ("throttled", box.wall)
+    assert held["causeText"] == f"2 receipts ({held['held']:,} bytes) wait for the publish rate: {rate}"
+    assert (suspended["cause"], suspended["held"] > 400_000) == ("suspended", True)
+    assert suspended["causeText"].startswith("suspended until its receipts have left, then its client sends the rest ")
+    assert (found["1"]["cause"], found["1-p3"]["cause"]) == (None, None)
+    totals = overview(box.broker, Scope(), box.now)["totals"]
+    assert (totals["throttled"], totals["suspended"], totals["unread"]) == (2, 1, 0)
+    client.cnx.reading_stops(box.now)
+    found = clients(box)
+    why = ("unread", "the connection is not read: the box waits for the disk")
+    assert {(found[each]["cause"], found[each]["causeText"]) for each in ("1", "1-p1", "1-p3")} == {why}
+    assert found["1-p2"]["cause"] == "suspended"
+    assert overview(box.broker, Scope(), box.now)["totals"]["unread"] == 1
 
 
 def test_of_a_connection_with_many_clients_the_rate_is_added_up_seldom(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,129 @@
+"""Every request is answered, also right after a restart; and bugs that leave one without an answer are noticed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.handlers import subscribe
+from pulsarbox.broker.producers import Producers
+from pulsarbox.broker.reads import Reads
+from tests.simulation.disk import ENGINES
+from tests.simulation.history import Violation
+from tests.simulation.mutants import Patch
+from tests.simulation.restarts import RestartRun
+
+SEEDS = range(12)
+STEPS = 2500
+MUTANT_SEEDS = range(60)
+EXPECTED = frozenset(
+    (
+        *("LOOKUP", "PARTITIONED_METADATA", "PRODUCER", "SUBSCRIBE", "CLOSE_PRODUCER", "CLOSE_CONSUMER", "ACK", "SEEK"),
+        *("GET_LAST_MESSAGE_ID", "UNSUBSCRIBE", "NEW_TXN", "END_TXN", "TC_CLIENT_CONNECT_REQUEST"),
+    )
+)
+MUTANTS: dict[str, Patch] = {}
+
+
+def mutant(patch: Patch) -> Patch:
+    """Register a bug that leaves a request without an answer."""
+    MUTANTS[patch.__name__] = patch
+    return patch
+
+
+@mutant
+def a_consumer_closed_while_its_start_is_read_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(subscribe, "_refuse_closed", lambda cnx, command: None)
+
+
+@mutant
+def a_producer_closed_while_it_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = Producers.remove
+
+    def remove(self: Producers, producer: Any, now: Any) -> None:
+        self._checking.pop(producer, None)
+        self._waiting.pop(producer, None)
+        original(self, producer, now)
+
+    patch.setattr(Producers, "remove", remove)
+
+
+@mutant
+def a_failed_commit_forgets_who_waits_for_it(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit.failed
+
+    def failed(self: GroupCommit, batch: Any, now: Any, error: Exception) -> None:
+        if self.in_flight is not None:
+            self.in_flight.callbacks.clear()
+        original(self, batch, now, error)
+
+    patch.setattr(GroupCommit, "failed", failed)
+
+
+@mutant
+def of_two_that_wait_for_a_commit_the_second_takes_the_place_of_the_first(patch: pytest.MonkeyPatch) -> None:
+    def after_commit(self: GroupCommit, callback: Any) -> None:
+        self.open.callbacks[:] = [callback]
+        self.open.urgent = True
+
+    patch.setattr(GroupCommit, "after_commit", after_commit)
+
+
+@mutant
+def nobody_hears_of_a_read_that_fails(patch: pytest.MonkeyPatch) -> None:
+    original = Reads.done
+
+    def done(self: Reads, token: int, entries: list[Any], now: Any, error: Exception | None) -> None:
+        if error is None:
+            original(self, token, entries, now, error)
+
+    patch.setattr(Reads, "done", done)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def play(seed: int) -> RestartRun:
+    run = RestartRun(seed, ENGINES[seed % len(ENGINES)])
+    run.run(STEPS)
+    return run
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_request_is_answered(seed: int) -> None:
+    play(seed)
+
+
+def test_the_seeds_ask_for_everything() -> None:
+    answers: Counter[str] = Counter()
+    lives = 0
+    for seed in SEEDS:
+        run = play(seed)
+        answers.update(run.answers)
+        lives += run.box.life
+        if set(answers) >= EXPECTED and lives > len(SEEDS):
+            return
+    pytest.fail(f"never answered: {sorted(EXPECTED - set(answers))}; {lives} starts")
+
+
+def is_noticed(seed: int) -> bool:
+    try:
+        play(seed)
+    except Violation as violation:
+        return violation.rule == "answered"
+    return False
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_request_without_an_answer_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MUTANTS[name](monkeypatch)
+    assert any(is_noticed(seed) for seed in MUTANT_SEEDS)
