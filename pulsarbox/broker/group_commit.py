@@ -402,7 +402,8 @@ class GroupCommit:
         for stored, _ in group.copied:
             stored(now)
         for topic in group.appended:
-            if topic.subscriptions or topic.ledgers.trim_due:
+            ledgers = topic.ledgers
+            if topic.subscriptions or ledgers.trim_due or topic.ledger.total_bytes >= ledgers.unsubscribed.count_at:
                 topic.confirmed(now)
 
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.health import HEALTH_TOPIC
+from pulsarbox.broker.system_topics import HEALTH_TOPIC
 from pulsarbox.broker.unsubscribed_index import UnsubscribedIndex
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import UNSUBSCRIBED
@@ -164,7 +164,9 @@ def test_a_reader_does_not_end_it() -> None:
 @pytest.mark.parametrize("level", ["topic", "namespace", "broker"])
 @pytest.mark.parametrize("unloaded", [False, True])
 def test_a_retention_takes_its_place(level: str, *, unloaded: bool) -> None:
-    more = {"defaultRetentionTimeInMinutes": 10, "defaultRetentionSizeInMB": -1} if level == "broker" else {}
+    more: dict[str, Any] = {}
+    if level == "broker":
+        more = {"defaultRetentionTimeInMinutes": 10, "defaultRetentionSizeInMB": -1}
     box = Box(**SHIPPED, **more)
     publish(box, 1)
     if unloaded:

@@ -37,7 +37,9 @@ outgoing = st.builds(
 def test_what_is_read_is_what_was_written(message: Outgoing, batched: bool) -> None:
     line = Writer().line(received(message, batched=batched))
     assert line.isascii() and line.endswith(b"\n") and line.count(b"\n") == 1
-    assert read(line, preserve=True)._replace(deliver_at=0) == message._replace(properties=list(message.properties) or ())
+    assert read(line, preserve=True)._replace(deliver_at=0) == message._replace(
+        properties=list(message.properties) or ()
+    )
     fresh = read(line)
     assert (fresh.publish_time, fresh.sequence_id, fresh.schema_version) == (0, None, None)
 
