@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class Core:
     """The shared parts of one broker."""
 
+    under_way = 0
+    """Topics in which messages expire or are evicted right now, read by read."""
     _producer_names = 0
 
     def __init__(self, settings: Settings, store: Store, started: int = 0, plugins: Plugins | None = None) -> None:
@@ -75,8 +77,6 @@ class Core:
         self.walks.must_wait = lambda: self.policies.telling
         self.unacked = BrokerUnacked(settings)
         self.compactions = Compactions()
-        self.under_way = 0
-        """Topics in which messages expire or are evicted right now, read by read."""
         self.let_go: Callable[[Topic, Now], None] = _nobody
         """Deletes a topic because nobody has used it for too long."""
         self.office: DeadLetterOffice

@@ -404,7 +404,8 @@ class GroupCommit:
         for topic in group.appended:
             if topic.limits.relative:
                 topic.limits.published(now)
-            if topic.subscriptions or topic.ledgers.trim_due:
+            ledgers = topic.ledgers
+            if topic.subscriptions or ledgers.trim_due or topic.ledger.total_bytes >= ledgers.unsubscribed.count_at:
                 topic.confirmed(now)
 
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:

@@ -86,10 +86,7 @@ class Topic:
         return False
 
     def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
-        """Let a producer in, or make it wait. ``again``: its client has been here with it before.
-
-        Raises as Producers.add.
-        """
+        """Open a producer, or queue it; raises as Producers.add. ``again``: its client has opened it before."""
         self.producers.add(claim, now)
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
@@ -333,6 +330,8 @@ class PersistentTopic(Topic):
         """Entries were confirmed: give them to the consumers."""
         if self.ledgers.trim_due:
             self.trim(now)
+        if self.ledger.confirmed_bytes >= self.ledgers.unsubscribed.count_at:
+            self.ledgers.unsubscribed.count(now)
         if self.ledger.total_bytes >= self.backlog.full_at:
             self.backlog.confirmed(now)
         if self.ledger.confirmed_bytes > self.compaction.due_at:

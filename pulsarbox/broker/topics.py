@@ -20,6 +20,7 @@ from pulsarbox.broker.system_topics import COORDINATORS, is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic_lists import TopicLists
+from pulsarbox.broker.unsubscribed import TopicUnsubscribed
 from pulsarbox.broker.upkeep import needs_memory
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
@@ -68,14 +69,14 @@ class Topics:
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
         core.let_go = self._let_go
-        core.unsubscribed.trim = self._trim_unsubscribed
+        core.unsubscribed.trim, core.unsubscribed.count = self._trim_unsubscribed, self._count_unsubscribed
         core.transactions.topic_of = self.persistent
         self.left: Callable[[Topic], None] = _nobody
         """Is told of each topic that is not in memory any more."""
         self.rows_changed: Callable[[str], None] = _nobody
         """Is told of each that has changed without being there."""
         core.deadlines.start()
-        core.unsubscribed.start()
+        core.unsubscribed.start([stored.name for stored in core.store.topics.values()])
 
     def __iter__(self) -> Iterator[Topic]:
         """The topics in memory."""
@@ -197,6 +198,15 @@ class Topics:
         self._core.commits.unload(stored)
         self.rows_changed(name)
         return bool(dropped)
+
+    def _count_unsubscribed(self, name: str, now: Now) -> None:
+        """Bring the count of a topic's messages up to date that no subscription has covered."""
+        topic, stored = self._topics.get(name), self._core.store.topic(name)
+        if isinstance(topic, PersistentTopic):
+            topic.ledgers.unsubscribed.count(now)
+        elif stored is not None:
+            TopicUnsubscribed(self._core, stored, self._core.policies.of(parse_topic(name))).count(now)
+            self._core.commits.unload(stored)
 
     def _pass_by(self, name: str, now: Now) -> None:
         """Policies have changed: one that is in memory has been told, unless it came there since."""

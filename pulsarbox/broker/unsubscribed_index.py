@@ -21,6 +21,8 @@ from pulsarbox.storage.recovery import StoredTopic
 
 PAGE: Final = 200
 """Rows that are added up in one turn of a start."""
+COUNTED_AT_ONCE: Final = 10
+"""Topics that are counted again in one turn of a start."""
 AT_ONCE: Final = 4
 """Ledgers that go in one turn."""
 LOOKED_AT: Final = 50
@@ -49,6 +51,10 @@ class UnsubscribedIndex:
         """That hold any."""
         self.trim: Callable[[str, Now], bool] = _nobody
         """Drops the oldest ledger with such messages of a topic, loaded or not; whether there was one that can go."""
+        self.count: Callable[[str, Now], object] = _nobody
+        """Brings the row of a topic, loaded or not, up to what it holds."""
+        self._uncounted: list[str] = []
+        """Topics that the log had entries of behind the last row, maybe."""
         self._added: str | None = ""
         """The last row that is in the total; None: all are."""
         self._marks: dict[int, str] = {}
@@ -57,8 +63,12 @@ class UnsubscribedIndex:
         self._skipped: set[str] = set()
         self._armed = False
 
-    def start(self) -> None:
-        """Begin to add up the rows."""
+    def start(self, replayed: list[str]) -> None:
+        """Begin to add up the rows, and to count the topics that recovery found in the log: a row follows its entries
+        in the batch behind them."""
+        self._uncounted = replayed
+        if replayed:
+            self._timers.at(0.0, self._count_replayed)
         if self._catalog.first(UNSUBSCRIBED) is None:
             self._added = None
         else:
@@ -79,6 +89,13 @@ class UnsubscribedIndex:
         self.limit = limit_of(self._settings, self._capacity)
         if now is not None:
             self._look(now)
+
+    def _count_replayed(self, now: Now) -> None:
+        names, self._uncounted = self._uncounted[:COUNTED_AT_ONCE], self._uncounted[COUNTED_AT_ONCE:]
+        for name in names:
+            self.count(name, now)
+        if self._uncounted:
+            self._timers.at(now.monotonic, self._count_replayed)
 
     def _add_up(self, now: Now) -> None:
         assert self._added is not None

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 FORMS: Final = "10%, 500M, 20G, 1.5T, a number of bytes, 0, or -1 for no limit"
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_FORM: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)(%|[KMGT]?)", re.IGNORECASE)
+_FORM: Final = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)(%|[KMGT]?)", re.IGNORECASE)
 
 
 class DiskShare(NamedTuple):

@@ -21,6 +21,7 @@ from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.transaction_checkers import TRANSACTION_CHECKERS
 from tests.simulation.undertaker import Buried
+from tests.simulation.unsubscribed_checker import Unsubscribed
 from tests.simulation.views import (
     NOWHERE,
     ConnView,
@@ -402,6 +403,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     GivenBack,
     Unloaded,
     Ended,
+    Unsubscribed,
     *POLICY_CHECKERS,
     *TRANSACTION_CHECKERS,
     Buried,

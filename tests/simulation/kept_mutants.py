@@ -85,7 +85,7 @@ def deadlines_are_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicDeadline, "_put", put)
 
 
-@mutant("expired", "quota")
+@mutant("expired", "quota", seeds=(142,))
 def a_changed_policy_is_told_to_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Upkeep, "look", lambda self, now: None)
     patch.setattr(Walks, "_walk", lambda self, names, now: None)

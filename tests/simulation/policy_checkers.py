@@ -209,6 +209,8 @@ class Retained(OfTopics):
         )
         if len(infos) < 2 or held or first.confirmed < first.entries:
             return
+        if mark is None and self.model.box.settings.unsubscribedRetentionTimeInMinutes:
+            return  # maybe nobody is subscribed: then another rule keeps it
         if core.ledgers.trim_due and not core.ledger.closed_are_confirmed:
             return  # it goes with entries that are on their way
         time_ms, size = book.get(topic.name, RETENTION)

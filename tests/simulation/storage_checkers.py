@@ -138,6 +138,8 @@ class Trimmed(Checker):
         if topic.name.endswith(TOPIC_SUFFIX):
             return  # a subscription of which the model does not hear keeps what is there
         durable = [sub for sub in topic.subs.values() if sub.durable]
+        if not durable and self.model.box.settings.unsubscribedRetentionTimeInMinutes:
+            return  # they are kept for another reason, which has a rule of its own
         if any(sub.seeks or sub.unsure for sub in durable):
             return
         settled = takewhile(_is_settled, list(stored.ledger.ledgers.values())[:-1])

@@ -79,6 +79,16 @@ def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledgers, "trimmable", lambda *arguments, **options: ledgers.Trim((), 0))
 
 
+@mutant("unsubscribed")
+def messages_without_a_subscription_are_trimmed(patch: pytest.MonkeyPatch) -> None:
+    original = ledgers.trimmable
+
+    def trimmable(*arguments: Any, **options: Any) -> Any:
+        return original(*arguments, **(options | {"retained": None}))
+
+    patch.setattr(ledgers, "trimmable", trimmable)
+
+
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
 def unloading_forgets_what_changed(patch: pytest.MonkeyPatch) -> None:
     original = Store.unload

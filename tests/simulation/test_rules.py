@@ -93,7 +93,7 @@ def read_slowly(*, beside: bool) -> tuple[int, int]:
     reader.calm = True
     reader.start()
     publish(model, 2)
-    world.run(until=200)
+    world.run(until=400)
     model.box.disk.close()
     return len(reader.past), len(model.topic(TOPIC).order)
 

@@ -1,0 +1,64 @@
+"""Some histories of messages that no subscription has covered, and the planted bugs that they have to notice."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.history import Violation
+from tests.simulation.unsubscribed import UnsubscribedRun
+from tests.simulation.unsubscribed_mutants import UNSUBSCRIBED_MUTANTS
+
+SEEDS = range(12)
+STEPS = 250
+MUTANT_SEEDS = range(30)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_keeps_all_rules(seed: int) -> None:
+    UnsubscribedRun(seed).run(STEPS)
+
+
+def test_the_seeds_do_what_the_rules_are_about() -> None:
+    done: Counter[str] = Counter()
+    for seed in SEEDS:
+        run = UnsubscribedRun(seed)
+        run.run(STEPS)
+        done.update(run.done)
+        if all(done[what] for what in run.done):
+            return
+    pytest.fail(f"never happened: {[what for what, count in done.items() if not count]}")
+
+
+def broken_rule(seed: int) -> str | None:
+    """The rule that a seed finds broken."""
+    try:
+        UnsubscribedRun(seed).run(STEPS)
+    except Violation as violation:
+        return violation.rule
+    except Exception:
+        return "no-exception"
+    return None
+
+
+@pytest.mark.parametrize("name", UNSUBSCRIBED_MUTANTS)
+def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = UNSUBSCRIBED_MUTANTS[name]
+    mutant.patch(monkeypatch)
+    found: Counter[str | None] = Counter()
+    for seed in (*mutant.seeds, *MUTANT_SEEDS):
+        rule = broken_rule(seed)
+        if rule in mutant.rules:
+            return
+        found[rule] += 1
+    pytest.fail(f"{sorted(mutant.rules)} did not notice; found was {found}")

@@ -1,0 +1,108 @@
+"""Bugs in unsubscribed retention, for ``test_unsubscribed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker import ledgers, unsubscribed_index
+from pulsarbox.broker.keeping import is_subscribed
+from pulsarbox.broker.policies.retention import UNLIMITED, Retention
+from pulsarbox.broker.topics import Topics
+from pulsarbox.broker.unsubscribed import TopicUnsubscribed
+from pulsarbox.broker.unsubscribed_index import UnsubscribedIndex
+from tests.simulation.mutants import Mutant, Patch
+
+UNSUBSCRIBED_MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]:
+    """Register a bug with the rules of which one has to notice it, and seeds that do so soon."""
+
+    def register(patch: Patch) -> Patch:
+        UNSUBSCRIBED_MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds)
+        return patch
+
+    return register
+
+
+@mutant("kept")
+def ledgers_are_trimmed_as_in_pulsar(patch: pytest.MonkeyPatch) -> None:
+    original = ledgers.trimmable
+    patch.setattr(ledgers, "trimmable", lambda *given, **named: original(*given, **(named | {"retained": None})))
+
+
+@mutant("kept")
+def a_topic_that_holds_messages_is_inactive(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicUnsubscribed, "holds", property(lambda self: False))
+
+
+@mutant("kept", seeds=(19,))
+def a_deleted_subscription_covers_what_comes_later(patch: pytest.MonkeyPatch) -> None:
+    original = TopicUnsubscribed.unsubscribe
+
+    def unsubscribe(self: TopicUnsubscribed, now: Any) -> None:
+        original(self, now)
+        if not is_subscribed(self._stored):
+            self.covered = self.covered._replace(ledger_id=1 << 40)
+
+    patch.setattr(TopicUnsubscribed, "unsubscribe", unsubscribe)
+
+
+@mutant("old")
+def messages_have_all_the_time(patch: pytest.MonkeyPatch) -> None:
+    def retention(self: Any, info: Any) -> Retention:
+        return Retention(UNLIMITED, UNLIMITED)
+
+    patch.setattr(ledgers.TopicLedgers, "_retention_of", retention)
+
+
+@mutant("limit")
+def the_size_has_no_limit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(UnsubscribedIndex, "_is_over", lambda self: False)
+
+
+@mutant("limit")
+def topics_that_are_not_in_memory_are_not_trimmed(patch: pytest.MonkeyPatch) -> None:
+    original = Topics._trim_unsubscribed
+
+    def trim(self: Topics, name: str, now: Any) -> bool:
+        return self.in_memory(name) and original(self, name, now)
+
+    patch.setattr(Topics, "_trim_unsubscribed", trim)
+
+
+@mutant("share")
+def the_oldest_goes_first_however_little_its_topic_holds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(unsubscribed_index, "_class_of", lambda size: 1)
+
+
+@mutant("count", "limit")
+def a_start_does_not_count(patch: pytest.MonkeyPatch) -> None:
+    def start(self: UnsubscribedIndex, replayed: list[str]) -> None:
+        self._added = None
+
+    patch.setattr(UnsubscribedIndex, "start", start)
+
+
+@mutant("count")
+def what_the_log_has_behind_the_last_row_is_not_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(UnsubscribedIndex, "_count_replayed", lambda self, now: None)
+
+
+@mutant("count")
+def a_deleted_topic_stays_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(UnsubscribedIndex, "forget", lambda self, stored: None)
+
+
+@mutant("count", "limit")
+def a_topic_is_counted_once(patch: pytest.MonkeyPatch) -> None:
+    original = TopicUnsubscribed.count
+
+    def count(self: TopicUnsubscribed, now: Any) -> None:
+        original(self, now)
+        self.count_at = 1 << 62
+
+    patch.setattr(TopicUnsubscribed, "count", count)
