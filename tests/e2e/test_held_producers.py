@@ -24,15 +24,27 @@ def limit_backlog(box: Running, space: str, **more: Any) -> str:
 def test_produce_waits_while_a_quota_holds_it_and_then_says_so(box: Running, space: str) -> None:
     topic = limit_backlog(box, space)
     lines = b"\n".join(numbered(1000)) + b"\n"
-    done = run("produce", topic, "--url", box.url, "--no-batch", "--timeout", "1", stdin=lines, code=8)
+    done = run(
+        "produce",
+        topic,
+        "--url",
+        box.url,
+        "--admin-url",
+        box.web_url,
+        "--no-batch",
+        "--timeout",
+        "1",
+        stdin=lines,
+        code=8,
+    )
     told = done.stderr.decode()
     reason = f"the backlog of {topic} has reached its quota: consume it, clear it, or raise the quota"
     assert f"the broker holds the producer back ({reason}): waiting, for 1 s" in told
     assert told.rstrip().endswith(f"messages stored, then: {reason} (waited for 1 s)")
-    done = run("produce", topic, "newcomer", "--url", box.url, "--timeout", "1", code=4)
+    done = run("produce", topic, "newcomer", "--url", box.url, "--admin-url", box.web_url, "--timeout", "1", code=4)
     assert done.stderr.decode().rstrip().endswith(f"{reason} (waited for 1 s)")
     box.admin("POST", f"namespaces/{space}/backlogQuota", json.dumps(QUOTA | {"policy": "producer_exception"}))
-    done = run("produce", topic, "newcomer", "--url", box.url, code=4)
+    done = run("produce", topic, "newcomer", "--url", box.url, "--admin-url", box.web_url, code=4)
     assert "backlog quota exceeded" in done.stderr.decode()
 
 
@@ -40,8 +52,10 @@ def test_produce_waits_while_a_quota_holds_it_and_then_says_so(box: Running, spa
 def test_produce_goes_on_once_the_backlog_is_smaller(box: Running, space: str, before: int, count: int) -> None:
     topic = limit_backlog(box, space)
     if before:
-        run("produce", topic, "x" * before, "--url", box.url)
-    with running("produce", topic, "--url", box.url, "--no-batch", stdin=subprocess.PIPE) as process:
+        run("produce", topic, "x" * before, "--url", box.url, "--admin-url", box.web_url)
+    with running(
+        "produce", topic, "--url", box.url, "--admin-url", box.web_url, "--no-batch", stdin=subprocess.PIPE
+    ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b"".join(b"x" * 500 + b"\n" for _ in range(count)))

@@ -75,7 +75,7 @@ class Rusher(Client):
         self._txns: list[tuple[int, int]] = []
         self._numbers = 0
         self.longest = 0.0
-        """What an answer took, at most."""
+        """Seconds that an answer took, at most; without those to producers that waited for their turn."""
 
     # What it asks
 
@@ -247,8 +247,9 @@ class Rusher(Client):
         if body.request_id not in self._waiting:
             raise Violation("one-reply", f"{self.name}: {name} answers no request, or one for the second time: {body}")
         kind, at = self._waiting.pop(body.request_id)
+        if body.request_id not in self._queued:
+            self.longest = max(self.longest, self.world.monotonic - at)
         self._queued.discard(body.request_id)
-        self.longest = max(self.longest, self.world.monotonic - at)
         self._answers[kind] += 1
         number = self._opening.pop(body.request_id, 0)
         if name == "PRODUCER_SUCCESS":
@@ -288,7 +289,7 @@ class RestartRun:
 
     @property
     def longest(self) -> float:
-        """What an answer took, at most."""
+        """Seconds that an answer took, at most; without those to producers that waited for their turn."""
         return max(client.longest for client in self.clients)
 
     def run(self, steps: int = STEPS) -> None:
