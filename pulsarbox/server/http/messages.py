@@ -132,7 +132,9 @@ def by_time(call: Call) -> Later:
     later = Later()
 
     def found(position: Position, now: Now) -> None:
-        later.give(answer(shown(EARLIEST if timestamp <= 0 else position, topic.name.partition_index)))
+        view = topic.compaction.view
+        earliest = timestamp <= 0 and (view is None or not view.entries)
+        later.give(answer(shown(EARLIEST if earliest else position, topic.name.partition_index)))
 
     find_first_since(topic, at, found, later.failed, call.now, compacted=True)
     return later

@@ -62,7 +62,7 @@ def test_dynamic_configuration() -> None:
         assert (await box.get("/brokers/configuration/values")).value == {"defaultNumPartitions": "3"}
         now = (await box.get("/brokers/configuration/runtime")).value
         assert (now["defaultNumPartitions"], now["allowAutoTopicCreation"]) == ("3", "true")
-        for method, name in (("POST", "nonsense/1"), ("DELETE", "nonsense"), ("POST", "defaultNumPartitions/x")):
+        for method, name in (("POST", "nonsense/1"), ("DELETE", "nonsense"), ("POST", "clusterName/x")):
             refused = await box.ask(method, f"/admin/v2/brokers/configuration/{name}")
             assert refused.status == 412
             assert refused.reason.startswith("Can't ")
