@@ -16,7 +16,7 @@ def letters(box: Box, **query: str) -> dict[str, dict[str, Any]]:
 
 
 def test_topics_that_are_called_so_by_clients_and_where_they_come_from() -> None:
-    box = Box()
+    box = Box(unsubscribedRetentionTimeInMinutes=0)
     client = box.client()
     client.subscribe("late-bills", 1, f"{NAME}/my-orders")
     client.subscribe("keep", 2, f"{NAME}/my-orders-late-bills-DLQ")
