@@ -246,7 +246,10 @@ def _see_to_keeping(
     if options["keep"] is not None:
         keep(client, topic, options["keep"])
         return
-    target = admin()
+    try:
+        target = admin()
+    except Failed:
+        return  # only --url is given, and no Admin API answers beside it: the warning is left out
     if not {host for host, _ in service.hosts} & {host for host, _ in target.hosts}:
         return  # the Admin API that is known is another broker's
     with Admin(target.hosts, KEEPING_SECONDS, secure=target.secure, credentials=target.credentials()) as asked:
