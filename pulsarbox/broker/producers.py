@@ -112,11 +112,14 @@ class Producers:
             self._check_epoch(producer)
             self._give(claim, now)
 
-    def remove(self, producer: Producer, now: Now) -> None:
-        """Remove a producer, or refuse its claim if it still waits. The next waiting producer may get the topic."""
+    def remove(self, producer: Producer, now: Now, why: PulsarBoxError | None = None) -> None:
+        """Remove a producer, or refuse its claim if it still waits. The next waiting producer may get the topic.
+
+        ``why``: the reason for which a claim is refused, by default that its client has closed the producer.
+        """
         claim = self._waiting.pop(producer, None) or self._checking.pop(producer, None)
         if claim is not None:
-            claim.refused(closed_early(), now)
+            claim.refused(why or closed_early(), now)
         if self._present.get(producer.name) is not producer:
             return
         del self._present[producer.name]

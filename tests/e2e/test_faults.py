@@ -119,7 +119,7 @@ def test_from_the_command_line(faulty: PulsarBox, client: Any) -> None:
     shown = json.loads(fault("list", "-o", "json").stdout)
     assert [(each["action"], each["fired"]) for each in shown] == [("error", 1), ("drop", 0)]
     misspelt = fault("add", "error", "--error", "TooManyRequest")
-    assert (misspelt.returncode, "did you mean TooManyRequests" in misspelt.stderr) == (1, True)
+    assert (misspelt.returncode, "did you mean TooManyRequests" in misspelt.stderr) == (2, True)
     assert fault("remove", "1").returncode == 0
     assert fault("remove", "1").returncode == 3
     assert fault("clear").returncode == 0

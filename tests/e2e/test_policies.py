@@ -123,7 +123,7 @@ def test_a_resource_group(run: Run, box: Running) -> None:
         (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
         (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
         (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "a size looks like"),
-        (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "a limit is 0 or more"),
+        (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "a limit is 1 or more"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )

@@ -22,8 +22,8 @@ def path(tmp_path: Path) -> str:
 
 def test_tests_of_spark_are_skipped_and_one_line_says_so(path: str) -> None:
     environ = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    environ |= {"PATH": path, "SPARK_TURN": "all"}
-    words = [".ci/tests", "-q", "-n", "0", "-p", "no:cacheprovider", *SPARK]
+    environ |= {"PATH": path}
+    words = [".ci/tests", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *SPARK]
     done = subprocess.run(words, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stderr) == (
         0,

@@ -46,8 +46,7 @@ def _close_producers(topic: "Topic", now: Now) -> None:
         try:
             check_producer(claim.producer)
         except PulsarBoxError as error:
-            topic.producers.remove(claim.producer, now)
-            claim.refused(error, now)
+            topic.producers.remove(claim.producer, now, error)
     for producer in topic.producers:
         try:
             check_producer(producer)

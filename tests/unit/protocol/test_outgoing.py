@@ -35,6 +35,7 @@ envelopes = st.builds(
     highest_sequence_id=sizes,
     chunk=st.none() | st.tuples(words, *[st.integers(0, 2**31 - 1)] * 3),
     txn=st.none() | st.tuples(sizes, sizes),
+    fields=st.just(b""),
 )
 
 

@@ -36,7 +36,7 @@ class NoProducer:
     pending = messages_in = bytes_in = 0
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *arguments: None
+        return lambda *arguments, **options: None
 
 
 class Box:
