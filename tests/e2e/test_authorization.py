@@ -147,7 +147,8 @@ def test_dead_letters_and_plugins_say_who_may(guarded: PulsarBox) -> None:
     refused = asked(guarded, "nobody", "dlq", "list")
     assert refused.exit_code == EXIT_DENIED
     assert "name one of your namespaces" in refused.stderr
-    assert asked(guarded, "nobody", "dlq", "show", "orders-DLQ").exit_code == EXIT_DENIED
+    shown = asked(guarded, "nobody", "dlq", "show", "orders-DLQ", "--url", guarded.service_url)
+    assert shown.exit_code == EXIT_DENIED
     assert asked(guarded, "nobody", "plugins", "enable", "any").exit_code == EXIT_DENIED
     assert asked(guarded, "root", "plugins", "enable", "any").exit_code == 3
     listed = asked(guarded, "nobody", "plugins", "list")

@@ -75,8 +75,8 @@ def test_set_retention_and_get_retention(
 @pytest.mark.parametrize("line", [f"{SET_RETENTION} --size 0 --time -1", f"{SET_RETENTION} --size 1G --time 0"])
 def test_a_single_zero_is_refused(line: str, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     refused = run(line)
-    assert refused.returncode == 1
-    assert "Setting a single time or size limit to 0 is invalid" in refused.stderr
+    assert refused.returncode == 2
+    assert "0 keeps nothing, and --" in refused.stderr
 
 
 def test_backlog_quotas(run: Callable[..., subprocess.CompletedProcess[str]], box: Running) -> None:
