@@ -15,7 +15,7 @@ from pulsarbox.cli.text import OUTPUT, megabytes, say
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("target", metavar="TARGET", type=click.Path(path_type=Path))
 @click.option("--backup", "name", metavar="NAME", help="Which backup; without it, the newest complete one.")
-@click.option("--force", is_flag=True, help="Replace the box in TARGET. Never one that runs.")
+@click.option("-f", "--force", is_flag=True, help="Replace the box in TARGET. Never one that runs.")
 @click.option("--keep-id", is_flag=True, help="Keep the box's id: only where the original will never run again.")
 @RATE
 @OUTPUT
