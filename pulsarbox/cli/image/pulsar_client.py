@@ -175,8 +175,8 @@ def _connected(options: dict[str, Any]) -> Iterator[Any]:
     from pulsarbox.errors import PulsarBoxError
 
     file = client_conf(None)
-    target = service_target(Given(options["url"] or file.get("brokerServiceUrl") or None))
-    client = Client(target.hosts, secure=target.secure, credentials=target.credentials(options, file))
+    target = service_target(Given(options["url"] or file.get("brokerServiceUrl") or None, options=options))
+    client = Client(target.hosts, secure=target.secure, credentials=target.credentials(file=file))
     try:
         yield client
     except NotConnected as error:
