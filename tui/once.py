@@ -103,8 +103,9 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
     shown = cleaned(dict(document))
     if view == OVERVIEW:
         return _overview_text(shown)
-    known = VIEWS[view]
-    return _table(known.columns, shown, known.empty, "--limit, --filter")
+    known, total = VIEWS[view], shown.get("total")
+    empty = f"None of {figures.count(total)} passes the filter." if total else known.empty
+    return _table(known.columns, shown, empty, "--limit, --filter")
 
 
 def _overview_text(shown: Mapping[str, Any]) -> list[str]:
