@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pulsarbox.cli.progress import messages
 from pulsarbox.cli.text import megabytes
 from pulsarbox.clock import WALL_MAX, in_words
 
@@ -11,7 +12,7 @@ SETTINGS: Final = "unsubscribedRetentionTimeInMinutes, unsubscribedRetentionSize
 
 def kept_words(kept: dict[str, Any]) -> str:
     """What a topic's statistics say in ``unsubscribed``."""
-    text = f"{kept['messages']:,} messages, {megabytes(kept['bytes'])}, that no subscription has covered"
+    text = f"{messages(kept['messages'])}, {megabytes(kept['bytes'])}, that no subscription has covered"
     return f"{text}; kept {_until(kept['until'])}"
 
 

@@ -8,9 +8,11 @@ from tests.differences.broker import Broker, path_of
 from tests.differences.clients import made_with, publish
 from tests.differences.policies import namespace
 from tests.differences.retention import consumed
-from tests.differences.scenario import Steps, long, timed_scenario
+from tests.differences.scenario import Steps, long, slow_scenario, timed_scenario
 
 LOOKED_SECONDS: Final = 6.0
+BY_DEFAULT_SECONDS: Final = 70.0
+"""As shipped, Pulsar looks for inactive topics once a minute."""
 UNSUBSCRIBED: Final = "delete_when_no_subscriptions"
 CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 
@@ -107,3 +109,13 @@ def what_is_kept_keeps_its_topic(broker: Broker) -> Steps:
         yield "for ever", left(broker, name)
         broker.admin("POST", f"namespaces/{name}/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
         yield "not at all", left(broker, name)
+
+
+@long
+@slow_scenario
+def messages_that_no_subscription_has_covered(broker: Broker) -> Steps:
+    with namespace(broker) as name:
+        broker.admin("POST", f"namespaces/{name}/inactiveTopicPolicies", after_a_second(UNSUBSCRIBED))
+        publish(broker, f"persistent://{name}/first", 1)
+        broker.settle(BY_DEFAULT_SECONDS)
+        yield "left", left(broker, name)

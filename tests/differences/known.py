@@ -19,6 +19,7 @@ _ANSWER = "an answer in place of silence or of a closed connection"
 _ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
 _DRAINING = "keys that wait for their former consumer are not counted in this version"
 _GROWS = "the ledger that grows goes too when nobody needs it"
+_UNSUBSCRIBED = "messages that no subscription has covered are kept"
 _AT_ONCE = "it can never work, and the client says so instead of trying again for half a minute"
 _ONCE = "what an open transaction has acknowledged no other one may"
 _NEVER = "a transaction that was never begun would hold up the topic's readers for good"
@@ -154,9 +155,11 @@ KNOWN: Final[dict[str, str]] = dict(
             "one that fences",
         ),
         *((f"terminated.{kind}", _ENDS) for kind in ("exclusive", "failover", "shared", "key_shared")),
-        *_steps("retention.without_a_subscription", _GROWS, "none", "as the broker has it: a time and no size"),
+        *_steps("retention.without_a_subscription", _GROWS, "none"),
+        *_steps("retention.without_a_subscription", _UNSUBSCRIBED, "as the broker has it: a time and no size"),
         *_steps("retention.all_acknowledged", _GROWS, "none", "none: a new subscription"),
         *_steps("inactive.partitions", "topics that are not in memory are deleted too", "left"),
+        *_steps("inactive.messages_that_no_subscription_has_covered", _UNSUBSCRIBED, "left"),
         *_steps("expiry.delayed_ones", "what has expired is not delayed any more", "both have expired"),
         *_steps(
             "throttle.entries_or_messages",
