@@ -43,7 +43,7 @@ class Acknowledging:
 
     @property
     def index_acks(self) -> IndexAcks:
-        """What is known of single messages of batches that were acknowledged."""
+        """Batch index acknowledgements seen so far; see ``IndexAcks``."""
         if not self._batch_indexes:
             return IndexAcks.OFF
         return IndexAcks.KEPT if self._has_index_acks or self._cursor.batch_acks else IndexAcks.NONE

@@ -31,7 +31,7 @@ _IN_TRANSACTION: Final = ("txnid_least_bits", "txnid_most_bits")
 
 
 class IndexAcks(Enum):
-    """What is known of single messages of a batch that consumers have acknowledged."""
+    """Evidence of whether consumers acknowledge single messages of a batch."""
 
     KEPT = "kept"
     """Consumers acknowledge by batch index."""

@@ -29,12 +29,7 @@ class DynamicConfiguration:
         """What files and options say."""
         settings = self._given
         for name, text in self.values().items():
-            try:
-                settings = _with(settings, name, text)
-            except KeyError:
-                log.warning("the dynamic setting %s has no effect in a box", name)
-            except (ValueError, ConfigError) as error:
-                log.warning("the dynamic setting %s has no effect: %s", name, error)
+            settings = _with_any(settings, name, text)
         core.apply(settings)
 
     @property
@@ -54,17 +49,15 @@ class DynamicConfiguration:
         value that a setting of the box itself does not take.
         """
         self._check(name, "update")
-        settings = self._core.settings
-        try:
-            settings = _with(settings, name, text)
-            if name == "compressionAtRest":
-                self._core.plugins.require_codec(text)
-        except KeyError:
-            log.warning("the dynamic setting %s is stored, and has no effect in a box", name)
-        except (ValueError, ConfigError, PluginError) as error:
-            if name not in PULSAR_DYNAMIC:
+        if name in PULSAR_DYNAMIC:
+            settings = _with_any(self._core.settings, name, text)
+        else:
+            try:
+                settings = _with(self._core.settings, name, text)
+                if name == "compressionAtRest":
+                    self._core.plugins.require_codec(text)
+            except (ValueError, ConfigError, PluginError) as error:
                 raise PreconditionFailed(f"Can't update {name}: {error}") from None
-            log.warning("the dynamic setting %s is stored, and has no effect: %s", name, error)
         self._put(self.values() | {name: text}, settings, now)
 
     def delete(self, name: str, now: Now) -> None:
@@ -90,6 +83,17 @@ class DynamicConfiguration:
     def _put(self, values: dict[str, str], settings: Settings, now: Now) -> None:
         self._core.commits.put_row(DYNAMIC, values or None)
         self._core.apply(settings, now)
+
+
+def _with_any(settings: Settings, name: str, text: str) -> Settings:
+    """The settings with another value; unchanged, with a warning, where the setting or its value has no effect."""
+    try:
+        return _with(settings, name, text)
+    except KeyError:
+        log.warning("the dynamic setting %s is stored, and has no effect in a box", name)
+    except (ValueError, ConfigError) as error:
+        log.warning("the dynamic setting %s is stored, and has no effect: %s", name, error)
+    return settings
 
 
 def _with(settings: Settings, name: str, text: str) -> Settings:

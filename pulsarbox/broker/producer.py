@@ -186,7 +186,7 @@ class Producer:
         self._meter.look(self._counters, now)
 
     def rates(self, now: Now) -> ProducerRates:
-        """What it sends a second."""
+        """Current rates, each per second."""
         return ProducerRates(*self._meter.rates(self._counters, now))
 
     @property

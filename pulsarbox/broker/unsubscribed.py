@@ -30,7 +30,7 @@ _STEP_SHARE: Final = 16
 
 
 class Unsubscribed(NamedTuple):
-    """What unsubscribed retention keeps of a topic."""
+    """The messages of a topic that unsubscribed retention keeps."""
 
     messages: int
     bytes: int
@@ -76,7 +76,7 @@ class TopicUnsubscribed:
         return next((info for info in self._ledger.ledgers.values() if self.is_in(info)), None)
 
     def find(self) -> Unsubscribed | None:
-        """What the rule keeps; None where it keeps nothing."""
+        """Return the messages that the rule keeps, or None if it keeps none."""
         time_ms, oldest = self.time_ms, self.oldest
         if time_ms == OFF or oldest is None:
             return None

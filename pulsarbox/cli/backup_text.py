@@ -1,4 +1,4 @@
-"""What the commands of backups have in common: progress, endings, and a backup as text and as JSON."""
+"""Parts shared by the backup commands: progress, exit codes, and a backup as text and as JSON."""
 
 import contextlib
 import os

@@ -144,7 +144,7 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 
 def message_of(document: dict[str, Any], *, is_exact: bool = False) -> Outgoing:
-    """What applications gave a message: payload, keys, properties, times. Raises ValueError.
+    """Return the parts of a message that its application set: payload, keys, properties, times. Raises ValueError.
 
     ``is_exact``: a key that its producer called base64 and that is not is kept.
     """

@@ -18,8 +18,8 @@ _PREVIEW: Final = 200
 
 
 def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = None, ask: "Ask | None" = None) -> Form:
-    """What writes a message; with ``decoding``, its value, in an envelope beside its payload. ``ask`` knows the schemas
-    that envelopes define.
+    """Return a writer of messages; with ``decoding``, an envelope has the value beside the payload. ``ask`` has the
+    schemas that envelopes define.
 
     Raises ValueError for a format that cannot be used.
     """

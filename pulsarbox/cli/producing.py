@@ -161,7 +161,7 @@ class Sending:
             self._number += 1
 
     def restoration(self, client: Client, topic: str, making: Making, codec: int) -> "Restoration":
-        """What stores envelopes again as they were; its messages are counted as those of ``send``."""
+        """Return the writer that stores envelopes as they were; its messages count like those of ``send``."""
         from pulsarbox.cli.restoration import Restoration
 
         tell = self._progress.say

@@ -16,7 +16,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema
 
 
 class StoredMessage(NamedTuple):
-    """What a topic had of a message."""
+    """A message as its topic stored it."""
 
     message: Outgoing
     topic: str
@@ -34,7 +34,7 @@ class StoredMessage(NamedTuple):
     encrypted: bool
     schema_version: bytes | None
     schema: Schema | None
-    """What the schema version means, with the first message that has it."""
+    """Definition of the schema version, with the first message that has it."""
     metadata: MessageMetadata | None
     """The metadata that the fields above do not hold."""
 

@@ -11,7 +11,7 @@ SETTINGS: Final = "unsubscribedRetentionTimeInMinutes, unsubscribedRetentionSize
 
 
 def kept_words(kept: dict[str, Any]) -> str:
-    """What a topic's statistics say in ``unsubscribed``."""
+    """The member ``unsubscribed`` of a topic's statistics."""
     text = f"{messages(kept['messages'])}, {megabytes(kept['bytes'])}, that no subscription has covered"
     return f"{text}; kept {_until(kept['until'])}"
 
@@ -24,7 +24,7 @@ def _until(wall: int) -> str:
 
 
 def rule_words(rule: dict[str, Any] | None) -> str:
-    """What a box says of unsubscribed retention, as it holds for a topic."""
+    """Return the line about unsubscribed retention that applies to a topic."""
     if rule is None:
         return "Messages that no subscription has covered are not kept beyond that, as in Pulsar."
     minutes, limit = rule["timeInMinutes"], rule["limit"]

@@ -57,7 +57,7 @@ def _retains(retention: dict[str, Any]) -> bool:
 
 
 def loss_warning(topic: str, option: str) -> str:
-    """What to say of a topic that keeps nothing; ``option`` is how a subscription is asked for."""
+    """Return the warning for a topic that keeps nothing; ``option`` is the option that creates a subscription."""
     return (
         f"topic {topic} has no subscription and no retention: the broker does not keep what is published now;"
         f" {option} creates a subscription before the first message"

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from pulsarbox.config.from_environment import DEFAULT_PREFIX
 from pulsarbox.config.setting import ConfigError, Given, did_you_mean
 from pulsarbox.config.settings import settings_by_name
 
-PREFIX: Final = "PULSAR_PREFIX_"
 _LIKE_A_SETTING: Final = re.compile(r"[a-z]+(?:[A-Z][A-Za-z0-9]*)+")
 """Variables of an operating system are written in capitals, settings in camelCase."""
 
@@ -42,5 +42,5 @@ def _names(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if _LIKE_A_SETTING.fullmatch(variable) or variable in settings_by_name():
             yield variable, variable
     for variable in sorted(environ):
-        if variable.startswith(PREFIX) and len(variable) > len(PREFIX):
-            yield variable, variable.removeprefix(PREFIX)
+        if variable.startswith(DEFAULT_PREFIX) and len(variable) > len(DEFAULT_PREFIX):
+            yield variable, variable.removeprefix(DEFAULT_PREFIX)

@@ -40,7 +40,7 @@ class Step:
         self._more = more
         self._counted = more() if more is not None else NO_MORE
         self._arrived = NO_MORE
-        """What has arrived during the current period; the next one has it on top."""
+        """Arrivals of the current period; they are added to the allowance of the next."""
         self.taken_messages = self.taken_bytes = 0
         """Since there is a limit."""
         self.on_top = NO_MORE

@@ -11,7 +11,7 @@ import click
 
 from pulsarbox.cli.exits import EXIT_CONFLICT
 from pulsarbox.cli.text import clean, say
-from pulsarbox.config.plain_names import PREFIX
+from pulsarbox.config.from_environment import DEFAULT_PREFIX
 
 _STANDALONE_CONF: Final = "PULSAR_STANDALONE_CONF"
 _OTHER_WORDS: Final = "broker bookie zookeeper configuration-store proxy functions-worker websocket autorecovery"
@@ -104,7 +104,7 @@ def _take_over(broker_conf: Path, standalone_conf: Path, environ: MutableMapping
 
 
 def _is_set(key: str, environ: Mapping[str, str]) -> bool:
-    return any(f"{prefix}{key}" in environ for prefix in ("", PREFIX, "PULSARBOX_"))
+    return any(f"{prefix}{key}" in environ for prefix in ("", DEFAULT_PREFIX, "PULSARBOX_"))
 
 
 def _text(path: Path) -> str:

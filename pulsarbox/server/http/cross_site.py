@@ -47,10 +47,10 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Rules(NamedTuple):
-    """What the settings of a box let in."""
+    """Hosts and origins that the settings of a box allow."""
 
     own: frozenset[str]
-    """Names of the box: those that it is told to have, and the machine's."""
+    """Names of the box: its configured names, and the name of the machine."""
     hosts: AllowedHosts
     origins: frozenset[str]
     private: bool
