@@ -57,8 +57,21 @@ class RawTerminal:
         self._fd = -1
 
     def wait(self) -> int:
-        """The exit code of the program, once it has ended."""
-        return psutil.Process(self.pid).wait(SECONDS) or 0
+        """Return the exit code of the program once it has ended.
+
+        Its output is read meanwhile: a program whose terminal takes nothing more blocks before it can end.
+        """
+        process, end = psutil.Process(self.pid), time.monotonic() + SECONDS
+        is_open = self._fd >= 0
+        while is_open and time.monotonic() < end:
+            if select.select([self._fd], [], [], 0.2)[0]:
+                try:
+                    read = os.read(self._fd, 65536)
+                except OSError:  # the program has closed its side
+                    read = b""
+                self.seen += read
+                is_open = bool(read)
+        return process.wait(max(end - time.monotonic(), 1.0)) or 0
 
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
