@@ -95,6 +95,9 @@ _PROTOBUF: Final[Mapping[int, DataType]] = {
     FieldDescriptor.CPPTYPE_STRING: StringType(),
 }
 _DECIMAL_MAX: Final = 38
+FIELDS_MAX: Final = 20_000
+"""Fields of a value, those of a record within it once for each place: a definition of a few lines can double them with
+each of its levels."""
 
 
 class NoColumnsError(ValueError):
@@ -129,10 +132,23 @@ def type_of(schema: Schema | None) -> DataType:
         if kind in (Schema.Avro, Schema.Json):
             return _Avro(is_json=kind == Schema.Json).type(json.loads(schema.schema_data))
         if kind == Schema.ProtobufNative:
-            return _of_message(parse(schema.schema_data), ())
+            return _of_message(parse(schema.schema_data), (), _Count())
     except (InvalidSchema, ValueError, KeyError, TypeError, RecursionError) as error:
         raise NoColumnsError(str(error)) from None
     return BinaryType()
+
+
+class _Count:
+    """The fields of a value so far."""
+
+    def __init__(self) -> None:
+        self._fields = 0
+
+    def add(self, count: int) -> None:
+        """Count some more. Raises NoColumnsError."""
+        self._fields += count
+        if self._fields > FIELDS_MAX:
+            raise NoColumnsError(f"it has more than {FIELDS_MAX} fields, with those of the records within it")
 
 
 class _Avro:
@@ -142,6 +158,7 @@ class _Avro:
         self._is_json = is_json
         self._named: dict[str, Any] = {}
         self._open: list[str] = []
+        self._count = _Count()
 
     def type(self, definition: Any) -> DataType:
         if isinstance(definition, list):
@@ -180,6 +197,7 @@ class _Avro:
     def _record(self, definition: Mapping[str, Any]) -> DataType:
         name = definition["name"].rpartition(".")[2]
         self._named[name] = definition
+        self._count.add(len(definition["fields"]) + 1)  # one without fields costs as well
         self._open.append(name)
         fields = [StructField(each["name"], self.type(each["type"])) for each in definition["fields"]]
         self._open.pop()
@@ -206,21 +224,22 @@ class _Avro:
         return _LOGICAL.get(name) if isinstance(name, str) else None
 
 
-def _of_message(message: Descriptor, within: tuple[str, ...]) -> StructType:
+def _of_message(message: Descriptor, within: tuple[str, ...], count: _Count) -> StructType:
     if message.full_name in within:
         raise NoColumnsError(f"its message {message.full_name} has itself inside")
     within = (*within, message.full_name)
-    return StructType([StructField(field.name, _of_field(field, within)) for field in message.fields])
+    count.add(len(message.fields) + 1)
+    return StructType([StructField(field.name, _of_field(field, within, count)) for field in message.fields])
 
 
-def _of_field(field: FieldDescriptor, within: tuple[str, ...]) -> DataType:
+def _of_field(field: FieldDescriptor, within: tuple[str, ...], count: _Count) -> DataType:
     inside = field.message_type
     if inside is not None and inside.GetOptions().map_entry:
-        key, value = (_of_field(inside.fields_by_name[name], within) for name in ("key", "value"))
+        key, value = (_of_field(inside.fields_by_name[name], within, count) for name in ("key", "value"))
         return MapType(key, value)
     found: DataType
     if inside is not None:
-        found = _of_message(inside, within)
+        found = _of_message(inside, within, count)
     elif field.type == FieldDescriptor.TYPE_BYTES:
         found = BinaryType()
     else:

@@ -40,10 +40,11 @@ from pulsarbox.protocol.schema.key_value import joined
 from pulsarbox.spark.lists import Cuts, Messages, Properties
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import ALL
-from pulsarbox.spark.schema import of_row, value_fields, with_corrupt
+from pulsarbox.spark.schema import NoColumnsError, of_row, type_of, value_fields, with_corrupt
 from pulsarbox.spark.segments import Reach
 from pulsarbox.spark.tables import MalformedError, Tables
 from pulsarbox.spark.values import Unreadable
+from tests.unit.protocol.schema.worst import doubling
 
 TOPIC = "persistent://public/default/orders"
 ORDER = {
@@ -490,3 +491,23 @@ def test_tables_travel() -> None:
 def test_no_rows_are_a_batch_too() -> None:
     assert tables(None, schema(Schema.Json, SIMPLE)).batch(messages()).num_rows == 0
     assert isinstance(tables(None, None).batch(messages()), pa.RecordBatch)
+
+
+def test_records_that_double_with_each_level() -> None:
+    """40 lines of a definition would be 2**40 columns."""
+    message = FileDescriptorProto(name="a.proto")
+    message.message_type.add(name="D0")
+    for level in range(30):
+        made = message.message_type.add(name=f"D{level + 1}")
+        for number, name in enumerate("ab", 1):
+            made.field.add(name=name, number=number, type=11, label=1, type_name=f".D{level}")
+    native = {
+        "fileDescriptorSet": b64encode(FileDescriptorSet(file=[message]).SerializeToString()).decode(),
+        "rootMessageTypeName": "D30",
+    }
+    for kind, definition in ((Schema.Avro, doubling(40)), (Schema.Json, doubling(40)), (Schema.ProtobufNative, native)):
+        with pytest.raises(NoColumnsError, match="more than 20000 fields"):
+            type_of(Schema(name="s", type=kind, schema_data=json.dumps(definition).encode()))
+    assert isinstance(
+        type_of(Schema(name="s", type=Schema.Avro, schema_data=json.dumps(doubling(3)).encode())), StructType
+    )

@@ -36,12 +36,14 @@ class InstantShell:
         self.gate = Gate(settings)
         self.doors = Doors.of(endpoints)
         self.held = False
+        self.elapsed = 0.0
+        """Seconds on the monotonic clock."""
         self.kick()
 
     def now(self) -> Now:
         """A clock that stands, unless the virtual one is moved."""
         offset = self.broker.clock.offset
-        return Now(0.0, START + offset, offset)
+        return Now(self.elapsed, START + offset, offset)
 
     def kick(self) -> None:
         """Commit and read everything that waits, let pass what is due."""

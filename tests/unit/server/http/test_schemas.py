@@ -1,14 +1,18 @@
 """Schemas over HTTP: how their definitions are shown, and what is none."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.steps import completed
-from tests.unit.server.http.harness import Box, with_box
+from tests.unit.protocol.schema.schemas import field, record
+from tests.unit.protocol.schema.worst import text, union_of_records
+from tests.unit.server.http.harness import Box, Got, until, with_box
 
 S = "/schemas/public/default/s"
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}'
@@ -48,6 +52,44 @@ def test_missing(path: str) -> None:
             assert (got.status, got.reason) == (404, "Schema not found")
 
     with_box(scenario)
+
+
+@pytest.mark.parametrize("path", ["schema", "compatibility", "version"])
+def test_schemas_that_are_expensive_to_compare(path: str) -> None:
+    """They are worked on in slices, between which others are answered."""
+    unlike = [record(f"U{i}", field("b"), field("c")) for i in range(180)]
+    old, new = (union_of_records(180, "x", names=names) for names in "RS")
+    new["fields"][0]["type"] = unlike + new["fields"][0]["type"]
+
+    async def scenario(box: Box) -> None:
+        shell, slices = box.shell, 0
+        answers: list[Got] = []
+
+        async def ask() -> None:
+            answers.append(await box.post(f"{S}/{path}", {"type": "AVRO", "schema": text(new).decode()}))
+
+        asking = asyncio.gather(ask())
+        await until(lambda: shell.broker.next_timer().monotonic is not None)
+        assert (await box.get("/tenants")).status == 200 and not answers
+        while not answers:
+            due = shell.broker.next_timer().monotonic
+            if due is not None and shell.elapsed < due < shell.elapsed + 1:
+                shell.elapsed, slices = due, slices + 1
+                shell.kick()
+            await asyncio.sleep(0)
+        await asking
+        (got,) = answers
+        told = {"schema": {"version": {"version": 1}}, "version": {"version": -1}}
+        assert got.value == told.get(path, {"compatibility": True, "schemaCompatibilityStrategy": "BACKWARD"})
+        assert got.status in (200, 202) and slices > (2 if path == "version" else 100)
+
+    async def with_old(box: Box) -> None:
+        name = parse_topic("s")
+        schema = Schema(name="s", type=Schema.Avro, schema_data=text(old))
+        completed(box.broker.schemas.putting(name, schema, 1))
+        await scenario(box)
+
+    with_box(with_old, Settings(schemaCompatibilityStrategy="BACKWARD"))
 
 
 def types(text: str) -> dict[str, str]:
