@@ -55,6 +55,7 @@ class Restoration:
 
     def take(self, line: bytes) -> None:
         """Take an envelope. Raises ValueError for one that cannot be stored, and what the broker tells."""
+        self._quiet = False
         stored = read(line)
         if stored.schema is not None and stored.schema_version is not None:
             self._register(stored.base_topic, stored.schema_version, stored.schema)
@@ -67,7 +68,6 @@ class Restoration:
         if self._group and not stored.is_beside(self._group[0]):
             self.flush()
         self._group.append(stored._replace(message=self._fill(stored.message)))
-        self._quiet = False
         is_one_of_several = stored.id is not None and stored.id.batch_index >= 0
         if not is_one_of_several or len(self._group) == stored.batch:
             self.flush()

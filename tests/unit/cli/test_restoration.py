@@ -256,6 +256,9 @@ def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch() -> None:
     restoration.take(zero)
     assert len(target.entries) == 3  # the rest of its batch may follow
     restoration.idle()
+    restoration.take(one)
+    restoration.idle()
+    assert (len(target.entries), restoration.repeated) == (3, 2), "a repeated message is input too"
     restoration.idle()
     assert len(target.entries) == 4
 
