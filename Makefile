@@ -155,7 +155,7 @@ go-transactions: env-dev ## The official Go client's own tests of transactions (
 .PHONY: java-transactions
 java-transactions: env-dev ## The official Java client's transactions against a box (a JDK; its jars are fetched once, by Maven)
 	@$(BIN)/python -m tests.tools.java
-	@$(BIN)/python -m pytest -n 0 tests/e2e/test_java_transactions.py $(ARGS)
+	@$(BIN)/python -m pytest -n 0 tests/e2e/messaging/test_java_transactions.py $(ARGS)
 
 .PHONY: suite
 suite: env-dev ## The official Python client's own suite, from a checkout of it (SUITE_DIR=... ARGS="--only schema")

@@ -10,8 +10,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsarbox.spark.rows import BASIC, VALUE
-from pulsarbox.spark.schema import of_row
+from pulsarbox.spark.decode.row_columns import BASIC, VALUE
+from pulsarbox.spark.schema.spark_types import of_row
 
 NAME: Final = "floor"
 

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, pack_entry
 
 BODY = bytes(range(256)) * 4

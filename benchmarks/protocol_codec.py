@@ -19,12 +19,12 @@ from pulsarbox.protocol.commands import (
     encode_payload_frame,
     parse_command,
 )
-from pulsarbox.protocol.delivery import DeliveryEncoder
 from pulsarbox.protocol.frames import SMALL_BUFFER, FrameDecoder, max_frame_size
+from pulsarbox.protocol.message_frame import DeliveryEncoder
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
-from pulsarbox.protocol.receipts import ReceiptEncoder
-from pulsarbox.protocol.sends import parse_send
+from pulsarbox.protocol.send_decoder import parse_send
+from pulsarbox.protocol.send_receipt import ReceiptEncoder
 
 LIMIT = max_frame_size(5 * 1024 * 1024)
 ENTRY_IDS = [base + step for base in (0, 100, 20_000, 49_000) for step in range(256)]

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.raw_driver import DriverError, Job, Link, busy, prepare, publish
 from benchmarks.raw_scrape import TIMEOUT_SECONDS, opened
-from pulsarbox.broker.samples import WATCHED_SECONDS
+from pulsarbox.broker.stats.sampler import WATCHED_SECONDS
 
 ROUNDS: Final = 2
 TURN_SECONDS: Final = 28.0

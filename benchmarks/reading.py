@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 import pulsar
 
 from pulsarbox import PulsarBox
-from pulsarbox.spark.access import mapped
-from pulsarbox.spark.lists import COLUMNS
-from pulsarbox.spark.messages import messages
-from pulsarbox.spark.segments import BEGINNING, Reach
-from pulsarbox.spark.service import LATEST, Service
+from pulsarbox.spark.access import mapped_reader
+from pulsarbox.spark.connect.broker_api import LATEST, Service
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.decode.message_columns import COLUMNS
+from pulsarbox.spark.topic_segments import BEGINNING, Reach
 
 USUAL: Final = frozenset({"payload", "key", "message_id", "publish_time", "event_time", "properties"})
 """What a plain read of a DataFrame asks for."""
@@ -95,7 +95,7 @@ def main(words: Sequence[str] | None = None) -> None:
                         rows, speed, alone = rows_per_second(reach, topics, wanted)
                         line = f"{case.name:24}{access:8}{columns:>9}{rows:>10}{speed:>11.0f}{alone:>11.0f}"
                         print(line, flush=True)
-                mapped.close_all()
+                mapped_reader.close_all()
 
 
 if __name__ == "__main__":

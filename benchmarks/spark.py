@@ -23,8 +23,8 @@ import psutil
 from benchmarks import floor
 from benchmarks.reading import Case, publish
 from pulsarbox import PulsarBox
-from pulsarbox.spark.segments import Reach
-from pulsarbox.spark.service import Service
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.topic_segments import Reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pulsar
 
 from benchmarks.spark_sink import stage
-from pulsarbox.spark.pipelines.shipped.rolling import Rolling
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
+from pulsarbox.spark.pipelines.shipped.rollup_windows import Rolling
 from tests.tools.box import Box
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ def session(folder: Path) -> "SparkSession":
     manager = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     made = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
     made = made.config("spark.sql.streaming.checkpointFileManagerClass", manager)
-    made = made.config("spark.python.daemon.module", "pulsarbox.spark.forking")
+    made = made.config("spark.python.daemon.module", "pulsarbox.spark.worker_forking")
     found: SparkSession = made.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     found.sparkContext.setLogLevel("ERROR")
     return found

@@ -23,10 +23,10 @@ import pulsar
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox.client.web import Web
-from pulsarbox.spark.settling import REUSED
-from pulsarbox.spark.sink import StreamWriter
-from pulsarbox.spark.sinking import Attempt
-from pulsarbox.spark.source import PulsarboxSource
+from pulsarbox.spark.sink.data_sink import StreamWriter
+from pulsarbox.spark.sink.write_job import Attempt
+from pulsarbox.spark.source.data_source import PulsarboxSource
+from pulsarbox.spark.worker_gc import REUSED
 from tests.tools.box import Box
 
 VALUE: Final = StructType([StructField("value", BinaryType())])

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from benchmarks.storage_engine import LEDGERS, forget_pages, mb, opened, seal
 from benchmarks.storage_table import Line, Options, folder, say
 from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_BYTES, Unpacked
 from pulsarbox.storage.engine import Choice, Compressing, ReadRequest
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, pack_entry
-from pulsarbox.storage.unpacked import ENTRY_BYTES, KEPT_BYTES, Unpacked
 
 BYTES: Final = 48 << 20
 """Of bodies, of each kind."""

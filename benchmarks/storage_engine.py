@@ -14,7 +14,7 @@ from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, pack_entry
 
 VOLUME_BYTES: Final = 256 << 20

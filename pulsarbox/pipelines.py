@@ -3,10 +3,10 @@
 from pulsarbox.pipelines import frame, function
 """
 
-from pulsarbox.spark.pipelines.declaring import Frame, Function, PipelineError, frame, function
+from pulsarbox.spark.pipelines.declaration import Frame, Function, PipelineError, frame, function
 from pulsarbox.spark.pipelines.definition import Pipeline, load
-from pulsarbox.spark.pipelines.processing import Context, FunctionError, Message, State
-from pulsarbox.spark.pipelines.trial import Sent, Trial
+from pulsarbox.spark.pipelines.function_trial import Sent, Trial
+from pulsarbox.spark.pipelines.message_processing import Context, FunctionError, Message, State
 
 __all__ = [
     "Context",

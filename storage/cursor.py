@@ -8,12 +8,11 @@ statistics does not depend on how many there are.
 
 from collections.abc import Callable
 
+from pulsarbox.storage.acknowledged_ranges import ChunkKey, RangeSet
 from pulsarbox.storage.catalog import acks_chunk_key, acks_key
-from pulsarbox.storage.claims import ClaimedSets, Claims
 from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.format import IN_VIEW, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger, new_position
-from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from pulsarbox.storage.record import (
     Acked,
     AckedRange,
@@ -29,6 +28,7 @@ from pulsarbox.storage.record import (
     pack_redelivered,
     unpack_records,
 )
+from pulsarbox.storage.transaction_acks import ClaimedSets, Claims
 
 
 class ManagedCursor:

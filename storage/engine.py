@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pulsarbox.plugins.compression.rest import RestCodecs
+from pulsarbox.storage.compression.decompressed_cache import UnpackedUse, nothing_unpacked
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
-from pulsarbox.storage.unpacked import UnpackedUse, nothing_unpacked
 
 if TYPE_CHECKING:
-    from pulsarbox.storage.compressed_topics import CompressedTopic
+    from pulsarbox.storage.compression.topic_usage import CompressedTopic
 
 
 class ReadRequest(NamedTuple):

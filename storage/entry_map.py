@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar, overload
 
 from sortedcontainers import SortedDict
 
-from pulsarbox.storage.ranges import CHUNK_ENTRIES, ChunkKey
+from pulsarbox.storage.acknowledged_ranges import CHUNK_ENTRIES, ChunkKey
 from pulsarbox.storage.record import Position
 
 V = TypeVar("V")

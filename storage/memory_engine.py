@@ -9,17 +9,17 @@ from sortedcontainers import SortedDict, SortedSet
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.rest import TAGS, RestCodecs
-from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
+from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
+from pulsarbox.storage.compression.decompressed_cache import Unpacked
+from pulsarbox.storage.compression.encoder import NewDictionaries, Press
+from pulsarbox.storage.compression.topic_usage import CompressedTopic, by_owner, topics_of
+from pulsarbox.storage.compression.volume_usage import Usage
 from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, ReadRequest, Reclaimed, Recovery
-from pulsarbox.storage.index import UnindexedRuns, runs_of
+from pulsarbox.storage.entry_index import UnindexedRuns, runs_of
+from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.packing import put_together, take_apart, wall_of
-from pulsarbox.storage.pressing import NewDictionaries, Press
-from pulsarbox.storage.reading import Answer
+from pulsarbox.storage.packing.live_records import put_together, take_apart, wall_of
 from pulsarbox.storage.record import Entry, check_batch
-from pulsarbox.storage.unpacked import Unpacked
-from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
-from pulsarbox.storage.usage import Usage
 
 _SEGMENTS_AT_ONCE = 256
 

@@ -23,9 +23,9 @@ from pulsarbox.storage.catalog import (
     topic_key,
     txn_key,
 )
-from pulsarbox.storage.compacted import is_kept
+from pulsarbox.storage.compacted_ledger import is_kept
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.delays import Delays, forget_delays
+from pulsarbox.storage.delayed_index import Delays, forget_delays
 from pulsarbox.storage.engine import Recovery
 from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryFlag, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
@@ -40,7 +40,7 @@ from pulsarbox.storage.record import (
     unpack_entry,
     unpack_record,
 )
-from pulsarbox.storage.sequences import SequenceIds
+from pulsarbox.storage.sequence_ids import SequenceIds
 from pulsarbox.storage.transactions import OpenEntries, TxnId, aborted_of
 
 TRANSACTION = EntryFlag.TRANSACTION

@@ -14,13 +14,13 @@ from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
-from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY, chosen_keys
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, REGISTRY, chosen_keys
+from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
-from pulsarbox.tui.keeping import Kept
-from pulsarbox.tui.label import Label
-from pulsarbox.tui.places import instant, now_ms
-from pulsarbox.tui.questions import of_vitals
+from pulsarbox.tui.position_input import instant, now_ms
+from pulsarbox.tui.preferences import Kept
 from pulsarbox.tui.themes import DARK, OURS
+from pulsarbox.tui.widgets.box_label import Label
 
 INTERVAL: Final = 0.5
 """Seconds between two questions: twice a second is as fast as eyes are."""
@@ -279,7 +279,7 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """``?``"""
-        from pulsarbox.tui.dialogs import Reading
+        from pulsarbox.tui.actions.dialogs import Reading
 
         screen: Any = self.screen
         self.push_screen(
@@ -339,8 +339,8 @@ class Top(App[None]):
             self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
             return
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
-        from pulsarbox.tui.dialogs import Question
-        from pulsarbox.tui.figures import instant as written
+        from pulsarbox.tui.actions.dialogs import Question
+        from pulsarbox.tui.widgets.numbers import instant as written
 
         hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"
         question = Question("Go to the time", hint, "", lambda text: text and self.instant(text))

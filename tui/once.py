@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pulsarbox.cleaning import cleaned
-from pulsarbox.tui import figures
+from pulsarbox.tui.actions.box_queries import PANELS
 from pulsarbox.tui.app import Top
-from pulsarbox.tui.columns import KINDS, TO_THE_RIGHT, Column
 from pulsarbox.tui.feed import Feed, Query, Trouble
-from pulsarbox.tui.lists import chosen, passing_of
-from pulsarbox.tui.questions import PANELS
 from pulsarbox.tui.views import VIEWS
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column
+from pulsarbox.tui.widgets.local_rows import chosen, passing_of
 
 SECONDS_MAX = 20.0
 _TREND = 12
@@ -104,7 +104,7 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
     if view == OVERVIEW:
         return _overview_text(shown)
     known, total = VIEWS[view], shown.get("total")
-    empty = f"None of {figures.count(total)} passes the filter." if total else known.empty
+    empty = f"None of {numbers.count(total)} passes the filter." if total else known.empty
     return _table(known.columns, shown, empty, "--limit, --filter")
 
 
@@ -141,7 +141,7 @@ def _table(columns: Sequence[Column], part: Mapping[str, Any], empty: str, more:
     if not cells:
         lines.append(empty)
     elif part.get("matching", 0) > len(cells):
-        lines.append(f"... {len(cells)} of {figures.count(part['matching'])}: {more}")
+        lines.append(f"... {len(cells)} of {numbers.count(part['matching'])}: {more}")
     return lines
 
 
@@ -171,20 +171,20 @@ _TITLES = {
 
 def _total(name: str, value: Any) -> str:
     if value is None:
-        return figures.NOTHING
+        return numbers.NOTHING
     if name in ("p50", "p99"):
-        return figures.milliseconds(value)
+        return numbers.milliseconds(value)
     if name == "uptime":
-        return figures.seconds(value / 1000)
+        return numbers.seconds(value / 1000)
     if name == "started":
-        return figures.instant(value)
+        return numbers.instant(value)
     if name.endswith("Rate"):
-        return f"{figures.rate(value)}/s"
+        return f"{numbers.rate(value)}/s"
     if name.endswith("Bytes"):
-        return f"{figures.size(value)}/s"
+        return f"{numbers.size(value)}/s"
     if name in ("memory", "size", "diskUsed", "diskFree"):
-        return figures.size(value)
-    return figures.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        return numbers.size(value)
+    return numbers.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def self_contained(svg: str) -> str:

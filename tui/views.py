@@ -6,7 +6,7 @@ What a column means stands with it: the choice of columns and the help show it.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from pulsarbox.tui.columns import Column, keys_of
+from pulsarbox.tui.widgets.columns import Column, keys_of
 
 
 class View(NamedTuple):

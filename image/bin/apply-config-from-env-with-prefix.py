@@ -6,7 +6,7 @@ apply-config-from-env-with-prefix.py PREFIX FILE...
 
 import sys
 
-from pulsarbox.cli.apply_environment import main
+from pulsarbox.cli.process.apply_environment import main
 
 if __name__ == "__main__":
     sys.exit(main(["--prefix", *sys.argv[1:]]))

@@ -6,7 +6,7 @@ apply-config-from-env.py [--prefix PULSAR_PREFIX_] FILE...
 
 import sys
 
-from pulsarbox.cli.apply_environment import main
+from pulsarbox.cli.process.apply_environment import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

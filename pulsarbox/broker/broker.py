@@ -12,31 +12,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pulsarbox.broker import key_hashes
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.dead_letter_office import DeadLetterOffice
+from pulsarbox.broker.dead_letter.router import DeadLetterOffice
+from pulsarbox.broker.dispatch import plugin_hash_registry
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
-from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.permissions import Permissions
-from pulsarbox.broker.pipelines import Pipelines
 from pulsarbox.broker.plugins import Key, Plugins
-from pulsarbox.broker.removal import Removal
-from pulsarbox.broker.routing import Routing
-from pulsarbox.broker.samples import Samples
-from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.replay.job_registry import Jobs
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
-from pulsarbox.broker.security.proof import look_again
+from pulsarbox.broker.security.credential_expiry import look_again
+from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.security.refusals import Refusals
+from pulsarbox.broker.stats.pipeline_status import Pipelines
+from pulsarbox.broker.stats.sampler import Samples
 from pulsarbox.broker.tenants import Tenants
-from pulsarbox.broker.topics import Topics
+from pulsarbox.broker.topic.bulk_deletion import Removal
+from pulsarbox.broker.topic.partition_routing import Routing
+from pulsarbox.broker.topic.registry import Topics
+from pulsarbox.broker.topic.topic_schemas import Schemas
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
 from pulsarbox.clock import Deadlines, Now, in_words
 from pulsarbox.config import Settings
@@ -95,7 +95,7 @@ class Broker:
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
-        key_hashes.check(self.core.plugins, settings, self.core.commits, self.core.catalog)
+        plugin_hash_registry.check(self.core.plugins, settings, self.core.commits, self.core.catalog)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.topic.producer import Producer
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pulsarbox.broker.consumer import BodyOf, Consumer
-from pulsarbox.broker.limits.publish import UNREAD_FACTOR
+from pulsarbox.broker.limits.publish_throttle import UNREAD_FACTOR
 from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.security.command_rules import Needs
 from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.subscription.consumer import BodyOf, Consumer
 from pulsarbox.broker.timers import Timer
+from pulsarbox.broker.topic.producer import Producer
 from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
@@ -25,15 +25,15 @@ from pulsarbox.protocol.features import told_code
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.metadata import BROKER_ENTRY_MAGIC, with_broker_entry_metadata
 from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CommandSend
-from pulsarbox.protocol.sends import parse_send
+from pulsarbox.protocol.send_decoder import parse_send
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedCommand, ProtocolError
 from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
     from pulsarbox.broker.command_table import CommandRow
-    from pulsarbox.broker.security.proof import Proof
-    from pulsarbox.broker.topic_lists import TopicList
+    from pulsarbox.broker.security.credential_expiry import Proof
+    from pulsarbox.broker.topic.list_watchers import TopicList
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.handlers import (
-    authenticating,
+    authentication,
     connection,
     consume,
     lookup,
@@ -50,7 +50,7 @@ _ROWS: Final = (
     (BaseCommand.CONNECT, START, Needs.NOTHING, connection.connect),
     (BaseCommand.PING, CONNECTED, Needs.NOTHING, connection.ping),
     (BaseCommand.PONG, CONNECTED, Needs.NOTHING, connection.pong),
-    (BaseCommand.AUTH_RESPONSE, CONNECTED, Needs.NOTHING, authenticating.auth_response),
+    (BaseCommand.AUTH_RESPONSE, CONNECTED, Needs.NOTHING, authentication.auth_response),
     (BaseCommand.LOOKUP, CONNECTED, Needs.LOOKUP, lookup.lookup, "Lookup", replies.lookup_failed),
     (
         BaseCommand.PARTITIONED_METADATA,

@@ -3,36 +3,36 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.ages import Ages
-from pulsarbox.broker.at_rest import AtRest
-from pulsarbox.broker.cache_use import CacheUse
-from pulsarbox.broker.compaction.records import Compactions
-from pulsarbox.broker.computations import Computations
-from pulsarbox.broker.deadlines import TopicDeadlines
-from pulsarbox.broker.dispatch.bounds import Bounds
-from pulsarbox.broker.dispatch.unacked import BrokerUnacked
+from pulsarbox.broker.backlog.unsubscribed_index import UnsubscribedIndex
+from pulsarbox.broker.compaction.compaction_history import Compactions
+from pulsarbox.broker.compression_policy import AtRest
+from pulsarbox.broker.dispatch.read_limits import Bounds
+from pulsarbox.broker.dispatch.unacked_limits import BrokerUnacked
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.limits.box_limits import BoxLimits
+from pulsarbox.broker.long_computation import Computations
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.policies.policies import Policies
-from pulsarbox.broker.quarantine import Quarantine
-from pulsarbox.broker.reads import Reads
+from pulsarbox.broker.policies.unloaded_topics import Walks
+from pulsarbox.broker.read_queue import Reads
 from pulsarbox.broker.security.authorization import Authorization
+from pulsarbox.broker.stats.cache_hit_rate import CacheUse
+from pulsarbox.broker.stats.oldest_message_age import Ages
 from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.topic.deadline_index import TopicDeadlines
+from pulsarbox.broker.topic.quarantine import Quarantine
 from pulsarbox.broker.transactions.coordinator import Coordinator
-from pulsarbox.broker.transactions.epochs import Epochs
-from pulsarbox.broker.unsubscribed_index import UnsubscribedIndex
-from pulsarbox.broker.walks import Walks
+from pulsarbox.broker.transactions.epoch_commit import Epochs
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.dead_letter_office import DeadLetterOffice
-    from pulsarbox.broker.jobs.jobs import Jobs
-    from pulsarbox.broker.topic import Topic
+    from pulsarbox.broker.dead_letter.router import DeadLetterOffice
+    from pulsarbox.broker.replay.job_registry import Jobs
+    from pulsarbox.broker.topic.topic import Topic
 
 
 class Core:

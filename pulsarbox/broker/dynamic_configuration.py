@@ -10,9 +10,9 @@ from typing import Any
 from pulsarbox.broker.core import Core
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.config.pulsar_dynamic import PULSAR_DYNAMIC
 from pulsarbox.config.setting import ConfigError, did_you_mean
 from pulsarbox.config.settings import settings_by_name, settings_table
+from pulsarbox.config.sources.pulsar_dynamic import PULSAR_DYNAMIC
 from pulsarbox.errors import PreconditionFailed
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.storage.catalog import DYNAMIC

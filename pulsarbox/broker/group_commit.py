@@ -17,9 +17,9 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pulsarbox.broker.commit_times import CommitTimes
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.housekeeping import Housekeeping
+from pulsarbox.broker.stats.commit_stats import CommitTimes
 from pulsarbox.broker.tail_cache import TailCache
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
@@ -27,7 +27,7 @@ from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.catalog import IDS, Row, aborted_key, acks_key, ledger_key, sequence_key
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.delays import Delays, forget_delays
+from pulsarbox.storage.delayed_index import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, MOVED, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
@@ -36,10 +36,10 @@ from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 from pulsarbox.storage.transactions import OpenEntries
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.deduplication import Deduplication
-    from pulsarbox.broker.posting import Posted
-    from pulsarbox.broker.producer import Producer
-    from pulsarbox.broker.topic import PersistentTopic
+    from pulsarbox.broker.topic.deduplication import Deduplication
+    from pulsarbox.broker.topic.internal_publisher import Posted
+    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Final
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.system_topics import HEALTH_TOPIC
 from pulsarbox.broker.timers import Timer
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.topics import Topics
+from pulsarbox.broker.topic.registry import Topics
+from pulsarbox.broker.topic.system_topics import HEALTH_TOPIC
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError, PulsarBoxError
 from pulsarbox.names import parse_topic

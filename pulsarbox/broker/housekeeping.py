@@ -8,7 +8,7 @@ when a volume may have been closed.
 import logging
 from typing import Final
 
-from pulsarbox.broker.at_rest import AtRest
+from pulsarbox.broker.compression_policy import AtRest
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now

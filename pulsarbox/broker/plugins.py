@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.consumer_choice import CHOICES, Choose, round_robin
 from pulsarbox.broker.dispatch.consumer_choice import PROPERTY as CHOICE
 from pulsarbox.broker.dispatch.selectors.choice import PROPERTY as SELECTOR
@@ -20,6 +19,7 @@ from pulsarbox.broker.dispatch.selectors.choice import SELECTORS, make_selector
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMode
 from pulsarbox.broker.dispatch.selectors.plugged import PluggedSelector
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import ConsumerAssignError

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.client.attached import Comeback
 from pulsarbox.client.connection import Address, Connection, connect, wire_of
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
 from pulsarbox.client.places import TIMEOUT_SECONDS
+from pulsarbox.client.reconnect import Comeback
 from pulsarbox.errors import ProducerHeld, PulsarBoxError, TopicNotFound
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -29,8 +29,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from pulsarbox.client.coordinators import Coordinators
     from pulsarbox.client.transaction import Transaction
+    from pulsarbox.client.transaction_coordinators import Coordinators
 
 _AT_ONCE: Final = 100
 """Requests that are not waited for one by one."""
@@ -265,8 +265,8 @@ class Client:
 
         Raises NotAllowed where there are none, or none so long; what the coordinator tells; NotConnected, NoAnswer.
         """
-        from pulsarbox.client.coordinators import Coordinators  # few of our commands need them
         from pulsarbox.client.transaction import Transaction
+        from pulsarbox.client.transaction_coordinators import Coordinators  # few of our commands need them
 
         if self._coordinators is None:
             self._coordinators = Coordinators(self)

@@ -37,7 +37,7 @@ from pulsarbox.protocol.violations import ProtocolError
 if TYPE_CHECKING:
     import ssl
 
-    from pulsarbox.protocol.deliveries import Deliveries
+    from pulsarbox.protocol.message_stream_decoder import Deliveries
 
 Address = tuple[str, int]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsarbox.client.attached import Comeback
+from pulsarbox.client.partition_consumer import Subscribing, TopicConsumer
 from pulsarbox.client.places import MessageId, Start
-from pulsarbox.client.topic_consumer import Subscribing, TopicConsumer
+from pulsarbox.client.reconnect import Comeback
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.protocol.deliveries import Deliveries
+from pulsarbox.protocol.message_stream_decoder import Deliveries
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandMessage
 from pulsarbox.protocol.violations import MalformedMetadata

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.topic_producer import Options, Stored, TopicProducer
+from pulsarbox.client.partition_producer import Options, Stored, TopicProducer
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.contracts import Unrouted
-from pulsarbox.protocol.outgoing import Outgoing, StoredEntry, encoded
+from pulsarbox.protocol.message_encoder import Outgoing, StoredEntry, encoded
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client

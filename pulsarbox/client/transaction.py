@@ -17,9 +17,9 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.coordinators import Coordinators
-    from pulsarbox.client.topic_consumer import TopicConsumer
-    from pulsarbox.client.topic_producer import TopicProducer
+    from pulsarbox.client.partition_consumer import TopicConsumer
+    from pulsarbox.client.partition_producer import TopicProducer
+    from pulsarbox.client.transaction_coordinators import Coordinators
 
 
 class Transaction:

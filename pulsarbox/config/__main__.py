@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from pulsarbox.config.document import as_markdown, as_toml
-from pulsarbox.config.pulsar_files import text_of
+from pulsarbox.config.sources.pulsar_files import text_of
 
 WRITERS = {"toml": as_toml, "markdown": as_markdown}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from pulsarbox.config import plain_names, properties_file, toml_file
 from pulsarbox.config.setting import ConfigError, Given, Value, did_you_mean
 from pulsarbox.config.settings import Settings, settings_by_name, settings_table
+from pulsarbox.config.sources import plain_names, properties_file, toml_file
 
 ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
 PLAIN_NAMES_VARIABLE: Final = "PULSARBOX_PLAIN_NAMES"

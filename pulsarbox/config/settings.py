@@ -11,23 +11,23 @@ from functools import cache
 from operator import attrgetter
 from typing import Final, cast
 
-from pulsarbox.config.authentication_settings import AuthenticationSettings
-from pulsarbox.config.authorization_settings import AuthorizationSettings
-from pulsarbox.config.client_policy_settings import ClientPolicySettings
-from pulsarbox.config.keep_settings import KeepSettings
-from pulsarbox.config.logging_settings import LoggingSettings
-from pulsarbox.config.managed_ledger_settings import ManagedLedgerSettings
-from pulsarbox.config.plugin_settings import PluginSettings
-from pulsarbox.config.policy_settings import PolicySettings
-from pulsarbox.config.recording_settings import RecordingSettings
+from pulsarbox.config.cross_checks import check_together
+from pulsarbox.config.sections.authentication_settings import AuthenticationSettings
+from pulsarbox.config.sections.authorization_settings import AuthorizationSettings
+from pulsarbox.config.sections.client_policy_settings import ClientPolicySettings
+from pulsarbox.config.sections.logging_settings import LoggingSettings
+from pulsarbox.config.sections.managed_ledger_settings import ManagedLedgerSettings
+from pulsarbox.config.sections.plugin_settings import PluginSettings
+from pulsarbox.config.sections.policy_settings import PolicySettings
+from pulsarbox.config.sections.recording_settings import RecordingSettings
+from pulsarbox.config.sections.retention_settings import KeepSettings
+from pulsarbox.config.sections.throttle_settings import ThrottleSettings
+from pulsarbox.config.sections.tls_settings import TlsSettings
+from pulsarbox.config.sections.topic_list_settings import TopicListSettings
+from pulsarbox.config.sections.transaction_settings import TransactionSettings
+from pulsarbox.config.sections.web_settings import WebSettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, Value, port_setting, setting
 from pulsarbox.config.tables import TABLES
-from pulsarbox.config.throttle_settings import ThrottleSettings
-from pulsarbox.config.tls_settings import TlsSettings
-from pulsarbox.config.together import check_together
-from pulsarbox.config.topic_list_settings import TopicListSettings
-from pulsarbox.config.transaction_settings import TransactionSettings
-from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pulsarbox.client.ask import WebRefused, ask
+from pulsarbox.client.admin_call import WebRefused, ask
 from pulsarbox.client.credentials import Credentials
 from pulsarbox.config import Settings, Value, load
 from pulsarbox.embed.box_clock import BoxClock
@@ -21,7 +21,7 @@ from pulsarbox.embed.snapshot import Snapshot, scratch_directory
 from pulsarbox.embed.testing import WITHIN_SECONDS, Seen, wait_until_as_expected
 from pulsarbox.embed.thread_runner import ThreadRunner
 from pulsarbox.errors import PulsarBoxError, TopicNotFound
-from pulsarbox.server.running import Running
+from pulsarbox.server.process.runtime_file import Running
 
 START_SECONDS_MAX: Final = 30.0
 _LOG: Final = "log"

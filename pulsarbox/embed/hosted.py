@@ -11,17 +11,17 @@ from typing import Final
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.ports import on_its_ports
-from pulsarbox.server.beside import beside
-from pulsarbox.server.limits import FILES_MIN, file_limit, too_few
-from pulsarbox.server.memory import SharedMemoryEngine
-from pulsarbox.server.processes import described
-from pulsarbox.server.running import Running
+from pulsarbox.server.memory_engine_adapter import SharedMemoryEngine
+from pulsarbox.server.one_shot_thread import beside
+from pulsarbox.server.process.port_owner import described
+from pulsarbox.server.process.rlimit import FILES_MIN, file_limit, too_few
+from pulsarbox.server.process.runtime_file import Running
 from pulsarbox.server.serving import Serving, lmdb_engine
 from pulsarbox.server.tasks import spawn
-from pulsarbox.storage.directory import DirectoryHeld
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.directory import DirectoryHeld
+from pulsarbox.storage.lmdb.engine import LmdbEngine
+from pulsarbox.storage.lmdb.private_files import opener
 from pulsarbox.storage.memory_engine import MemoryDisk
-from pulsarbox.storage.private_files import opener
 
 _KEPT: Final = ("INSTANCE", "meta", "volumes", "packed")
 """Of a data directory: what holds data."""

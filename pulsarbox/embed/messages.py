@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pulsarbox.client.client import Client
-from pulsarbox.client.consumer import Consumer, Subscribing
 from pulsarbox.client.credentials import Credentials
-from pulsarbox.client.incoming import Message as Received
-from pulsarbox.client.topic_consumer import TopicConsumer
-from pulsarbox.server.running import Running
+from pulsarbox.client.message_decoder import Message as Received
+from pulsarbox.client.multi_topic_consumer import Consumer, Subscribing
+from pulsarbox.client.partition_consumer import TopicConsumer
+from pulsarbox.server.process.runtime_file import Running
 
 READ_SECONDS_MAX: Final = 30.0
 _AT_ONCE: Final = 1000

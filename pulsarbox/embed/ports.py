@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pulsarbox.config import Settings
-from pulsarbox.server.running import Running
+from pulsarbox.server.process.runtime_file import Running
 
 
 def on_its_ports(settings: Settings, running: Running) -> Settings:

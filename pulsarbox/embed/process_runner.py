@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
-from pulsarbox.server.running import Running
-from pulsarbox.storage.private_files import opener
+from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.storage.lmdb.private_files import opener
 
 DO_SECONDS_MAX: Final = 60.0
 _GRACE_SECONDS: Final = 10.0

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.hosted import HostedBox
-from pulsarbox.server.running import Running
+from pulsarbox.server.process.runtime_file import Running
 from pulsarbox.server.serving import new_loop
 
 Result = TypeVar("Result")

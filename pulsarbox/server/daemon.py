@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 from pulsarbox import __version__
 from pulsarbox.config import ConfigError, Settings
 from pulsarbox.errors import PersistenceError
-from pulsarbox.server.disk_speed import slow, sync_times
-from pulsarbox.server.limits import FILES_MIN, raise_file_limit, too_few
-from pulsarbox.server.listening import PortTaken
-from pulsarbox.server.logs import log_file_of, set_up
+from pulsarbox.server.network.listeners import PortTaken
 from pulsarbox.server.plugins import Watch
-from pulsarbox.server.processes import described
-from pulsarbox.server.running import Report, Running, write
+from pulsarbox.server.process.disk_speed import slow, sync_times
+from pulsarbox.server.process.log_setup import log_file_of, set_up
+from pulsarbox.server.process.port_owner import described
+from pulsarbox.server.process.rlimit import FILES_MIN, raise_file_limit, too_few
+from pulsarbox.server.process.runtime_file import Report, Running, write
+from pulsarbox.server.process.signals import heed
 from pulsarbox.server.serving import Serving, lmdb_engine, new_loop
-from pulsarbox.server.signals import heed
-from pulsarbox.storage.directory import DirectoryHeld
 from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.lmdb.directory import DirectoryHeld
 
 if TYPE_CHECKING:
-    from pulsarbox.server.memory_entry import MemoryEntry
+    from pulsarbox.server.process.memory_box_entry import MemoryEntry
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def _failed(report: Report, reason: str, code: int = EXIT_FAILED) -> int:
 
 def _engine(settings: Settings, memory: bool) -> Engine:
     if memory:
-        from pulsarbox.server.memory import SharedMemoryEngine
+        from pulsarbox.server.memory_engine_adapter import SharedMemoryEngine
 
         return SharedMemoryEngine()
     return lmdb_engine(settings)
@@ -158,7 +158,7 @@ async def _serve(
 
 def _memory_entry(running: Running) -> "MemoryEntry | None":
     """What `pulsarbox status --memory` finds; None where there is no place for it, which is no reason to end."""
-    from pulsarbox.server.memory_entry import MemoryEntry
+    from pulsarbox.server.process.memory_box_entry import MemoryEntry
 
     try:
         entry = MemoryEntry()

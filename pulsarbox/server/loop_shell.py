@@ -21,13 +21,13 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
-from pulsarbox.server.beside import in_thread
-from pulsarbox.server.connection import Connection
-from pulsarbox.server.gate import Gate
+from pulsarbox.server.network.connection import Connection
+from pulsarbox.server.network.connection_limits import Gate
+from pulsarbox.server.network.protocol_mismatch import Doors
+from pulsarbox.server.one_shot_thread import in_thread
 from pulsarbox.server.plugins import Bringing
-from pulsarbox.server.slow_commits import WatchedCommit
+from pulsarbox.server.recording.slow_commit_log import WatchedCommit
 from pulsarbox.server.worker import Worker
-from pulsarbox.server.wrong_port import Doors
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry

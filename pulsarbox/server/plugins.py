@@ -23,7 +23,7 @@ from pulsarbox.plugins import guard as guard_module
 from pulsarbox.plugins.guard import Guard, PluginEndless
 from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
 from pulsarbox.storage.format import KNOWN_PLUGINS
-from pulsarbox.storage.private_files import opener
+from pulsarbox.storage.lmdb.private_files import opener
 
 if TYPE_CHECKING:
     from pulsarbox.plugins.probe import Report

@@ -19,26 +19,26 @@ from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.config.cross_checks import uses_tls
 from pulsarbox.config.listeners import Address, bound
 from pulsarbox.config.setting import OFF
-from pulsarbox.config.together import uses_tls
-from pulsarbox.server.beside import beside
-from pulsarbox.server.connection import Connection
-from pulsarbox.server.event_keeper import EventKeeper
-from pulsarbox.server.listening import listen
 from pulsarbox.server.loop_shell import LoopShell
+from pulsarbox.server.network.connection import Connection
+from pulsarbox.server.network.listeners import listen
+from pulsarbox.server.one_shot_thread import beside
 from pulsarbox.server.plugins import plugins_of
-from pulsarbox.server.running import Running, remove, write
-from pulsarbox.storage.directory import is_made
+from pulsarbox.server.process.runtime_file import Running, remove, write
+from pulsarbox.server.recording.event_recorder import EventKeeper
 from pulsarbox.storage.engine import Engine
-from pulsarbox.storage.event_files import FOLDER
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.directory import is_made
+from pulsarbox.storage.lmdb.engine import LmdbEngine
+from pulsarbox.storage.recording.event_files import FOLDER
 
 if TYPE_CHECKING:
-    from pulsarbox.server.certificates import Certificates
     from pulsarbox.server.http import HttpServer
-    from pulsarbox.server.recorder import Recorder
-    from pulsarbox.server.tls_port import TlsPort
+    from pulsarbox.server.network.certificates import Certificates
+    from pulsarbox.server.network.tls_port import TlsPort
+    from pulsarbox.server.recording.history_recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class Serving:
             self.broker.standing = self._engine.standing
             self.broker.whereabouts = self._engine.whereabouts
         if self._data is None:  # of a disk the event keeper finds out, and looks again now and then
-            from pulsarbox.server.memory import memory_size
+            from pulsarbox.server.memory_engine_adapter import memory_size
 
             self.broker.core.unsubscribed.set_capacity(memory_size(), self.shell.now())
         folder = self._data / FOLDER if self._data is not None else None
@@ -212,7 +212,7 @@ class Serving:
     def _serve_tls(self, sockets: list[socket.socket], listener: str) -> None:
         if not sockets:
             return
-        from pulsarbox.server.tls_port import TlsPort
+        from pulsarbox.server.network.tls_port import TlsPort
 
         assert self._certificates is not None
         shell, seconds = self.shell, self._settings.tlsHandshakeTimeoutSeconds
@@ -236,7 +236,7 @@ class Serving:
         certificates = self._certificates if self._web_tls_sockets else None
         await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
         if self._data is not None and self._settings.historyMaxMbytes:
-            recorder = import_module("pulsarbox.server.recorder")
+            recorder = import_module("pulsarbox.server.recording.history_recorder")
             self._recorder = recorder.Recorder(self.shell, self._data, self._settings)
             self._recorder.start()
 
@@ -292,7 +292,7 @@ class Serving:
 
 
 def _certificates(settings: Settings) -> "Certificates":
-    from pulsarbox.server.certificates import Certificates
+    from pulsarbox.server.network.certificates import Certificates
 
     return Certificates(settings, time.time_ns() // 1_000_000)
 

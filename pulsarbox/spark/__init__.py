@@ -24,7 +24,7 @@ def register(spark: "SparkSession") -> None:
         from pulsarbox.spark import register
         register(spark)
     """
-    from pulsarbox.spark.source import PulsarboxSource
+    from pulsarbox.spark.source.data_source import PulsarboxSource
 
     spark.dataSource.register(PulsarboxSource)
 
@@ -52,10 +52,10 @@ def table(
 
     Raises OptionError, OffloadError where the manifest is damaged, DataLost, and what the broker tells.
     """
-    from pulsarbox.spark import history
+    from pulsarbox.spark.source import offloaded_table
 
     if not str(directory):
         from pulsarbox.spark.options import OptionError
 
         raise OptionError("table() needs the directory that the topic was offloaded into: directory='/data/history'")
-    return history.table(spark, topic, directory, tail=tail, schema=schema, options=options)
+    return offloaded_table.table(spark, topic, directory, tail=tail, schema=schema, options=options)

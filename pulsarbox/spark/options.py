@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.spark.kinds import (
+from pulsarbox.spark.option_types import (
     COLUMNS,
     COUNT,
     LENGTH,
@@ -507,7 +507,7 @@ def parse(given: Mapping[str, str], use: str) -> Options:
         if values.get(found.name, value) != value:
             raise OptionError(f"options {named[found.name]} and {name} are the same one: give one of them")
         values[found.name], named[found.name] = value, name
-    from pulsarbox.spark.agreement import check_together
+    from pulsarbox.spark.options_validation import check_together
 
     options = Options(**values)
     check_together(options, set(values), use)

@@ -18,11 +18,11 @@ from pulsarbox.storage.backup.manifest import META_PATH, BackupConflict, BackupE
 from pulsarbox.storage.backup.pace import CHUNK, Pace, Progress
 from pulsarbox.storage.backup.repository import Journal, Repository
 from pulsarbox.storage.backup.stored_files import Stored, chunks_of
-from pulsarbox.storage.event_files import FOLDER as EVENTS
-from pulsarbox.storage.event_files import event_files
-from pulsarbox.storage.history_files import FOLDER as HISTORY
-from pulsarbox.storage.history_files import files as history_files
 from pulsarbox.storage.inspection.box import Box
+from pulsarbox.storage.recording.event_files import FOLDER as EVENTS
+from pulsarbox.storage.recording.event_files import event_files
+from pulsarbox.storage.recording.history_files import FOLDER as HISTORY
+from pulsarbox.storage.recording.history_files import files as history_files
 
 RATE_DEFAULT: Final = 16 << 20
 """Bytes a second that are written beside a running box. More of them hold up receipts (docs/PERFORMANCE.md)."""

@@ -24,9 +24,9 @@ import lmdb
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.backup.manifest import BackupError, BoxIdentity
 from pulsarbox.storage.backup.pace import CHUNK
-from pulsarbox.storage.directory import DATA_FILE, verify_environment
 from pulsarbox.storage.format import CONTENT, INSTANCE, LOG_KEY, NEED, PACKED
 from pulsarbox.storage.inspection.box import META, Box, Environment, name_of, open_readonly
+from pulsarbox.storage.lmdb.directory import DATA_FILE, verify_environment
 from pulsarbox.storage.record import check_batch
 
 _ATTEMPTS: Final = 100

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pulsarbox.storage.directory import write_durably
 from pulsarbox.storage.format import BACKUP
+from pulsarbox.storage.lmdb.directory import write_durably
 
 if TYPE_CHECKING:
     from pulsarbox.storage.backup.manifest import Manifest

@@ -24,9 +24,9 @@ from pulsarbox.storage.backup.manifest import (
     unpack_manifest,
 )
 from pulsarbox.storage.backup.stored_files import StoredFiles
-from pulsarbox.storage.directory import sync_directory, write_durably
 from pulsarbox.storage.format import INSTANCE, NEW_SUFFIX
-from pulsarbox.storage.private_files import PRIVATE, make_directory
+from pulsarbox.storage.lmdb.directory import sync_directory, write_durably
+from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 MARKER: Final = "BACKUPS"
 _LOCK: Final = "LOCK"

@@ -21,12 +21,12 @@ from pulsarbox.storage.backup.log_parts import read_part
 from pulsarbox.storage.backup.manifest import BackupConflict, BackupDamaged, BackupError, BackupFile, Manifest
 from pulsarbox.storage.backup.pace import Pace
 from pulsarbox.storage.backup.repository import Repository
-from pulsarbox.storage.directory import locked_directory, sync_directory, write_durably
+from pulsarbox.storage.entry_index import runs_of
 from pulsarbox.storage.format import INSTANCE, LOCK, NEW_SUFFIX, RESTORING
-from pulsarbox.storage.index import runs_of
 from pulsarbox.storage.inspection.box import META, name_of
-from pulsarbox.storage.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
-from pulsarbox.storage.volume import FlushAt, Volume, create_environment
+from pulsarbox.storage.lmdb.directory import locked_directory, sync_directory, write_durably
+from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
+from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
 
 REPLACED: Final = "replaced" + NEW_SUFFIX
 """What the restored box replaces. The suffix has the next start remove what an interruption leaves of it."""

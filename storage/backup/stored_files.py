@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from pulsarbox.storage.backup.manifest import BackupDamaged
 from pulsarbox.storage.backup.pace import CHUNK, READ_WEIGHT, Pace
-from pulsarbox.storage.directory import sync_directory
-from pulsarbox.storage.private_files import PRIVATE, make_directory
+from pulsarbox.storage.lmdb.directory import sync_directory
+from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 _SYNC_BYTES: Final = 1 << 20
 """Written data is synced this often: each sync of the box's journal waits for the one that is under way."""

@@ -12,13 +12,8 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.directory import (
-    DATA_FILE,
-    RESTORE_BACKUP,
-    holder,
-    unfinished_restore,
-    verify_environment,
-)
+from pulsarbox.storage.compression.volume_usage import Usage
+from pulsarbox.storage.entry_index import Stretch
 from pulsarbox.storage.format import (
     COMPRESSED_KEY,
     COMPRESSED_ROW,
@@ -37,9 +32,14 @@ from pulsarbox.storage.format import (
     STRETCH,
     is_log,
 )
-from pulsarbox.storage.index import Stretch
-from pulsarbox.storage.meta import Content
-from pulsarbox.storage.usage import Usage
+from pulsarbox.storage.lmdb.directory import (
+    DATA_FILE,
+    RESTORE_BACKUP,
+    holder,
+    unfinished_restore,
+    verify_environment,
+)
+from pulsarbox.storage.lmdb.meta_environment import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}

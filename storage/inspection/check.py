@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.storage.entry_index import Stretch
 from pulsarbox.storage.format import LOCK, PACKED
-from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.inspection.box import META, Box, name_of, number_of
 from pulsarbox.storage.inspection.examined import ExaminedMeta, ExaminedVolume
 from pulsarbox.storage.inspection.findings import DAMAGE, Finding, damage, warning
 from pulsarbox.storage.inspection.transaction_check import RESTORE
 from pulsarbox.storage.inspection.transaction_check import findings as transaction_findings
-from pulsarbox.storage.meta import Content
+from pulsarbox.storage.lmdb.meta_environment import Content
 
 CHILDREN: Final = 2
 _ROUNDS_MAX = 5

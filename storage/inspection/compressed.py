@@ -8,10 +8,10 @@ from typing import Any
 
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
+from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.format import DICTIONARY_KEY, NEED
 from pulsarbox.storage.inspection.box import META, Box, Environment
-from pulsarbox.storage.meta import unpack_dictionary
-from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
+from pulsarbox.storage.lmdb.meta_environment import unpack_dictionary
 
 
 class _Stored:

@@ -20,7 +20,7 @@ from pulsarbox.storage.inspection.box import META, Box, number_of
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.scan import batches
 from pulsarbox.storage.inspection.statistics import statistics
-from pulsarbox.storage.meta import MetaEnvironment, MetaRows
+from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment, MetaRows
 from pulsarbox.storage.recovery import Store, StoredTopic
 
 TOPICS_MAX: Final = 100_000

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.ack_sets import indexes_of
 from pulsarbox.protocol.commands import MAGIC
-from pulsarbox.storage.delays import chunk_entries, unpack_chunk
+from pulsarbox.storage.delayed_index import chunk_entries, unpack_chunk
 from pulsarbox.storage.format import (
     ACKED_HEADER,
     ACKED_RANGE,
@@ -37,7 +37,7 @@ from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import RecordAt, batches, records
 from pulsarbox.storage.inspection.tail import Tail
-from pulsarbox.storage.meta import unpack_row as unpack_meta_row
+from pulsarbox.storage.lmdb.meta_environment import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, compressed_as, unpack_entry
 from pulsarbox.storage.transactions import TxnId
 

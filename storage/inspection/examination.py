@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.directory import RESTORE_BACKUP
+from pulsarbox.storage.entry_index import Segment, unpack_row
 from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, META_HEADER, PACKED, EntryFlag, RecordKind
-from pulsarbox.storage.index import Segment, unpack_row
 from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.compressed import unpacking
@@ -20,7 +19,8 @@ from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
 from pulsarbox.storage.inspection.transaction_check import RESTORE, Flagged
 from pulsarbox.storage.inspection.transactions import KINDS as TRANSACTIONS
-from pulsarbox.storage.meta import unpack_row as unpack_meta_row
+from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP
+from pulsarbox.storage.lmdb.meta_environment import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, unpack_entry, unpack_record
 from pulsarbox.storage.transactions import TxnId
 

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.entry_index import Stretch
 from pulsarbox.storage.inspection.box import META, Box, Tables
 from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.transaction_check import RESTORE, Flagged
-from pulsarbox.storage.meta import Content
+from pulsarbox.storage.lmdb.meta_environment import Content
 from pulsarbox.storage.transactions import TxnId
 
 

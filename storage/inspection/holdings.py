@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.delays import chunk_entries, unpack_chunk
+from pulsarbox.storage.delayed_index import chunk_entries, unpack_chunk
 from pulsarbox.storage.inspection.transactions import KINDS as TRANSACTIONS
 from pulsarbox.storage.inspection.transactions import Transactions
 from pulsarbox.storage.record import CursorRecord, unpack_records

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.compressed_topics import topics_of
+from pulsarbox.storage.compression.topic_usage import topics_of
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.inspection.box import META, Box, Tables, Vanished, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.tail import Tail
-from pulsarbox.storage.meta import unpack_row as unpack_meta_row
+from pulsarbox.storage.lmdb.meta_environment import unpack_row as unpack_meta_row
 
 _ROUNDS_MAX = 5
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from pulsarbox.storage.directory import RESTORE_BACKUP
 from pulsarbox.storage.inspection.findings import Finding, damage, warning
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.transactions import ABORTED, OPEN, Run
+from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP
 from pulsarbox.storage.transactions import TxnId
 
 RESTORE: Final = f"{RESTORE_BACKUP}, or save what can be read with `pulsarbox storage dump DIR --body`"

@@ -17,7 +17,7 @@ from pulsarbox.client.client import Client
 from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.server.running import Running, read
+from pulsarbox.server.process.runtime_file import Running, read
 from tests.tools.box import PULSARBOX, Box
 from tests.tools.certificates import Authority
 from tests.unit.broker.security.signing import SECRET, named, token

@@ -14,9 +14,9 @@ import pulsar
 
 from pulsarbox import PulsarBox
 from pulsarbox.client.client import Client
-from pulsarbox.client.consumer import TYPES, Consumer, Subscribing
+from pulsarbox.client.multi_topic_consumer import TYPES, Consumer, Subscribing
 from pulsarbox.client.producer import Options, Producer
-from pulsarbox.protocol.outgoing import Outgoing
+from pulsarbox.protocol.message_encoder import Outgoing
 from tests.e2e.clients import PATIENCE_SECONDS, connect
 
 INPUT: Final = "persistent://public/default/input"

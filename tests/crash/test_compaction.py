@@ -12,7 +12,7 @@ LAST = 5000
 RECEIPTS = {key_of(seq): seq for seq in range(LAST + 1)}
 TABLE = [(key, seq) for key, seq in sorted(RECEIPTS.items(), key=lambda each: each[1]) if not deletes(seq)]
 FIRST_STAYS = (
-    "from pulsarbox.broker.compaction.winners import Winners\n"
+    "from pulsarbox.broker.compaction.latest_by_key import Winners\n"
     "right = Winners._message\n"
     "def wrong(self, key, number, alive):\n"
     "    return key in self._latest or right(self, key, number, alive)\n"

@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pulsarbox import PulsarBox
-from pulsarbox.spark.lists import COLUMNS, Messages
-from pulsarbox.spark.messages import messages
+from pulsarbox.spark.connect.broker_api import LATEST, Service
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
 from pulsarbox.spark.offload.layout import folder_of
 from pulsarbox.spark.offload.manifest import Manifest
 from pulsarbox.spark.offload.offloading import Asked, Offload
-from pulsarbox.spark.segments import Reach, Segment
-from pulsarbox.spark.service import LATEST, Service
+from pulsarbox.spark.topic_segments import Reach, Segment
 from tests.e2e.histories import Row
 
 

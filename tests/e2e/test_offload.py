@@ -8,10 +8,10 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark import table
-from pulsarbox.spark.history import past_of
 from pulsarbox.spark.offload.offloading import Offload
 from pulsarbox.spark.offload.verifying import verify
 from pulsarbox.spark.options import OptionError
+from pulsarbox.spark.source.offloaded_table import past_of
 from tests.e2e.clients import connect
 from tests.e2e.histories import SMALL, History, Row, truth
 from tests.e2e.offloaded import all_rows, asked, box_options, files, offload

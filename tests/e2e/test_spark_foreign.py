@@ -12,12 +12,12 @@ import pulsar
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsarbox.spark.messages import messages
-from pulsarbox.spark.offsets import IN_FRONT
-from pulsarbox.spark.segments import BEGINNING, DataLost, Place, Reach
-from pulsarbox.spark.service import LATEST, Service
-from pulsarbox.spark.source import PulsarboxSource
-from pulsarbox.spark.stream import StreamReader
+from pulsarbox.spark.connect.broker_api import LATEST, Service
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.source.data_source import PulsarboxSource
+from pulsarbox.spark.source.offsets import IN_FRONT
+from pulsarbox.spark.source.stream_reader import StreamReader
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Place, Reach
 from tests.e2e.clients import admin_path, numbered, send_all, until
 from tests.e2e.conftest import Running
 

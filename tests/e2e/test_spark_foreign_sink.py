@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pulsarbox.spark.epochs import Sink, SinkError
-from pulsarbox.spark.sink import sinking_of
-from pulsarbox.spark.sinking import Attempt, Part, Sinking
-from pulsarbox.spark.source import PulsarboxSource
+from pulsarbox.spark.sink.data_sink import sinking_of
+from pulsarbox.spark.sink.epoch_client import Sink, SinkError
+from pulsarbox.spark.sink.write_job import Attempt, Part, Sinking
+from pulsarbox.spark.source.data_source import PulsarboxSource
 from tests.e2e.clients import admin_path, receive
 from tests.e2e.conftest import Running
 

@@ -13,12 +13,12 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark import access
-from pulsarbox.spark.access import mapped, taking
-from pulsarbox.spark.messages import messages
-from pulsarbox.spark.segments import BEGINNING, DataLost, Lost, Place, Reach, Segment
-from pulsarbox.spark.service import LATEST, Service
+from pulsarbox.spark.access import extractor, mapped_reader
+from pulsarbox.spark.connect.broker_api import LATEST, Service
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, Place, Reach, Segment
 from tests.e2e.clients import EARLIEST, connect, send_all, until
-from tests.e2e.test_compression_at_rest import DEFLATE
+from tests.e2e.process.test_compression_at_rest import DEFLATE
 
 SMALL: dict[str, Any] = {
     "journalVolumeSizeMbytes": 1,
@@ -32,7 +32,7 @@ PAYLOAD = frozenset({"payload", "ledger", "entry"})
 HOLD = """
 import sys
 from pulsarbox.spark import access
-from pulsarbox.spark.access import mapped
+from pulsarbox.spark.access import mapped_reader as mapped
 store = mapped.store_of(sys.argv[1], sys.argv[2])
 ledger = int(sys.argv[3])
 store.read(ledger, 0, 10)
@@ -48,7 +48,7 @@ sys.stdin.read()
 def box(tmp_path: Path) -> Iterator[PulsarBox]:
     with PulsarBox(data_dir=tmp_path / "data", process=True, **SMALL) as one:
         yield one
-    mapped.close_all()
+    mapped_reader.close_all()
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def lost(what: Lost) -> None:
 
 
 def test_what_is_packed_while_it_is_read(box: PulsarBox, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking, "ROWS_MAX", 5)
+    monkeypatch.setattr(extractor, "ROWS_MAX", 5)
     expected = []
     for turn in range(10):
         expected += publish(box, "t", 10, first=10 * turn)
@@ -200,7 +200,7 @@ def test_another_box_is_read_over_the_network(box: PulsarBox, tmp_path: Path) ->
         found = segments(box)
         for there in (other, tmp_path, tmp_path / "nothing"):
             assert read(found, reach_of(box, "auto", there)) == expected
-            with pytest.raises(taking.NotInPlace, match=str(there)):
+            with pytest.raises(extractor.NotInPlace, match=str(there)):
                 read(found, reach_of(box, "mmap", there))
 
 
@@ -281,11 +281,11 @@ def test_entries_by_a_codec_of_a_plugin_are_read_where_its_file_is_and_else_over
         until(lambda: any(row["codec"] == "deflate" for row in box.admin("GET", "/pulsarbox/v1/compression")))
         found = segments(box)
         assert read(found, reach_of(box, "mmap", data, plugins_dir=str(plugins))) == expected
-        mapped.close_all()
+        mapped_reader.close_all()
         assert read(found, reach_of(box, "auto", data)) == expected
-        with pytest.raises(taking.NotInPlace, match=r"the codec 'deflate' cannot be used.*pluginsDir"):
+        with pytest.raises(extractor.NotInPlace, match=r"the codec 'deflate' cannot be used.*pluginsDir"):
             read(found, reach_of(box, "mmap", data))
-    mapped.close_all()
+    mapped_reader.close_all()
 
 
 def test_a_compacted_view_that_is_replaced_while_it_is_read(box: PulsarBox, data: Path) -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pulsarbox.spark.epochs import Sink
-from pulsarbox.spark.sink import sinking_of
-from pulsarbox.spark.sinking import Attempt
+from pulsarbox.spark.sink.data_sink import sinking_of
+from pulsarbox.spark.sink.epoch_client import Sink
+from pulsarbox.spark.sink.write_job import Attempt
 from tests.e2e.clients import admin_path
 from tests.e2e.conftest import Running
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pulsarbox import PulsarBox
-from pulsarbox.spark.access import mapped
-from pulsarbox.spark.lists import COLUMNS, Messages
-from pulsarbox.spark.messages import messages
-from pulsarbox.spark.segments import BEGINNING, Place, Reach, Segment
-from pulsarbox.spark.service import LATEST, Range, Service
+from pulsarbox.spark.access import mapped_reader
+from pulsarbox.spark.connect.broker_api import LATEST, Range, Service
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
+from pulsarbox.spark.topic_segments import BEGINNING, Place, Reach, Segment
 from tests.e2e.histories import SMALL, History, Row, truth, wait_for_packing
 
 
@@ -84,5 +84,5 @@ def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
             wired = [row for some in several for row, of in zip(rows_of(some), some.of or [-1] * some.rows, strict=True)
                      if some.name_of(of) == topic]  # fmt: skip
             assert sorted(wired, key=lambda row: row[-1]) == expected, told
-        mapped.close_all()
+        mapped_reader.close_all()
         history.close()

@@ -12,11 +12,11 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox import PulsarBox
-from pulsarbox.spark import stream
-from pulsarbox.spark.segments import BEGINNING, DataLost, Place, Reach
-from pulsarbox.spark.service import LATEST, Service
-from pulsarbox.spark.source import PulsarboxSource
-from pulsarbox.spark.stream import StreamReader
+from pulsarbox.spark.connect.broker_api import LATEST, Service
+from pulsarbox.spark.source import stream_reader
+from pulsarbox.spark.source.data_source import PulsarboxSource
+from pulsarbox.spark.source.stream_reader import StreamReader
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Place, Reach
 from tests.e2e.clients import admin_path, connect, until
 
 TOPIC = "persistent://public/default/t"
@@ -232,7 +232,7 @@ def test_a_micro_batch_that_follows_another_does_not_wait_for_what_has_time(
     box: PulsarBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The subscription is told where nothing is new, else now and then; the ends are asked for once."""
-    monkeypatch.setattr(stream, "ACKNOWLEDGE_SECONDS", 3600.0)
+    monkeypatch.setattr(stream_reader, "ACKNOWLEDGE_SECONDS", 3600.0)
     calls: list[str] = []
     for name in ("all_bounds", "acknowledge"):
         method = getattr(Service, name)

@@ -9,9 +9,11 @@ import pytest
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.protocol.admin_endpoints import endpoints
-from pulsarbox.server.http import cross_site, http_server, table
-from pulsarbox.server.http.call import DONE, Answer, Call
-from pulsarbox.server.http.routes import Routes
+from pulsarbox.server.http import route_table
+from pulsarbox.server.http.framework import cross_site
+from pulsarbox.server.http.framework import server as http_server
+from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.framework.routes import Routes
 from tests.fuzz import admin
 from tests.fuzz.admin import Broken, Campaign
 from tests.fuzz.run import main
@@ -91,7 +93,7 @@ def test_mistakes_are_noticed(
 ) -> None:
     rows = [
         row._replace(handler=mistake) if "/permissions" in row.path and row.method != "GET" else row
-        for row in table.all_routes().rows
+        for row in route_table.all_routes().rows
     ]
     if mistake is _keeps:
         monkeypatch.setattr(admin, "PATIENCE_SECONDS", 0.2)

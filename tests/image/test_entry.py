@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pulsarbox.server.http.table import all_routes
+from pulsarbox.server.http.route_table import all_routes
 from tests.tools.sealed import Sealed, open_to_all, until, why_not
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from typing import Final
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, Meta, pack_entry, pack_meta
 from tests.powercut.story import Mark, Story
 from tests.unit.storage.batches import entry_of

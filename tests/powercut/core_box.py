@@ -9,12 +9,12 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.engine import Compressing, Reclaimed
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from tests.unit.broker.playbook import Box, Client
 
 TOPICS: Final = ("persistent://public/default/a", "persistent://public/default/b")

@@ -15,7 +15,7 @@ from typing import Any
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import (
     Acked,
     AckedRange,

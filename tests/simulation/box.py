@@ -9,7 +9,7 @@ from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command

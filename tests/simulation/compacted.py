@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import Conflict, PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.batch import encode_batch

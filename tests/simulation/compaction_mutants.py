@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.compaction.run import Run
-from pulsarbox.broker.compaction.winners import Winners
-from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.compaction.compaction_run import Run
+from pulsarbox.broker.compaction.latest_by_key import Winners
+from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from tests.simulation.mutants import mutant
 

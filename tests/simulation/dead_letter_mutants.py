@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import dead_letters, group_commit
-from pulsarbox.broker.dead_letters import DeadLetters
+from pulsarbox.broker import group_commit
+from pulsarbox.broker.dead_letter import redelivery_limit
+from pulsarbox.broker.dead_letter.redelivery_limit import DeadLetters
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import MOVED, RecordKind
@@ -62,7 +63,7 @@ def one_more_delivery_than_allowed(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("why", "liveness", seeds=SEEDS)
 def nobody_goes_on_when_the_disk_has_caught_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(dead_letters, "MOVING_MAX", 1)
+    patch.setattr(redelivery_limit, "MOVING_MAX", 1)
     original = DeadLetters.moved
 
     def moved(self: DeadLetters, moves: Any, now: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsarbox.storage.delays import DELAY_CHUNK, Delays
+from pulsarbox.storage.delayed_index import DELAY_CHUNK, Delays
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker
 from tests.simulation.model import Model

@@ -8,10 +8,10 @@ import pytest
 
 from pulsarbox.broker.dispatch import delayed as of_dispatch
 from pulsarbox.broker.dispatch.delayed import Delayed
-from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.dispatch.entry_source import EntrySource
 from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.storage.delays import Delays
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.storage.delayed_index import Delays
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import Store
 from tests.simulation.mutants import mutant

@@ -14,9 +14,9 @@ from pulsarbox.broker.housekeeping import CheckRoom, Chore, carry_out
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
+from pulsarbox.storage.lmdb.meta_environment import MetaRows
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
-from pulsarbox.storage.meta import MetaRows
 from pulsarbox.storage.record import Entry
 from tests.simulation.world import World
 

@@ -6,12 +6,12 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any
 
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.policies.kinds.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker

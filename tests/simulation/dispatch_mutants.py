@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.acknowledging import Acknowledging
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch import key_shared, single_active
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.chunks import ChunkOwners
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
-from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.dispatch.unacked import BrokerUnacked, Unacked
-from pulsarbox.broker.limits.dispatch import Grant
+from pulsarbox.broker.dispatch.unacked_limits import BrokerUnacked, Unacked
+from pulsarbox.broker.limits.dispatch_throttle import Grant
+from pulsarbox.broker.subscription.acknowledgement import Acknowledging
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 from pulsarbox.storage.record import Entry
 from tests.simulation.mutants import mutant

@@ -10,10 +10,10 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.jobs.job import Job, read_spec
-from pulsarbox.broker.jobs.jobs import Jobs
-from pulsarbox.broker.jobs.states import PAUSED, RUNNING
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.replay.job import Job, read_spec
+from pulsarbox.broker.replay.job_registry import Jobs
+from pulsarbox.broker.replay.job_states import PAUSED, RUNNING
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from tests.simulation.history import Violation

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
-from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker
 from tests.simulation.model import Model

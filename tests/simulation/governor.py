@@ -6,25 +6,25 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
-from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
-from pulsarbox.broker.policies.counts import (
+from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
+from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
+from pulsarbox.broker.policies.kinds.counts import (
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
     MAX_PRODUCERS,
     MAX_SUBSCRIPTIONS,
 )
-from pulsarbox.broker.policies.deduplication import DEDUPLICATION
-from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
-from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.kinds.deduplication import DEDUPLICATION
+from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.kinds.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.kinds.resource_group import RESOURCE_GROUP, group_key
+from pulsarbox.broker.policies.kinds.retention import RETENTION
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
+from pulsarbox.broker.policies.kinds.subscription_expiration import SUBSCRIPTION_EXPIRATION
+from pulsarbox.broker.policies.kinds.subscription_types import SUBSCRIPTION_TYPES
+from pulsarbox.broker.policies.kinds.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
-from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP, group_key
-from pulsarbox.broker.policies.retention import RETENTION
-from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
-from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
-from pulsarbox.broker.policies.subscription_types import SUBSCRIPTION_TYPES
-from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import namespace_key, policies_key

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ledgers
-from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.topic import ledger_lifecycle
+from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
 from pulsarbox.storage import recovery
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
@@ -26,14 +26,14 @@ def acknowledgements_of_ledgers_that_went_stay(patch: pytest.MonkeyPatch) -> Non
 
 @mutant("trimmed", "disk", seeds=(34,))
 def ledgers_go_from_the_front_alone(patch: pytest.MonkeyPatch) -> None:
-    original = ledgers.trimmable
+    original = ledger_lifecycle.trimmable
 
     def trimmable(ledger: Any, *arguments: Any, **options: Any) -> Any:
         trim = original(ledger, *arguments, **options)
         front = [each for each, first in zip(trim.ledgers, ledger.ledgers, strict=False) if each == first]
         return trim._replace(ledgers=tuple(front))
 
-    patch.setattr(ledgers, "trimmable", trimmable)
+    patch.setattr(ledger_lifecycle, "trimmable", trimmable)
 
 
 @mutant("trimmed", seeds=(34,))
@@ -51,7 +51,7 @@ def what_is_missing_is_not_in_the_row(patch: pytest.MonkeyPatch) -> None:
         return {key: value for key, value in original(*arguments).items() if key != "hole"}
 
     patch.setattr(recovery, "ledger_row", row)
-    patch.setattr(ledgers, "ledger_row", row)
+    patch.setattr(ledger_lifecycle, "ledger_row", row)
 
 
 @mutant("trimmed", seeds=(34,))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.jobs.run import Run, Step
+from pulsarbox.broker.replay.runner import Run, Step
 from tests.simulation.mutants import mutant
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData

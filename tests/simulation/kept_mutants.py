@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import expiry, ledgers
-from pulsarbox.broker.backlog import Backlog
-from pulsarbox.broker.deadlines import TopicDeadline
-from pulsarbox.broker.expiry import Expiry, Limits
-from pulsarbox.broker.finder import find_first
-from pulsarbox.broker.ledgers import TopicLedgers
-from pulsarbox.broker.policies.backlog_quota import Quota
-from pulsarbox.broker.upkeep import Upkeep
-from pulsarbox.broker.walks import Walks
+from pulsarbox.broker.backlog import message_expiry
+from pulsarbox.broker.backlog.message_expiry import Expiry, Limits
+from pulsarbox.broker.backlog.quota_enforcement import Backlog
+from pulsarbox.broker.policies.kinds.backlog_quota import Quota
+from pulsarbox.broker.policies.unloaded_topics import Walks
+from pulsarbox.broker.subscription.position_search import find_first
+from pulsarbox.broker.topic import ledger_lifecycle
+from pulsarbox.broker.topic.deadline_index import TopicDeadline
+from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.maintenance_schedule import Upkeep
 from tests.simulation.mutants import Mutant, Patch
 
 KEPT_MUTANTS: dict[str, Mutant] = {}
@@ -42,7 +43,7 @@ def retention_asks_the_fastest_subscription(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("disk")
 def retention_keeps_what_it_need_not(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledgers, "trimmable", lambda *arguments, **options: ledgers.Trim((), 0))
+    patch.setattr(ledger_lifecycle, "trimmable", lambda *arguments, **options: ledger_lifecycle.Trim((), 0))
 
 
 @mutant("disk")
@@ -52,12 +53,12 @@ def the_last_ledger_stays(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("reason")
 def messages_expire_in_half_their_time(patch: pytest.MonkeyPatch) -> None:
-    original = expiry.limits_of
+    original = message_expiry.limits_of
 
     def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
         return original(ttl // 2, age, enforced=enforced)
 
-    patch.setattr(expiry, "limits_of", limits_of)
+    patch.setattr(message_expiry, "limits_of", limits_of)
 
 
 @mutant("expired", "quota")
@@ -101,7 +102,7 @@ def a_search_runs_ahead_into_what_is_confirmed_meanwhile(patch: pytest.MonkeyPat
 
         find_first(topic, after, is_it, ahead, *arguments, **more)
 
-    patch.setattr(expiry, "find_first", run_ahead)
+    patch.setattr(message_expiry, "find_first", run_ahead)
 
 
 @mutant("held", seeds=(7,))

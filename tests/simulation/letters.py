@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pulsarbox.broker.jobs.messages import REPLAY_JOB
+from pulsarbox.broker.replay.entry_messages import REPLAY_JOB
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.storage.format import MOVED

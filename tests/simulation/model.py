@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarbox.broker.policies.policy import Policy as Ruled
-from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.subscription.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame

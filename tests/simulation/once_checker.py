@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.policies.deduplication import DEDUPLICATION
+from pulsarbox.broker.policies.kinds.deduplication import DEDUPLICATION
 from pulsarbox.storage.record import Meta, Position
 from tests.simulation.checker import Checker
 from tests.simulation.letters import TOPIC_SUFFIX

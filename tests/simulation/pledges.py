@@ -17,7 +17,7 @@ from pulsarbox.storage.transactions import TxnId
 from tests.simulation.views import ConnView, EntryView, Request, SubView, TopicView, position_of
 
 if TYPE_CHECKING:
-    from pulsarbox.storage.claims import Claims
+    from pulsarbox.storage.transaction_acks import Claims
     from tests.simulation.model import Model
 
 OPEN: Final = "OPEN"

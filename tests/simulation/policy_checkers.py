@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pulsarbox.broker.limits.limiter import time_of
-from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
-from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows, Quota
-from pulsarbox.broker.policies.counts import (
+from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
+from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows, Quota
+from pulsarbox.broker.policies.kinds.counts import (
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
     MAX_PRODUCERS,
     MAX_SUBSCRIPTIONS,
 )
-from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.kinds.retention import RETENTION, UNLIMITED
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
+from pulsarbox.broker.policies.kinds.subscription_expiration import SUBSCRIPTION_EXPIRATION
+from pulsarbox.broker.policies.kinds.subscription_types import SUBSCRIPTION_TYPES
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.retention import RETENTION, UNLIMITED
-from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
-from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
-from pulsarbox.broker.policies.subscription_types import SUBSCRIPTION_TYPES
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ServerError
 from pulsarbox.storage.record import Position
 from tests.simulation import unasked

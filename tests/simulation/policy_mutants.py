@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ledgers
-from pulsarbox.broker.admission import Admission
-from pulsarbox.broker.backlog import Backlog
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.dispatch.unacked import Unacked
+from pulsarbox.broker.backlog.quota_enforcement import Backlog
+from pulsarbox.broker.dispatch.unacked_limits import Unacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
-from pulsarbox.broker.limits.step import Step
-from pulsarbox.broker.limits.subscribe import SubscribeLimiter
+from pulsarbox.broker.limits.subscribe_throttle import SubscribeLimiter
+from pulsarbox.broker.limits.token_bucket import Step
 from pulsarbox.broker.policies import policies, precedence
+from pulsarbox.broker.policies.kinds.retention import DISABLED, Retention
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.retention import DISABLED, Retention
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.upkeep import Upkeep
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic import ledger_lifecycle
+from pulsarbox.broker.topic.admission_policies import Admission
+from pulsarbox.broker.topic.maintenance_schedule import Upkeep
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.storage.catalog import Row
 from tests.simulation import kept_mutants
 from tests.simulation.mutants import mutant
@@ -71,12 +71,14 @@ def what_a_namespace_says_is_remembered_for_ever(patch: pytest.MonkeyPatch) -> N
 
 @mutant("retained", seeds=(10,))
 def what_is_acknowledged_goes_at_once(patch: pytest.MonkeyPatch) -> None:
-    original = ledgers.trimmable
+    original = ledger_lifecycle.trimmable
 
-    def trimmable(ledger: Any, slowest: Any, retention: Retention, now_ms: int, **options: Any) -> ledgers.Trim:
+    def trimmable(
+        ledger: Any, slowest: Any, retention: Retention, now_ms: int, **options: Any
+    ) -> ledger_lifecycle.Trim:
         return original(ledger, slowest, DISABLED, now_ms, **options)
 
-    patch.setattr(ledgers, "trimmable", trimmable)
+    patch.setattr(ledger_lifecycle, "trimmable", trimmable)
 
 
 @mutant("reason", "backlog", "acked-stays", seeds=(298,))

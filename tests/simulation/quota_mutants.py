@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import expiry, sparing
-from pulsarbox.broker.backlog import Backlog
-from pulsarbox.broker.ripe import NEVER, Ripe
+from pulsarbox.broker.backlog import evict_undelayed, message_expiry
+from pulsarbox.broker.backlog.oldest_undelayed import NEVER, Ripe
+from pulsarbox.broker.backlog.quota_enforcement import Backlog
 from tests.simulation.mutants import mutant
 
 
 @mutant("quotas", "reason", seeds=(416,))
 def what_is_delayed_is_as_old_as_the_rest(patch: pytest.MonkeyPatch) -> None:
-    original = expiry.limits_of
+    original = message_expiry.limits_of
 
-    def limits_of(*arguments: Any, **more: Any) -> expiry.Limits:
+    def limits_of(*arguments: Any, **more: Any) -> message_expiry.Limits:
         return original(*arguments, **more)._replace(spares=False)
 
-    patch.setattr(expiry, "limits_of", limits_of)
+    patch.setattr(message_expiry, "limits_of", limits_of)
 
 
 @mutant("reason", seeds=(416,))
 def an_eviction_by_age_spares_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sparing, "is_spared", lambda delays, position, due: False)
+    patch.setattr(evict_undelayed, "is_spared", lambda delays, position, due: False)
 
 
 @mutant("quotas", seeds=(976,))

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from pulsarbox.broker.limits.limiter import time_of
-from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.kinds.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.kinds.resource_group import RESOURCE_GROUP
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
-from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP
 from pulsarbox.storage.record import Position
 from tests.simulation.box import BoxEnd
 from tests.simulation.checker import Checker

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.blocked_reason import Reason
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
-from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.limits.dispatch import DispatchThrottle
+from pulsarbox.broker.limits.dispatch_throttle import DispatchThrottle
 from pulsarbox.broker.limits.limiter import Limiter
-from pulsarbox.broker.limits.publish import ReceiptHold
-from pulsarbox.broker.limits.step import Step
+from pulsarbox.broker.limits.publish_throttle import ReceiptHold
+from pulsarbox.broker.limits.token_bucket import Step
 from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.clock import Now
 from tests.simulation.mutants import mutant

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.broker.policies.kinds.resource_group import group_key
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.precedence import GLOBAL, Level
-from pulsarbox.broker.policies.resource_group import group_key
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import Catalog, namespace_key, policies_key

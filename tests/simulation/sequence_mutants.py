@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.producer import Producer
-from pulsarbox.storage import sequences
+from pulsarbox.broker.topic.deduplication import Deduplication
+from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.storage import sequence_ids
 from pulsarbox.storage.record import Begun, pack_sequence
 from pulsarbox.storage.recovery import Store
-from pulsarbox.storage.sequences import LastSequence, SequenceIds
+from pulsarbox.storage.sequence_ids import LastSequence, SequenceIds
 from tests.simulation.mutants import mutant
 
 
@@ -99,7 +99,7 @@ def chunks_are_not_recognised(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("once", seeds=(1062,))
 def chunks_are_not_in_the_journal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sequences, "pack_sequence", lambda record: pack_sequence(record._replace(begun=None)))
+    patch.setattr(sequence_ids, "pack_sequence", lambda record: pack_sequence(record._replace(begun=None)))
 
 
 @mutant("once", seeds=(117,))
@@ -111,7 +111,7 @@ def a_failed_commit_keeps_its_chunks(patch: pytest.MonkeyPatch) -> None:
         original(self)
         for name, each in begun.items():
             if each is not None:
-                last = self.persisted.get(name, LastSequence(sequences.NOTHING, 0))
+                last = self.persisted.get(name, LastSequence(sequence_ids.NOTHING, 0))
                 self.persisted[name] = last._replace(begun=each)
 
     patch.setattr(SequenceIds, "roll_back", roll_back)

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.limits.limiter import time_of
-from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.storage.record import Position
 from tests.simulation.pledges import is_claimed
 from tests.simulation.views import SubView

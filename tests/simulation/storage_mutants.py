@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ledgers
 from pulsarbox.broker.housekeeping import Housekeeping
-from pulsarbox.broker.ledgers import TopicLedgers
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.storage import memory_engine, packing, pressing
+from pulsarbox.broker.topic import ledger_lifecycle
+from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.storage import memory_engine
+from pulsarbox.storage.compression import encoder
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.memory_engine import MemoryEngine
-from pulsarbox.storage.reading import Answer
+from pulsarbox.storage.packing import live_records
 from pulsarbox.storage.recovery import Store
 from tests.simulation.mutants import mutant
 
@@ -64,29 +66,29 @@ def trimming_takes_redelivered_entries_for_acknowledged(patch: pytest.MonkeyPatc
 
 @mutant("trimmed", "no-exception")
 def the_ledger_that_grows_is_trimmed(patch: pytest.MonkeyPatch) -> None:
-    original = ledgers.trimmable
+    original = ledger_lifecycle.trimmable
 
     def trimmable(ledger: Any, cursors: Any, *arguments: Any, **options: Any) -> Any:
         trim = original(ledger, cursors, *arguments, **options)
         done = ledger.current.entries and all(cursor.mark_delete >= ledger.last_confirmed for cursor in cursors)
         return trim._replace(ledgers=(*trim.ledgers, ledger.current.ledger_id)) if done else trim
 
-    patch.setattr(ledgers, "trimmable", trimmable)
+    patch.setattr(ledger_lifecycle, "trimmable", trimmable)
 
 
 @mutant("trimmed")
 def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledgers, "trimmable", lambda *arguments, **options: ledgers.Trim((), 0))
+    patch.setattr(ledger_lifecycle, "trimmable", lambda *arguments, **options: ledger_lifecycle.Trim((), 0))
 
 
 @mutant("unsubscribed")
 def messages_without_a_subscription_are_trimmed(patch: pytest.MonkeyPatch) -> None:
-    original = ledgers.trimmable
+    original = ledger_lifecycle.trimmable
 
     def trimmable(*arguments: Any, **options: Any) -> Any:
         return original(*arguments, **(options | {"retained": None}))
 
-    patch.setattr(ledgers, "trimmable", trimmable)
+    patch.setattr(ledger_lifecycle, "trimmable", trimmable)
 
 
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
@@ -113,12 +115,12 @@ def dropped_ledgers_are_not_told_to_the_engine(patch: pytest.MonkeyPatch) -> Non
 
 @mutant("liveness", "nothing-lost", "no-exception", "order")
 def packing_drops_what_is_alive(patch: pytest.MonkeyPatch) -> None:
-    original = packing.take_apart
+    original = live_records.take_apart
 
     def take_apart(value: Any, alive: Any) -> Any:
         entries = original(value, alive)
-        ledgers = {live.ledger_id for live in entries}
-        return [live for live in entries if len(ledgers) < 2 or live.ledger_id != min(ledgers)]
+        ledger_lifecycle = {live.ledger_id for live in entries}
+        return [live for live in entries if len(ledger_lifecycle) < 2 or live.ledger_id != min(ledger_lifecycle)]
 
     patch.setattr(memory_engine, "take_apart", take_apart)
 
@@ -139,12 +141,12 @@ def batches_that_no_checkpoint_covers_are_removed(patch: pytest.MonkeyPatch) -> 
 
 @mutant("liveness", "nothing-lost", "no-exception", "order", "backlog", seeds=(25, 26))
 def a_compressed_entry_says_that_it_is_shorter(patch: pytest.MonkeyPatch) -> None:
-    original = pressing._put
+    original = encoder._put
 
     def put(live: Any, body: bytes, compressed: Any) -> None:
         original(live, body, compressed._replace(size=compressed.size - 1))
 
-    patch.setattr(pressing, "_put", put)
+    patch.setattr(encoder, "_put", put)
 
 
 @mutant("liveness", "nothing-lost", "no-exception", "order", "backlog", seeds=(25, 26))

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.compaction import run as of_run
-from pulsarbox.broker.compaction.reading import CompactedReading
-from pulsarbox.broker.compaction.run import Run
+from pulsarbox.broker.compaction import compaction_run as of_run
+from pulsarbox.broker.compaction.compacted_reader import CompactedReading
+from pulsarbox.broker.compaction.compaction_run import Run
+from pulsarbox.broker.compaction.latest_by_key import Winners
 from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
-from pulsarbox.broker.compaction.winners import Winners
-from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
+from pulsarbox.storage.acknowledged_ranges import ChunkKey, RangeSet
 from pulsarbox.storage.catalog import compacting_key
-from pulsarbox.storage.compacted import Original, pack_compacted
+from pulsarbox.storage.compacted_ledger import Original, pack_compacted
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from tests.simulation.compacted import CompactedRun
 from tests.simulation.history import Violation
 from tests.tools.campaigns import short

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.termination import Termination
+from pulsarbox.broker.topic.termination import Termination
 from tests.simulation.history import Violation
 from tests.simulation.workload import Run
 

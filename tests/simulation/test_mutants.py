@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.acknowledging import Acknowledging
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.entry_source import EntrySource
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
-from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.subscription.acknowledgement import Acknowledging
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete

@@ -11,8 +11,8 @@ import pytest
 
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
-from pulsarbox.broker.producers import Producers
-from pulsarbox.broker.reads import Reads
+from pulsarbox.broker.read_queue import Reads
+from pulsarbox.broker.topic.producer_access import Producers
 from tests.simulation.disk import ENGINES
 from tests.simulation.history import Violation
 from tests.simulation.mutants import Patch

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from pulsarbox.broker.expiry import Expiry
-from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
-from pulsarbox.broker.policies.deduplication import DEDUPLICATION
-from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.backlog.message_expiry import Expiry
+from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
+from pulsarbox.broker.policies.kinds.deduplication import DEDUPLICATION
+from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.kinds.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import policies_key

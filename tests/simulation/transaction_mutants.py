@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.transactions import applying, coordinator
+from pulsarbox.broker.transactions import coordinator, topic_outcome
 from pulsarbox.broker.transactions.coordinator import Coordinator
-from pulsarbox.broker.transactions.epochs import Epochs
+from pulsarbox.broker.transactions.epoch_commit import Epochs
 from pulsarbox.broker.transactions.pending_acks import PendingAcks
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED
 from pulsarbox.storage.catalog import PENDING, Catalog
-from pulsarbox.storage.claims import ClaimedSets, Claims
 from pulsarbox.storage.recovery import Store, StoredTopic
+from pulsarbox.storage.transaction_acks import ClaimedSets, Claims
 from pulsarbox.storage.transactions import OpenEntries
 from tests.simulation import mutants
 from tests.simulation.workload import TRANSACTING
@@ -25,13 +25,13 @@ mutant = partial(mutants.mutant, first=TRANSACTING)
 
 @mutant("outcome", "unseen", "backlog", "recovered")
 def an_abort_forgets_all_topics_but_one(patch: pytest.MonkeyPatch) -> None:
-    original = applying.end
+    original = topic_outcome.end
 
     def end(topic: Any, txn: Any, now: Any) -> None:
         if txn.ending != ABORTED or topic is next(coordinator_of(topic)._touched(txn, now)):
             original(topic, txn, now)
 
-    patch.setattr(applying, "end", end)
+    patch.setattr(topic_outcome, "end", end)
 
 
 def coordinator_of(topic: Any) -> Coordinator:
@@ -80,7 +80,7 @@ def a_cursor_that_is_set_back_forgets_what_was_aborted(patch: pytest.MonkeyPatch
 
 @mutant("outcome", "unseen", "backlog", "recovered")
 def what_is_aborted_is_in_memory_only(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(applying, "aborted_rows", lambda topic_id, runs: {})
+    patch.setattr(topic_outcome, "aborted_rows", lambda topic_id, runs: {})
 
 
 @mutant("pledged", "outcome")

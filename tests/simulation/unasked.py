@@ -6,8 +6,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
-from pulsarbox.broker.policies.backlog_quota import Quota
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.policies.kinds.backlog_quota import Quota
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.storage.record import Position
 from tests.simulation.views import ConnView, EntryView, SubView, TopicView
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker

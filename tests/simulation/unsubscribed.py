@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import UNSUBSCRIBED
 from tests.simulation.history import Violation

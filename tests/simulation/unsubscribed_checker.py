@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.policies.retention import RETENTION
+from pulsarbox.broker.policies.kinds.retention import RETENTION
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
 from pulsarbox.storage.catalog import namespace_key, policies_key
 from pulsarbox.storage.record import Position

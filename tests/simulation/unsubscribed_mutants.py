@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ledgers, unsubscribed_index
-from pulsarbox.broker.keeping import is_subscribed
-from pulsarbox.broker.policies.retention import UNLIMITED, Retention
-from pulsarbox.broker.topics import Topics
-from pulsarbox.broker.unsubscribed import TopicUnsubscribed
-from pulsarbox.broker.unsubscribed_index import UnsubscribedIndex
+from pulsarbox.broker.backlog import unsubscribed_index
+from pulsarbox.broker.backlog.unsubscribed_index import UnsubscribedIndex
+from pulsarbox.broker.backlog.unsubscribed_messages import TopicUnsubscribed
+from pulsarbox.broker.dead_letter.retention_warning import is_subscribed
+from pulsarbox.broker.policies.kinds.retention import UNLIMITED, Retention
+from pulsarbox.broker.topic import ledger_lifecycle
+from pulsarbox.broker.topic.registry import Topics
 from tests.simulation.mutants import Mutant, Patch
 
 UNSUBSCRIBED_MUTANTS: dict[str, Mutant] = {}
@@ -30,8 +31,10 @@ def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]
 
 @mutant("kept")
 def ledgers_are_trimmed_as_in_pulsar(patch: pytest.MonkeyPatch) -> None:
-    original = ledgers.trimmable
-    patch.setattr(ledgers, "trimmable", lambda *given, **named: original(*given, **(named | {"retained": None})))
+    original = ledger_lifecycle.trimmable
+    patch.setattr(
+        ledger_lifecycle, "trimmable", lambda *given, **named: original(*given, **(named | {"retained": None}))
+    )
 
 
 @mutant("kept")
@@ -56,7 +59,7 @@ def messages_have_all_the_time(patch: pytest.MonkeyPatch) -> None:
     def retention(self: Any, info: Any) -> Retention:
         return Retention(UNLIMITED, UNLIMITED)
 
-    patch.setattr(ledgers.TopicLedgers, "_retention_of", retention)
+    patch.setattr(ledger_lifecycle.TopicLedgers, "_retention_of", retention)
 
 
 @mutant("limit")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mmh3 import hash as murmur3_32
 
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata

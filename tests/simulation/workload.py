@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.config import Settings
 from tests.simulation.box import READ_BYTES, Box, Limits
 from tests.simulation.checkers import CHECKERS

@@ -15,9 +15,9 @@ from typing import Any, Final
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
-from pulsarbox.spark.sink import EPOCH, BatchWriter, StreamWriter, Written, sinking_of
-from pulsarbox.spark.sinking import Sinking
-from pulsarbox.spark.source import PulsarboxSource
+from pulsarbox.spark.sink.data_sink import EPOCH, BatchWriter, StreamWriter, Written, sinking_of
+from pulsarbox.spark.sink.write_job import Sinking
+from pulsarbox.spark.source.data_source import PulsarboxSource
 
 FOLDER: Final = "SPARK_FAULTS_FOLDER"
 DURING_SECONDS: Final = 0.002

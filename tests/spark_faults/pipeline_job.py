@@ -11,16 +11,16 @@ from typing import Any, Final
 from pulsarbox.cli import main as cli
 from pulsarbox.spark import table
 from pulsarbox.spark.pipelines import runner, session
-from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.shipped import publishing, working
-from pulsarbox.spark.pipelines.shipped.jobs import Job
-from pulsarbox.spark.pipelines.shipped.letters import Asked
+from pulsarbox.spark.pipelines.query_progress import FAILED
+from pulsarbox.spark.pipelines.run_options import RunOptions
+from pulsarbox.spark.pipelines.shipped import one_off_session, publishing
+from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked
+from pulsarbox.spark.pipelines.shipped.publish_job import Job
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing
 from pulsarbox.spark.pipelines.shipped.replay import replay
-from pulsarbox.spark.pipelines.shipped.rolling import Rolling
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
+from pulsarbox.spark.pipelines.shipped.rollup_windows import Rolling
 from pulsarbox.spark.pipelines.shipped.triage import Triage
-from pulsarbox.spark.pipelines.watching import FAILED
 from tests.spark_faults.faulty import FaultySource
 
 WINDOW_MS: Final = 1000
@@ -60,7 +60,7 @@ def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
     with (
         Job(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
-        working.spark_of(running, "triage", print) as spark,
+        one_off_session.spark_of(running, "triage", print) as spark,
     ):
         if not job.progress.ended:
             replay(spark, job, looking, how, str(folder / "parquet"))
@@ -100,7 +100,7 @@ def offload(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 def read_table(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     """Write down what the table has."""
     options: dict[str, Any] = dict(running.box)
-    with working.spark_of(running, "table", lambda _: None) as spark:
+    with one_off_session.spark_of(running, "table", lambda _: None) as spark:
         rows = table(spark, plan["topic"], folder / "history", **options).select("value").collect()
     (folder / "table.json").write_text(json.dumps([row["value"].decode() for row in rows]))
     return 0
@@ -122,7 +122,7 @@ def main() -> int:
     parser.add_argument("plan", type=Path)
     plan = json.loads(parser.parse_args().plan.read_text())
     folder = Path(plan["folder"])
-    for room in (runner, working):
+    for room in (runner, one_off_session):
         vars(room)["session"] = faulty(folder)
     conf = {"spark.sql.shuffle.partitions": str(plan["partitions"]), "spark.driver.memory": "512m"} | plan["conf"]
     urls = {"service.url": plan["url"], "admin.url": plan["web_url"]}

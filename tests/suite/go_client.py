@@ -30,7 +30,9 @@ def sources(go: str, to: Path) -> Path:
     )
     cached = Path(found.stdout.strip())
     if found.returncode or not found.stdout.strip():
-        raise SuiteError(f"{MODULE} is not in Go's module cache: run `make test ARGS=tests/e2e/test_go.py` once")
+        raise SuiteError(
+            f"{MODULE} is not in Go's module cache: run `make test ARGS=tests/e2e/messaging/test_go.py` once"
+        )
     if not to.exists():
         shutil.copytree(cached, to, copy_function=shutil.copyfile)
         for folder in (to, *(each for each in to.rglob("*") if each.is_dir())):

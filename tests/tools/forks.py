@@ -3,7 +3,7 @@ loaded them.
 
 A process that loads them itself takes several times the processor time of what most commands do then. A fork has input,
 output, environment, directory and end of its own. What loading does is seen with processes of the usual kind
-(``tests/unit/test_imports.py``, ``tests/e2e/test_process.py``).
+(``tests/unit/test_imports.py``, ``tests/e2e/process/test_process.py``).
 """
 
 import atexit
@@ -39,7 +39,7 @@ ROOT: Final = Path(__file__).parents[2]
 NAME: Final = "python -m pulsarbox"
 LOADED: Final = (
     *("asyncio", "http.client", "pulsarbox.client.client", "pulsarbox.cli.pulsar_admin.commands"),
-    *("pulsarbox.embed.child", "pulsarbox.server.http", "pulsarbox.server.recorder", "uvloop"),
+    *("pulsarbox.embed.child", "pulsarbox.server.http", "pulsarbox.server.recording.history_recorder", "uvloop"),
     *{task.partition(":")[0] for task in child.TASKS.values()},
 )
 """Beside the modules of the commands."""

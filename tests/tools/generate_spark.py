@@ -7,12 +7,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from pulsarbox.spark.decode.row_columns import BASIC, MORE, Column
 from pulsarbox.spark.options import BATCH, STREAM, WRITE, Options, row
-from pulsarbox.spark.rows import BASIC, MORE, Column
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "spark.md"
 OPTIONS: Final = "<!-- options, from pulsarbox/spark/options.py by tests/tools/generate_spark.py -->\n"
-COLUMNS: Final = "<!-- columns, from pulsarbox/spark/rows.py by tests/tools/generate_spark.py -->\n"
+COLUMNS: Final = "<!-- columns, from pulsarbox/spark/decode/row_columns.py by tests/tools/generate_spark.py -->\n"
 END: Final = "<!-- end -->\n"
 _USES: Final = {BATCH: "read", STREAM: "readStream", WRITE: "write"}
 

@@ -14,8 +14,8 @@ from typing import IO, Any
 import pytest
 
 from pulsarbox.cli.main import COMMANDS
-from pulsarbox.server import running
-from pulsarbox.server.running import Running
+from pulsarbox.server.process import runtime_file
+from pulsarbox.server.process.runtime_file import Running
 from pulsarbox.storage.format import LOCK
 
 
@@ -64,10 +64,13 @@ def test_the_daemon_loads_no_terminal_no_spark_and_no_pulsar_client() -> None:
 
 
 LATER = {
-    *(f"pulsarbox.broker.{name}" for name in ("browsing", "jobs.filters", "jobs.job", "jobs.replaying", "jobs.run")),
+    *(f"pulsarbox.broker.replay.{name}" for name in ("job", "message_filter", "runner", "transform")),
+    "pulsarbox.broker.topic.message_browser",
     *(f"pulsarbox.plugins.{name}" for name in ("fingerprint", "probe")),
-    *(f"pulsarbox.server.{name}" for name in ("http", "live", "metrics", "recorder")),
-    *(f"pulsarbox.storage.{name}" for name in ("migration", "packing", "pressing", "repacking", "standing")),
+    *(f"pulsarbox.server.{name}" for name in ("http", "live", "metrics", "recording.history_recorder")),
+    *(f"pulsarbox.storage.lmdb.{name}" for name in ("engine_stats", "migration")),
+    *(f"pulsarbox.storage.packing.{name}" for name in ("live_records", "volume_packer")),
+    "pulsarbox.storage.compression.encoder",
     *("importlib.metadata", "pulsarbox.protocol.schema.decoding"),
     *("bz2", "lzma", "random", "secrets", "shutil", "tempfile", "tomllib"),
 }
@@ -81,9 +84,9 @@ def test_the_daemon_loads_what_is_used_later_when_it_is_used() -> None:
 
 def test_what_jobs_take_is_there_before_one_can_be_begun() -> None:
     """By HTTP alone: its rooms are loaded beside the loop, and a job loads nothing more in a turn of it."""
-    rooms = loaded_by("import pulsarbox.server.http.table")
-    assert {name for name in LATER if ".jobs." in name} <= rooms
-    assert ours("import pulsarbox.server.http.table; import pulsarbox.broker.jobs.returns") <= rooms
+    rooms = loaded_by("import pulsarbox.server.http.route_table")
+    assert {name for name in LATER if ".replay." in name} <= rooms
+    assert ours("import pulsarbox.server.http.route_table; import pulsarbox.broker.replay.circuit_breaker") <= rooms
 
 
 HEAVY = {
@@ -144,13 +147,15 @@ def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
 def test_looking_for_the_box_of_a_directory_takes_next_to_nothing() -> None:
     """Every command does that which is given no URL."""
     before = loaded_by("import click, json, pathlib")
-    after = loaded_by("from pathlib import Path; from pulsarbox.cli.holding import find; assert not find(Path('/nix'))")
+    after = loaded_by(
+        "from pathlib import Path; from pulsarbox.cli.process.lock_holder import find; assert not find(Path('/nix'))"
+    )
     more = {name for name in after - before if name.partition(".")[0] not in ("pulsarbox", "zlib")}
     assert more <= {"fcntl", "_struct", "struct", "contextlib"}, more
 
 
 def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
-    asked = "from pulsarbox.cli.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
+    asked = "from pulsarbox.cli.process.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
     assert loaded_by(asked).isdisjoint(HEAVY)
 
 
@@ -191,7 +196,7 @@ def hold(directory: Path) -> IO[str]:
     lock.write(str(os.getpid()))
     lock.flush()
     url, web_url = "pulsar://127.0.0.1:1", "http://127.0.0.1:2"
-    running.write(directory, Running(os.getpid(), 1, "1", url, web_url, "127.0.0.1", 1, 2, str(directory)))
+    runtime_file.write(directory, Running(os.getpid(), 1, "1", url, web_url, "127.0.0.1", 1, 2, str(directory)))
     return lock
 
 
@@ -199,7 +204,7 @@ def test_listing_the_commands_loads_none_of_them() -> None:
     statement = (
         "from click.testing import CliRunner; from pulsarbox.cli.main import main\n"
         "assert 'start' in CliRunner().invoke(main, ['--help']).output\n"
-        "assert 'pulsarbox.cli.start' not in sys.modules"
+        "assert 'pulsarbox.cli.process.start' not in sys.modules"
     )
     assert "click" in loaded_by(statement)
 
@@ -276,8 +281,8 @@ def test_a_command_of_pulsar_admin_reads_the_table_of_its_group_only() -> None:
 
 
 def test_the_dashboard_loads_no_more_than_its_first_screen_needs() -> None:
-    first = ("pulsarbox.cli.top", *(f"pulsarbox.tui.screens.{name}" for name in ("overview", "subscriptions")))
-    later = {"csv", "pulsarbox.expressions", "pulsarbox.tui.dialogs", "pulsarbox.tui.screens.browser"}
+    first = ("pulsarbox.cli.process.top", *(f"pulsarbox.tui.screens.{name}" for name in ("overview", "subscriptions")))
+    later = {"csv", "pulsarbox.expressions", "pulsarbox.tui.actions.dialogs", "pulsarbox.tui.screens.browser"}
     loaded = loaded_by(f"import pulsarbox.tui.app, {', '.join(first)}")
     assert "textual" in loaded
     assert loaded.isdisjoint(later)

@@ -10,7 +10,7 @@ import pytest
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.protocol.policies.shapes import Record
 from pulsarbox.protocol.policies.table import NAMES, row_of
-from tests.e2e.test_policy_levels import CASES
+from tests.e2e.admin.test_policy_levels import CASES
 from tests.simulation.checkers import CHECKERS
 from tests.simulation.governor import STEPS
 from tests.tools.generate_policies import DOCUMENT
@@ -26,23 +26,25 @@ class Proof(NamedTuple):
     rules: tuple[str, ...] = ()
     """The rules of the simulation that judge it, where operators of the simulation set it."""
     e2e: tuple[str, ...] = ()
-    """By the official client, beside ``e2e/test_policy_levels.py``."""
+    """By the official client, beside ``e2e/admin/test_policy_levels.py``."""
 
 
 _ADMISSION: Final = "unit/broker/policies/test_admission.py"
-_THROTTLING: Final = "e2e/test_throttling.py"
-_KEPT: Final = "e2e/test_kept.py"
-_DISPATCH: Final = "unit/broker/limits/test_dispatch.py"
-_STRATEGY: Final = "unit/broker/policies/test_schema.py::test_the_strategy_and_who_sets_it"
+_THROTTLING: Final = "e2e/limits/test_throttling.py"
+_KEPT: Final = "e2e/process/test_kept.py"
+_DISPATCH: Final = "unit/broker/limits/test_dispatch_throttle.py"
+_STRATEGY: Final = "unit/broker/policies/kinds/test_schema.py::test_the_strategy_and_who_sets_it"
 
 PROOFS: Final = {
     "auto-subscription-creation": Proof(f"{_ADMISSION}::test_subscriptions_that_clients_make", ("admitted", "levels")),
     "auto-topic-creation": Proof(
         f"{_ADMISSION}::test_topics_that_clients_make",
-        e2e=("e2e/test_policies.py::test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",),
+        e2e=(
+            "e2e/admin/test_policies.py::test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
+        ),
     ),
     "backlog-quota": Proof(
-        "unit/broker/policies/test_backlog_quota.py::test_both_kinds_hold_at_once",
+        "unit/broker/policies/kinds/test_backlog_quota.py::test_both_kinds_hold_at_once",
         ("quotas", "reason", "one-reply", "levels"),
         (
             f"{_KEPT}::test_a_held_producer_waits_and_goes_on_when_the_backlog_falls",
@@ -54,8 +56,8 @@ PROOFS: Final = {
         "unit/broker/compaction/test_compacting.py::test_a_threshold_compacts_by_itself_and_not_too_often"
     ),
     "compression-at-rest": Proof(
-        "unit/broker/test_at_rest.py::test_topic_before_namespace_before_broker",
-        e2e=("e2e/test_compression_at_rest.py::test_what_is_sealed_is_compressed_and_read_as_it_came",),
+        "unit/broker/test_compression_policy.py::test_topic_before_namespace_before_broker",
+        e2e=("e2e/process/test_compression_at_rest.py::test_what_is_sealed_is_compressed_and_read_as_it_came",),
     ),
     "deduplication": Proof(
         "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace",
@@ -71,13 +73,15 @@ PROOFS: Final = {
     ),
     "encryption-required": Proof(
         f"{_ADMISSION}::test_encryption",
-        e2e=("e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",),
+        e2e=("e2e/admin/test_policy_levels.py::test_only_encrypted_messages_are_taken",),
     ),
     "inactive-topic-policies": Proof(
         "unit/broker/policies/test_unused.py::test_levels_and_changes_in_memory_or_not",
         e2e=(f"{_KEPT}::test_topics_that_nobody_uses_go_after_a_minute_and_used_ones_stay",),
     ),
-    "is-allow-auto-update-schema": Proof("unit/broker/policies/test_schema.py::test_clients_that_may_bring_no_schemas"),
+    "is-allow-auto-update-schema": Proof(
+        "unit/broker/policies/kinds/test_schema.py::test_clients_that_may_bring_no_schemas"
+    ),
     "max-consumers": Proof(f"{_ADMISSION}::test_consumers_of_a_topic", ("admitted", "levels")),
     "max-consumers-per-subscription": Proof(f"{_ADMISSION}::test_consumers_of_a_subscription", ("admitted", "levels")),
     "max-message-size": Proof(f"{_ADMISSION}::test_the_size_of_messages"),
@@ -91,12 +95,12 @@ PROOFS: Final = {
         f"{_ADMISSION}::test_what_a_subscription_may_hold_follows_its_policy_at_once", ("unacked-limits", "levels")
     ),
     "message-ttl": Proof(
-        "unit/broker/policies/test_message_ttl.py::test_topic_before_namespace_before_broker_and_0_is_off",
+        "unit/broker/policies/kinds/test_message_ttl.py::test_topic_before_namespace_before_broker_and_0_is_off",
         ("expired", "reason", "levels"),
         (f"{_KEPT}::test_messages_expire_after_ten_days",),
     ),
     "publish-rate": Proof(
-        "unit/broker/limits/test_publish.py::test_precedence_and_changes_hold_at_once",
+        "unit/broker/limits/test_publish_throttle.py::test_precedence_and_changes_hold_at_once",
         ("rates", "levels"),
         (f"{_THROTTLING}::test_receipts_of_one_producer_wait_and_nobody_elses",),
     ),
@@ -106,16 +110,18 @@ PROOFS: Final = {
         (f"{_THROTTLING}::test_namespaces_of_a_group_share_its_rates",),
     ),
     "retention": Proof(
-        "unit/broker/policies/test_retention.py::test_the_rows_of_the_table",
+        "unit/broker/policies/kinds/test_retention.py::test_the_rows_of_the_table",
         ("retained", "trimmed", "nothing-lost", "levels"),
         (
             f"{_KEPT}::test_what_is_acknowledged_is_kept_for_three_hours_and_its_disk_comes_back",
             f"{_KEPT}::test_a_size_limit_keeps_the_newest_and_readers_hold_nothing",
         ),
     ),
-    "schema-validation-enforced": Proof("unit/broker/policies/test_schema.py::test_producers_that_must_bring_one"),
+    "schema-validation-enforced": Proof(
+        "unit/broker/policies/kinds/test_schema.py::test_producers_that_must_bring_one"
+    ),
     "subscribe-rate": Proof(
-        "unit/broker/limits/test_subscribe.py::test_of_a_topic_and_changed_while_it_is_used",
+        "unit/broker/limits/test_subscribe_throttle.py::test_of_a_topic_and_changed_while_it_is_used",
         ("admitted", "levels"),
         (f"{_THROTTLING}::test_subscribing_too_often_is_refused",),
     ),
@@ -133,7 +139,9 @@ PROOFS: Final = {
         (f"{_KEPT}::test_subscriptions_that_nobody_uses_expire",),
     ),
     "schema-auto-update-compatibility-strategy": Proof(_STRATEGY),
-    "schema-compatibility-strategy": Proof(_STRATEGY, e2e=("e2e/test_schemas.py::test_versions_of_a_record",)),
+    "schema-compatibility-strategy": Proof(
+        _STRATEGY, e2e=("e2e/messaging/test_schemas.py::test_versions_of_a_record",)
+    ),
     "subscription-types-enabled": Proof(f"{_ADMISSION}::test_types_of_subscriptions", ("admitted", "levels")),
 }
 """Of each policy that the broker goes by. Of the others tests show that they are kept."""
@@ -141,14 +149,14 @@ PROOFS: Final = {
 FLAGS: Final = {
     "dispatchThrottlingRateInMsg": f"{_THROTTLING}::test_a_topic_gives_so_many_a_period",
     "dispatchThrottlingRateInByte": f"{_THROTTLING}::test_bytes_of_a_namespace",
-    "relativeToPublishRate": "e2e/test_policy_levels.py::test_what_is_published_comes_on_top_of_a_relative_rate",
+    "relativeToPublishRate": "e2e/admin/test_policy_levels.py::test_what_is_published_comes_on_top_of_a_relative_rate",
     "ratePeriodInSecond": f"{_DISPATCH}::test_a_period_of_a_minute",
     "publishThrottlingRateInMsg": f"{_THROTTLING}::test_receipts_of_one_producer_wait_and_nobody_elses",
-    "publishThrottlingRateInByte": "unit/broker/limits/test_publish.py::test_bytes_and_batches",
+    "publishThrottlingRateInByte": "unit/broker/limits/test_publish_throttle.py::test_bytes_and_batches",
     "subscribeThrottlingRatePerConsumer": f"{_THROTTLING}::test_subscribing_too_often_is_refused",
     "retentionTimeInMinutes": f"{_KEPT}::test_what_is_acknowledged_is_kept_for_three_hours_and_its_disk_comes_back",
     "retentionSizeInMB": f"{_KEPT}::test_a_size_limit_keeps_the_newest_and_readers_hold_nothing",
-    "limit": "unit/broker/policies/test_backlog_quota.py::"
+    "limit": "unit/broker/policies/kinds/test_backlog_quota.py::"
     "test_each_kind_has_its_own_level_and_the_old_name_of_the_limit_is_read",
     "limitSize": f"{_KEPT}::test_a_producer_gets_an_exception_and_can_come_back_later",
     "limitTime": f"{_KEPT}::test_a_backlog_that_is_too_old",
@@ -156,14 +164,15 @@ FLAGS: Final = {
     "excludeDelayed": f"{_KEPT}::test_a_quota_by_age_that_leaves_out_what_is_delayed",
     "inactiveTopicDeleteMode": "unit/broker/policies/test_unused.py::"
     "test_caught_up_topics_go_with_their_subscriptions_but_never_with_a_backlog",
-    "maxInactiveDurationSeconds": "e2e/test_policy_levels.py::test_a_policy_holds_at_this_level",
+    "maxInactiveDurationSeconds": "e2e/admin/test_policy_levels.py::test_a_policy_holds_at_this_level",
     "deleteWhileInactive": "unit/broker/policies/test_unused.py::test_levels_and_changes_in_memory_or_not",
     "tickTime": "unit/broker/test_delayed.py::test_another_tick_holds_at_once",
     "active": "unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not",
-    "maxDeliveryDelayInMillis": "e2e/test_policy_levels.py::test_a_delay_beyond_the_longest_is_refused",
+    "maxDeliveryDelayInMillis": "e2e/admin/test_policy_levels.py::test_a_delay_beyond_the_longest_is_refused",
     "allowAutoTopicCreation": f"{_ADMISSION}::test_topics_that_clients_make",
-    "topicType": "e2e/test_policies.py::test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
-    "defaultNumPartitions": "e2e/test_policies.py::"
+    "topicType": "e2e/admin/test_policies.py::"
+    "test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
+    "defaultNumPartitions": "e2e/admin/test_policies.py::"
     "test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
     "allowAutoSubscriptionCreation": f"{_ADMISSION}::test_subscriptions_that_clients_make",
 }
@@ -172,14 +181,14 @@ FLAGS: Final = {
 SWITCHES: Final = {
     "preciseDispatcherFlowControl": f"{_THROTTLING}::test_batches_counted_precisely_by_read_and_by_entry",
     "dispatchThrottlingOnBatchMessageEnabled": f"{_THROTTLING}::test_batches_counted_precisely_by_read_and_by_entry",
-    "dispatchThrottlingOnNonBacklogConsumerEnabled": "e2e/test_policy_levels.py::"
+    "dispatchThrottlingOnNonBacklogConsumerEnabled": "e2e/admin/test_policy_levels.py::"
     "test_who_is_caught_up_is_not_limited_where_the_broker_says_so",
     "dispatchThrottlingRateRelativeToPublishRate": f"{_DISPATCH}::"
     "test_what_is_published_comes_on_top_where_the_rate_is_relative",
     "dispatchThrottlingRateInMsg": f"{_DISPATCH}::test_each_setting_holds_for_each_type",
-    "brokerPublisherThrottlingMaxMessageRate": "unit/broker/limits/test_publish.py::"
+    "brokerPublisherThrottlingMaxMessageRate": "unit/broker/limits/test_publish_throttle.py::"
     "test_receipts_leave_as_fast_as_the_rate",
-    "backlogQuotaCheckEnabled": "unit/broker/policies/test_backlog_quota.py::test_quotas_that_are_not_enforced",
+    "backlogQuotaCheckEnabled": "unit/broker/policies/kinds/test_backlog_quota.py::test_quotas_that_are_not_enforced",
     "topicLevelPoliciesEnabled": "unit/broker/policies/test_policies.py::"
     "test_without_policies_of_topics_theirs_are_kept_and_do_not_count",
 }
@@ -188,15 +197,18 @@ SWITCHES: Final = {
 ELSEWHERE: Final = {
     **dict.fromkeys(
         (("compression-at-rest", level) for level in ("topic", "namespace", "broker")),
-        "e2e/test_compression_at_rest.py::test_each_level_compresses",
+        "e2e/process/test_compression_at_rest.py::test_each_level_compresses",
     ),
-    ("deduplication", "broker"): "e2e/test_deduplication.py::test_a_client_that_stays_goes_on_where_it_was",
-    ("encryption-required", "namespace"): "e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",
-    ("encryption-required", "broker"): "e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",
-    ("subscription-auth-mode", "namespace"): "e2e/test_authorization.py::"
+    ("deduplication", "broker"): "e2e/messaging/test_deduplication.py::test_a_client_that_stays_goes_on_where_it_was",
+    ("encryption-required", "namespace"): "e2e/admin/test_policy_levels.py::test_only_encrypted_messages_are_taken",
+    ("encryption-required", "broker"): "e2e/admin/test_policy_levels.py::test_only_encrypted_messages_are_taken",
+    ("subscription-auth-mode", "namespace"): "e2e/security/test_authorization.py::"
     "test_subscriptions_whose_names_have_to_begin_with_the_role",
     ("resource-group", "namespace"): f"{_THROTTLING}::test_namespaces_of_a_group_share_its_rates",
-    ("max-message-size", "broker"): "e2e/test_policy_levels.py::test_clients_are_told_the_largest_message_of_the_box",
+    (
+        "max-message-size",
+        "broker",
+    ): "e2e/admin/test_policy_levels.py::test_clients_are_told_the_largest_message_of_the_box",
 }
 """Levels that have no probe among those of ``test_policy_levels``, and where they are shown."""
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from pulsarbox.broker.dead_letter import _rewritten
+from pulsarbox.broker.dead_letter.message import _rewritten
 from pulsarbox.broker.dispatch.selectors.sticky_ranges import StickyRangesSelector
-from pulsarbox.broker.jobs.fingerprint import reason_of
+from pulsarbox.broker.replay.fingerprint import reason_of
 from pulsarbox.broker.security.basic import BasicProvider
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.errors import BadRequest, InvalidTopicName
@@ -40,14 +40,14 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 )
 from pulsarbox.protocol.topics_pattern import STEPS_MAX, PatternError, linear
 from pulsarbox.protocol.violations import MalformedCommand, MalformedMetadata
-from pulsarbox.server.http.browse import _MERGED, _merged
-from pulsarbox.server.http.call import long_of, texts
-from pulsarbox.server.http.epochs import _transactions, _writer
-from pulsarbox.server.http.routes import split_path
-from pulsarbox.server.http.table import all_routes
+from pulsarbox.server.http.box.browse import _MERGED, _merged
+from pulsarbox.server.http.box.epochs import _transactions, _writer
+from pulsarbox.server.http.framework.request import long_of, texts
+from pulsarbox.server.http.framework.routes import split_path
+from pulsarbox.server.http.route_table import all_routes
 from pulsarbox.server.live.asking import FILTER_MAX
+from tests.unit.broker.dispatch.selectors.consumers import sticky
 from tests.unit.broker.security.signing import SECRET, token
-from tests.unit.broker.selectors.consumers import sticky
 
 ROOT = Path(__file__).parents[2]
 

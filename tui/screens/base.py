@@ -14,16 +14,16 @@ from textual.screen import Screen
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from pulsarbox.tui import figures, lines
-from pulsarbox.tui.actions import REGISTRY, for_row, named
-from pulsarbox.tui.bars import Line, Part, hints, tabs, vitals
-from pulsarbox.tui.deed import default_of
+from pulsarbox.tui.actions.action_table import REGISTRY, for_row, named
+from pulsarbox.tui.actions.operation import default_of
+from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import Snapshot, Trouble, aside, real
-from pulsarbox.tui.replays import JOBS
+from pulsarbox.tui.widgets import command_lines, numbers
+from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
 
 if TYPE_CHECKING:
+    from pulsarbox.tui.actions.operation import Deed, Request, Row
     from pulsarbox.tui.app import Top
-    from pulsarbox.tui.deed import Deed, Request, Row
 
 T = TypeVar("T")
 
@@ -236,7 +236,7 @@ class TopScreen(Screen[None]):
             f"✕ {trouble}" if not trouble.is_gone else f"✕ {self.top.feed.label} is not reached: {trouble}; trying on"
         )
         if self.answered and trouble.is_gone:
-            text += f". Shown is what it said {figures.seconds(time.monotonic() - self.answered)} ago."
+            text += f". Shown is what it said {numbers.seconds(time.monotonic() - self.answered)} ago."
         if trouble.status in (401, 403):
             text += "  (say who you are: --token-file, a context; docs/security.md)"
         told = next(iter(self.query("#trouble").results(Static)), None)
@@ -277,19 +277,19 @@ class TopScreen(Screen[None]):
         if top.at is not None:
             if self._asking:  # what is shown is of another time still
                 badges.append((" asking ", "dim", ""))
-            badges.append((f" ◀ {figures.moment(top.at)} ", "badge", "live"))
+            badges.append((f" ◀ {numbers.moment(top.at)} ", "badge", "live"))
         elif top.paused:
             badges.append((" paused ", "badge", "pause"))
         else:
             age = time.monotonic() - self.answered if self.answered else 0.0
             if self.answered and age > 2 * top.interval + 1:
-                badges.append((f" stale {figures.seconds(round(age))} ", "badge", "refresh"))
+                badges.append((f" stale {numbers.seconds(round(age))} ", "badge", "refresh"))
             elif not self.answered and self.trouble is None:
                 badges.append((" asking ", "dim", ""))
         clock = top.vitals.get("virtualClock")
         if clock:
-            badges.append((f" clock +{figures.seconds(clock / 1000)} ", "badge", ""))
-        speed = f" every {figures.seconds(top.interval)} "
+            badges.append((f" clock +{numbers.seconds(clock / 1000)} ", "badge", ""))
+        speed = f" every {numbers.seconds(top.interval)} "
         return [*badges, (speed, "dim", "")]
 
     def told(self) -> list[Part]:
@@ -354,7 +354,7 @@ class TopScreen(Screen[None]):
         self.run_worker(self._menu(), group="dialog")
 
     async def _menu(self) -> None:
-        from pulsarbox.tui.dialogs import Choice
+        from pulsarbox.tui.actions.dialogs import Choice
 
         rows = list(self.rows_chosen())
         if not rows:
@@ -425,7 +425,7 @@ class TopScreen(Screen[None]):
             self.top.open(f"maps:{name}", row)
 
     async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
-        from pulsarbox.tui.dialogs import Asked
+        from pulsarbox.tui.actions.dialogs import Asked
 
         asked = await self.app.push_screen_wait(Asked(deed, rows, self.top.target))
         if asked:
@@ -506,7 +506,7 @@ class TopScreen(Screen[None]):
 
     def do_copy(self) -> None:
         """``y``"""
-        from pulsarbox.tui.dialogs import copy
+        from pulsarbox.tui.actions.dialogs import copy
 
         line = self.command_line()
         if line:
@@ -519,4 +519,4 @@ class TopScreen(Screen[None]):
 
     def line(self, *words: str) -> str:
         """A command line for this box."""
-        return lines.with_target(words, self.top.target)
+        return command_lines.with_target(words, self.top.target)

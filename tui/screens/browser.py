@@ -16,17 +16,18 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from pulsarbox.client.admin import path_of
-from pulsarbox.tui import figures, payloads, views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.columns import short_topic
-from pulsarbox.tui.deed import Wrong, short, topic_of
-from pulsarbox.tui.dialogs import Question, Reading
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.dialogs import Question, Reading
+from pulsarbox.tui.actions.operation import Wrong, short, topic_of
 from pulsarbox.tui.feed import Row, Trouble, aside
-from pulsarbox.tui.places import instant
+from pulsarbox.tui.position_input import instant
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row as TableRow
-from pulsarbox.tui.table import Table
+from pulsarbox.tui.widgets import numbers, payload_view
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.table import Row as TableRow
+from pulsarbox.tui.widgets.table import Table
 
 PAGE: Final = 100
 HELD_MAX: Final = 2000
@@ -203,8 +204,8 @@ class Browser(ViewScreen):
             box.border_title = ""
             shown.update("")
             return
-        box.border_title = f"{row.get('id')}  {figures.size(row.get('size'))}  {self.form}"
-        shown.update(Text("\n".join([*facts(row), "", *payloads.lines_of(row, self.form)])))
+        box.border_title = f"{row.get('id')}  {numbers.size(row.get('size'))}  {self.form}"
+        shown.update(Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)])))
         box.scroll_home(animate=False)
 
     def told(self) -> list[Part]:
@@ -215,7 +216,7 @@ class Browser(ViewScreen):
 
     def opened(self, row: TableRow) -> None:
         """The message in full."""
-        text = Text("\n".join([*facts(row), "", *payloads.lines_of(row, self.form)]))
+        text = Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)]))
         self.app.push_screen(Reading(f"{row.get('id')} of {short_topic(self.topic)}", text, self.command_line()))
 
     def command_line(self) -> str:
@@ -247,7 +248,7 @@ class Browser(ViewScreen):
         self.run_worker(self._edit(row), group="deed")
 
     async def _edit(self, row: TableRow) -> None:
-        from pulsarbox.tui.deeds import BY_NAME
+        from pulsarbox.tui.actions.operations import BY_NAME
         from pulsarbox.tui.screens.editing import Editing
 
         try:
@@ -261,10 +262,15 @@ class Browser(ViewScreen):
 
     async def _whole(self, row: TableRow) -> TableRow:
         """A message with all of its payload, where that is not too much to be edited. Raises Trouble."""
-        large = (row.get("size") or 0) > payloads.SHOWN_MAX
+        large = (row.get("size") or 0) > payload_view.SHOWN_MAX
         if not row.get("truncated") or row.get("encrypted") or large:
             return row
-        asked = {"from": str(row["id"]), "direction": "forward", "limit": "1", "maxPayload": str(payloads.SHOWN_MAX)}
+        asked = {
+            "from": str(row["id"]),
+            "direction": "forward",
+            "limit": "1",
+            "maxPayload": str(payload_view.SHOWN_MAX),
+        }
         target, feed = self._page(asked), self.top.feed
         told = await aside(lambda: feed.ask("GET", target))
         found = told.get("messages") if isinstance(told, dict) else None
@@ -300,7 +306,7 @@ class Browser(ViewScreen):
 
     def do_form(self) -> None:
         """``v``"""
-        self.form = payloads.FORMS[(payloads.FORMS.index(self.form) + 1) % len(payloads.FORMS)]
+        self.form = payload_view.FORMS[(payload_view.FORMS.index(self.form) + 1) % len(payload_view.FORMS)]
         self._tell_message()
 
     def do_difference(self) -> None:
@@ -309,7 +315,7 @@ class Browser(ViewScreen):
         if len(rows) != 2:
             self.top.notify("Mark two messages (space): then D shows what differs", severity="warning")
             return
-        first, second = ([*facts(row), "", *payloads.lines_of(row, self.form)] for row in rows)
+        first, second = ([*facts(row), "", *payload_view.lines_of(row, self.form)] for row in rows)
         text = Text()
         for line in difflib.unified_diff(first, second, str(rows[0]["id"]), str(rows[1]["id"]), lineterm="", n=50):
             text.append(line + "\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
@@ -352,15 +358,15 @@ def surplus(rows: Sequence[Row]) -> int:
 def facts(row: Mapping[str, Any]) -> list[str]:
     """All that is known beside the payload."""
     by = f"by {row.get('producer') or '-'} #{row.get('sequenceId')}"
-    lines = [f"published    {figures.instant(row.get('publishTime'))}   {by}"]
+    lines = [f"published    {numbers.instant(row.get('publishTime'))}   {by}"]
     for name, title, form in _FACTS:
         value = row.get(name)
         if value not in (None, "", False, {}, -1):
-            lines.append(f"{title:<12} {payloads.cut(form(value))}")
+            lines.append(f"{title:<12} {payload_view.cut(form(value))}")
     found = row.get("properties")
     if isinstance(found, Mapping):
         lines += [
-            f"{'properties' if not at else '':<12} {payloads.cut(name)} = {payloads.cut(value)}"
+            f"{'properties' if not at else '':<12} {payload_view.cut(name)} = {payload_view.cut(value)}"
             for at, (name, value) in enumerate(found.items())
         ]
     return lines
@@ -368,14 +374,14 @@ def facts(row: Mapping[str, Any]) -> list[str]:
 
 _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("key", "key", str),
-    ("eventTime", "happened", figures.instant),
-    ("deliverAt", "due", figures.instant),
+    ("eventTime", "happened", numbers.instant),
+    ("deliverAt", "due", numbers.instant),
     ("schemaVersion", "schema", str),
     ("codec", "compressed", str),
     ("encrypted", "encrypted", lambda value: "yes"),
     ("partition", "partition", str),
     ("batchSize", "in a batch of", str),
-    ("chunk", "chunk", lambda chunk: f"{payloads.number_of_chunk(chunk)} of message {chunk.get('uuid')}"),
+    ("chunk", "chunk", lambda chunk: f"{payload_view.number_of_chunk(chunk)} of message {chunk.get('uuid')}"),
     ("tombstone", "tombstone", lambda value: "yes"),
     ("marker", "marker", lambda value: "yes: of a transaction, or of the broker"),
     ("state", "state", str),
@@ -388,6 +394,9 @@ _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
 
 def _row(told: Mapping[str, Any], topic: str) -> Row:
     row = Row({name: value for name, value in told.items() if name not in ("payload", "decoded")})
-    row["payload"], row["decoded"] = told.get("payload"), payloads.as_text(told.get("decoded"))  # cleaned when shown
-    row["shown"], row["told"], row["topic"] = payloads.brief(row), payloads.properties(row), topic
+    row["payload"], row["decoded"] = (
+        told.get("payload"),
+        payload_view.as_text(told.get("decoded")),
+    )  # cleaned when shown
+    row["shown"], row["told"], row["topic"] = payload_view.brief(row), payload_view.properties(row), topic
     return row

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from pulsarbox.tui import views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.table import Row
 
 
 class Clients(ViewScreen):

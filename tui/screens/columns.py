@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from pulsarbox.tui.columns import Column
+from pulsarbox.tui.widgets.columns import Column
 
 
 class Columns(ModalScreen[list[Column] | None]):

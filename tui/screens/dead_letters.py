@@ -6,13 +6,13 @@ from urllib.parse import urlencode
 
 from pulsarbox.client.admin import path_of
 from pulsarbox.tui import views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.deed import short, topic_of
+from pulsarbox.tui.actions.operation import short, topic_of
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.listed import ListScreen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.table import Row
 
 
 class DeadLetters(ViewScreen):

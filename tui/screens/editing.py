@@ -12,9 +12,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static, TextArea
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.deed import Row, Wrong
-from pulsarbox.tui.dialogs import after_keys
-from pulsarbox.tui.payloads import SHOWN_MAX, payload_of
+from pulsarbox.tui.actions.dialogs import after_keys
+from pulsarbox.tui.actions.operation import Row, Wrong
+from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
 
 LINE_MAX: Final = 4096
 """Characters of a key that can be edited."""

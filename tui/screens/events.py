@@ -6,13 +6,14 @@ from urllib.parse import urlencode
 
 from rich.text import Text
 
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.dialogs import Reading
 from pulsarbox.tui.feed import EVENTS, Snapshot
-from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.listed import ListScreen, told_by
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.local_rows import chosen
+from pulsarbox.tui.widgets.table import Row
 
 _AT_ONCE: Final = 500
 _KEPT: Final = 5000
@@ -61,7 +62,7 @@ class Events(ListScreen):
 
     def opened(self, row: Row) -> None:
         """All of it."""
-        text = Text(f"{figures.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
+        text = Text(f"{numbers.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
         text.append(f"{row.get('subject') or ''}\n\n{row.get('text') or ''}\n")
         for name, value in (row.get("fields") or {}).items():
             text.append(f"\n{name:<16} {value}")

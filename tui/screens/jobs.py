@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 
 from rich.text import Text
 
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.dialogs import Reading
+from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import VIEWS
-from pulsarbox.tui.replays import JOBS
 from pulsarbox.tui.screens.listed import ListScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.table import Row
 
 
 class Jobs(ListScreen):
@@ -36,7 +37,7 @@ class Jobs(ListScreen):
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", {}, []):
-                shown = figures.instant(value) if name in ("started", "ended") else written(value)
+                shown = numbers.instant(value) if name in ("started", "ended") else written(value)
                 text.append(f"{title:<16} {shown}\n")
         for name, title in (("targets", "went to"), ("returnedIn", "came back in"), ("reasons", "could not")):
             for what, count in (row.get(name) or {}).items():

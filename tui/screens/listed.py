@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulsarbox.tui.feed import Feed, Snapshot, Trouble
-from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.widgets.local_rows import chosen
 
 
 class ListScreen(ViewScreen):

@@ -11,17 +11,18 @@ from textual.widgets import Static
 
 from pulsarbox.cleaning import clean
 from pulsarbox.client.admin import path_of, subscription_segment
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.columns import Column, short_topic
-from pulsarbox.tui.deed import short, topic_of
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.operation import short, topic_of
 from pulsarbox.tui.feed import Query, Trouble, real
-from pulsarbox.tui.lists import chosen
-from pulsarbox.tui.looks import theme_color
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.local_rows import chosen
+from pulsarbox.tui.widgets.styles import theme_color
+from pulsarbox.tui.widgets.table import Row
 
 _ROWS_MAX: Final = 6
 """Lines of the cursor's bar: with 150 cells each, a thousand buckets."""
@@ -101,9 +102,9 @@ class CursorMap(TopScreen):
             f"mark-delete   {told.get('markDelete') or '-'}   all up to there is acknowledged\n", style="not bold"
         )
         text.append(f"last          {told.get('lastConfirmed') or '-'}\n", style="not bold")
-        text.append(f"entries       {figures.count(told.get('entries'))}", style="not bold")
-        text.append(f"   in {figures.counted(told.get('ledgersTotal'), 'ledger')}\n", style="not bold")
-        text.append(f"backlog       {figures.counted(told.get('backlog'), 'message')}\n\n", style="not bold")
+        text.append(f"entries       {numbers.count(told.get('entries'))}", style="not bold")
+        text.append(f"   in {numbers.counted(told.get('ledgersTotal'), 'ledger')}\n", style="not bold")
+        text.append(f"backlog       {numbers.counted(told.get('backlog'), 'message')}\n\n", style="not bold")
         if not buckets:
             text.append("The log is empty.\n", style="not bold")
         for at in range(0, len(buckets), width):
@@ -115,7 +116,7 @@ class CursorMap(TopScreen):
         for name, sign, meaning, _ in STATES:
             count = sum(state_of(bucket) == name for bucket in buckets)
             text.append(
-                f"{sign * 2} {meaning:<24} {figures.percent(count / len(buckets)) if buckets else '-'}\n",
+                f"{sign * 2} {meaning:<24} {numbers.percent(count / len(buckets)) if buckets else '-'}\n",
                 style="not bold",
             )
         ranges = list(told.get("ranges") or ())
@@ -216,11 +217,11 @@ class KeyMap(ViewScreen):
         broad = min(max(map(len, names), default=0), 24)
         room = max(width - broad - 24, 10)
         for each, name in zip(consumers, names, strict=True):
-            held = f"{figures.count(each.get('unacked')):>8} unacked"
+            held = f"{numbers.count(each.get('unacked')):>8} unacked"
             lines.append(f"{name[:broad]:<{broad}} {ranges_drawn(each.get('ranges') or (), whole, room)} {held}")
         more = (told.get("consumersTotal") or 0) - len(consumers)
         if more > 0:
-            lines.append(f"... and {figures.count(more)} more")
+            lines.append(f"... and {numbers.count(more)} more")
         return "\n".join(lines if names else [*lines, "Nobody is connected."])
 
     def told(self) -> list[Part]:

@@ -7,14 +7,15 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.bars import Line, Part
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.box_queries import PANELS, Panel, of_numbers, of_panel
 from pulsarbox.tui.feed import Snapshot, Trouble
-from pulsarbox.tui.graph import Graph, Graphs
-from pulsarbox.tui.looks import Look
-from pulsarbox.tui.questions import PANELS, Panel, of_numbers, of_panel
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.table import Row, Table
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.graph import Graph, Graphs
+from pulsarbox.tui.widgets.styles import Look
+from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0
 _TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3})
@@ -140,7 +141,7 @@ class Overview(TopScreen):
             row is None
             or not row.get("causeText")
             or row.get("cause") in (None, "end-of-log")
-            or figures.keeps_up(dict(row))
+            or numbers.keeps_up(dict(row))
         ):
             return super().told()
         return [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
@@ -168,13 +169,13 @@ def _numbers(totals: Any) -> list[Part]:
     if totals.get("suspended"):
         parts.append((f"● {totals['suspended']} producers suspended  ", "warn", "clients"))
     if dead:
-        parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
+        parts.append((f"● {numbers.count(dead)} dead letters  ", "bad", "deadletters"))
     for name in ("topics", "subscriptions", "producers", "consumers", "connections"):
         if totals.get(name) is not None:
             where = {"topics": "topics", "subscriptions": "subscriptions"}.get(name, "clients")
-            parts += [(f"{name} ", "dim", where), (f"{figures.count(totals[name])}  ", "plain", where)]
+            parts += [(f"{name} ", "dim", where), (f"{numbers.count(totals[name])}  ", "plain", where)]
     if totals.get("diskUsed") is not None:
-        parts += [("disk ", "dim", "storage"), (figures.size(totals["diskUsed"]), "plain", "storage")]
+        parts += [("disk ", "dim", "storage"), (numbers.size(totals["diskUsed"]), "plain", "storage")]
         if totals.get("diskFree") is not None:
-            parts.append((f" ({figures.size(totals['diskFree'])} free)", "plain", "storage"))
+            parts.append((f" ({numbers.size(totals['diskFree'])} free)", "plain", "storage"))
     return parts

@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 from rich.text import Text
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.dialogs import Reading
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.jobs import written
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.table import Row
 
 
 class Pipelines(ViewScreen):
@@ -67,11 +68,11 @@ def _error(row: Row) -> list[str]:
 
 def _shown(name: str, value: Any) -> str:
     if name in ("startedAt", "reportedAt"):
-        return figures.instant(value)
+        return numbers.instant(value)
     if name == "lastBatchMs":
-        return figures.milliseconds(value)
+        return numbers.milliseconds(value)
     if name == "rowsPerSecond":
-        return figures.rate(value)
+        return numbers.rate(value)
     if isinstance(value, list):
         return "\n".ljust(18).join(str(each) for each in value)
     return str(value) if name == "pid" else written(value)

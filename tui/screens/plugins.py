@@ -4,10 +4,11 @@ from typing import ClassVar
 
 from rich.text import Text
 
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.dialogs import Reading
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.table import Row
 
 
 class Plugins(ViewScreen):
@@ -23,11 +24,11 @@ class Plugins(ViewScreen):
         for name in ("kind", "name", "state", "source"):
             if row.get(name):
                 text.append(f"{name:<14} {row[name]}\n")
-        calls, errors = figures.count(row.get("calls")), figures.count(row.get("errors"))
+        calls, errors = numbers.count(row.get("calls")), numbers.count(row.get("errors"))
         text.append(f"{'calls':<14} {calls}, {errors} of them failed\n")
-        usual, long = figures.nanoseconds(row.get("p50Nanos")), figures.nanoseconds(row.get("p99Nanos"))
+        usual, long = numbers.nanoseconds(row.get("p50Nanos")), numbers.nanoseconds(row.get("p99Nanos"))
         text.append(f"{'a call':<14} {usual}; one in a hundred takes {long} or longer\n")
-        text.append(f"{'used by':<14} {figures.count(row.get('subscriptions'))} subscriptions\n")
+        text.append(f"{'used by':<14} {numbers.count(row.get('subscriptions'))} subscriptions\n")
         if row.get("lastError"):
             text.append(f"\n{row['lastError']}\n")
         self.app.push_screen(Reading(f"Plugin {row.get('name')}", text, self.command_line()))

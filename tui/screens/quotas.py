@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pulsarbox.tui import lines, views
+from pulsarbox.tui import views
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.table import Row
 
 
 class Quotas(ViewScreen):
@@ -24,5 +25,5 @@ class Quotas(ViewScreen):
         """Of the limit's subject."""
         row = self.table.pointed
         if row is not None and isinstance(row.get("change"), Mapping):
-            return lines.line(*shlex.split(str(row["change"]["command"]))[1:], *self.top.target)
+            return command_lines.line(*shlex.split(str(row["change"]["command"]))[1:], *self.top.target)
         return super().command_line()

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from pulsarbox.tui import figures, views
+from pulsarbox.tui import views
 from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.widgets import numbers
 
 
 class Storage(ViewScreen):
@@ -60,11 +61,11 @@ def _written(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or isinstance(value, str):
-        return figures.NOTHING if value in (None, "") else str(value)
+        return numbers.NOTHING if value in (None, "") else str(value)
     if low.endswith(("p50", "p99", "millis", "ms")):
-        return figures.milliseconds(value)
+        return numbers.milliseconds(value)
     if any(word in low for word in ("bytes", "used", "free", "size", "disk", "memory", "lag")) and "pages" not in low:
-        return figures.size(value)
+        return numbers.size(value)
     if low.endswith(("ratio", "share")):
         return f"{value:.2f}"
-    return figures.count(value)
+    return numbers.count(value)

@@ -10,16 +10,17 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.advice import advice
-from pulsarbox.tui.columns import short_topic
-from pulsarbox.tui.deed import short
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.advice import advice
+from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
-from pulsarbox.tui.graph import Graph, Graphs
-from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.graph import Graph, Graphs
+from pulsarbox.tui.widgets.local_rows import chosen
+from pulsarbox.tui.widgets.table import Row
 
 _SEARCHED_MAX: Final = 1000
 """Consumers of one subscription in which a pattern is looked for."""
@@ -119,19 +120,19 @@ class SubscriptionDetails(ViewScreen):
 
     def _facts(self, row: Row) -> Group:
         cause = row.get("causeText") or row.get("cause") or "-"
-        helps = "" if figures.keeps_up(dict(row)) else advice(row.get("cause"))
+        helps = "" if numbers.keeps_up(dict(row)) else advice(row.get("cause"))
         told = [
             ("cause", str(cause)),
             ("to do", helps),
             (
                 "backlog",
-                f"{figures.counted(row.get('backlog'), 'message')}, {figures.change_in_words(row.get('change'))}"
-                f", oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
+                f"{numbers.counted(row.get('backlog'), 'message')}, {numbers.change_in_words(row.get('change'))}"
+                f", oldest {numbers.seconds(row.get('oldest'))}, drained {numbers.drain(dict(row))}",
             ),
             (
                 "sent",
-                f"{figures.count(row.get('unacked'))} not acknowledged; "
-                f"{figures.count(row.get('delayed'))} not due yet; {figures.counted(row.get('consumers'), 'consumer')}",
+                f"{numbers.count(row.get('unacked'))} not acknowledged; "
+                f"{numbers.count(row.get('delayed'))} not due yet; {numbers.counted(row.get('consumers'), 'consumer')}",
             ),
         ]
         lines = Grid.grid()

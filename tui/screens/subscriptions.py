@@ -2,12 +2,13 @@
 
 from typing import ClassVar
 
-from pulsarbox.tui import figures, views
-from pulsarbox.tui.bars import Part
-from pulsarbox.tui.deed import short
+from pulsarbox.tui import views
+from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.table import Row
 
 
 class Subscriptions(ViewScreen):
@@ -25,7 +26,7 @@ class Subscriptions(ViewScreen):
         """Why it stands, in words, and the command that says the same."""
         row = self.table.pointed
         parts = super().told()
-        if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or figures.keeps_up(dict(row)):
+        if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or numbers.keeps_up(dict(row)):
             return parts
         return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
 

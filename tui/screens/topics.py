@@ -4,10 +4,10 @@ import json
 from typing import ClassVar
 
 from pulsarbox.tui import views
-from pulsarbox.tui.deed import short
+from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.table import Row
+from pulsarbox.tui.widgets.table import Row
 
 
 class Topics(ViewScreen):

@@ -11,16 +11,16 @@ from textual import on
 from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui import figures
-from pulsarbox.tui.bars import Line, Part
-from pulsarbox.tui.columns import Column, short_topic
+from pulsarbox.tui.actions.box_queries import chosen_columns, chosen_order, of_view
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
-from pulsarbox.tui.places import now_ms
-from pulsarbox.tui.questions import chosen_columns, chosen_order, of_view
+from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.table import Row as TableRow
-from pulsarbox.tui.table import Table
 from pulsarbox.tui.views import View
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.table import Row as TableRow
+from pulsarbox.tui.widgets.table import Table
 
 _WORD: Final = re.compile(r"[\w.:@-]+")
 EXPORTED_MAX: Final = 100_000
@@ -147,7 +147,7 @@ class ViewScreen(TopScreen):
 
     def filtered(self, text: str) -> None:
         """Ask for rows that pass; what cannot be read is said at once."""
-        from pulsarbox.tui.lists import language_of
+        from pulsarbox.tui.widgets.local_rows import language_of
 
         if text and _WORD.fullmatch(text):
             text = f"/{text}"
@@ -165,7 +165,7 @@ class ViewScreen(TopScreen):
 
     def passes(self) -> Callable[[Any], bool]:
         """The filter, for rows that are here."""
-        from pulsarbox.tui.lists import passing_of
+        from pulsarbox.tui.widgets.local_rows import passing_of
 
         return passing_of(self.view, self.filter)
 
@@ -197,7 +197,7 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_sort(), group="dialog")
 
     async def _choose_sort(self) -> None:
-        from pulsarbox.tui.dialogs import Choice
+        from pulsarbox.tui.actions.dialogs import Choice
 
         known = {column.key: column for column in self.table.columns if column.sorted_by is not None}
         options = [(key, f"{column.title:<14} {column.meaning}", "") for key, column in known.items()]
@@ -272,7 +272,7 @@ class ViewScreen(TopScreen):
         self.run_worker(self._export("csv"), group="dialog")
 
     async def _export(self, form: str) -> None:
-        from pulsarbox.tui.dialogs import Question
+        from pulsarbox.tui.actions.dialogs import Question
 
         stamp = time.strftime("%Y%m%d-%H%M%S")
         name = f"pulsarbox-{self.view.name}-{stamp}.{form}"
@@ -313,7 +313,7 @@ class ViewScreen(TopScreen):
 
 def how_many(matching: int, total: int) -> str:
     """Of rows, how many pass."""
-    return f"{figures.count(matching)} of {figures.count(total)}"
+    return f"{numbers.count(matching)} of {numbers.count(total)}"
 
 
 def _real_row(row: Row | Mapping[str, Any]) -> dict[str, Any]:

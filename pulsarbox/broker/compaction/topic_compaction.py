@@ -7,19 +7,19 @@ compaction, or with a threshold. Deleting it deletes the view.
 import logging
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.compaction.run import Run
-from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
-from pulsarbox.broker.system_topics import is_system
+from pulsarbox.broker.compaction.compaction_run import Run
+from pulsarbox.broker.policies.kinds.compaction import COMPACTION_THRESHOLD
+from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import COMPACTING, compacted_key, compacting_key
-from pulsarbox.storage.compacted import View
+from pulsarbox.storage.compacted_ledger import View
 
 if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
-    from pulsarbox.broker.subscription import Subscription
-    from pulsarbox.broker.topic import PersistentTopic
+    from pulsarbox.broker.subscription.subscription import Subscription
+    from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.storage.record import Entry
 

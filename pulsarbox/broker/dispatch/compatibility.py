@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NoReturn
 
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.selectors.sticky_ranges import RangeConflict
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe

@@ -6,7 +6,7 @@ A choice is made among consumers of one priority level; they stand in the order 
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.subscription.consumer import Consumer
 
 Choose = Callable[[Iterable[Consumer]], Consumer]
 

@@ -19,14 +19,14 @@ from typing import Final
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.replay import Positions, Replay
-from pulsarbox.broker.policies.delayed_delivery import DELAYED_DELIVERY
+from pulsarbox.broker.policies.kinds.delayed_delivery import DELAYED_DELIVERY
 from pulsarbox.broker.policies.policies import TopicPolicies
-from pulsarbox.broker.quarantine import SetAside
 from pulsarbox.broker.timers import Timer
+from pulsarbox.broker.topic.quarantine import SetAside
 from pulsarbox.clock import Now
+from pulsarbox.storage.acknowledged_ranges import ChunkKey
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.delays import DELAY_CHUNK, Delays, TimeKey
-from pulsarbox.storage.ranges import ChunkKey
+from pulsarbox.storage.delayed_index import DELAY_CHUNK, Delays, TimeKey
 from pulsarbox.storage.record import Entry, Position
 
 STEPS: Final = 2000

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.dispatch.standstill import Standstill
+from pulsarbox.broker.dispatch.blocked_reason import Standstill
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 
 

@@ -15,17 +15,17 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.compatibility import take_slots
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.entry_source import EntrySource
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.pinned_hash import PinnedHash
 from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
-from pulsarbox.broker.dispatch.source import EntrySource
-from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.dispatch.sticky_hash import KEY, sticky_hash
-from pulsarbox.broker.limits.dispatch import ALL, ANY, Grant, Throttle
+from pulsarbox.broker.limits.dispatch_throttle import ALL, ANY, Grant, Throttle
+from pulsarbox.broker.subscription.consumer import Consumer, Held
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry

@@ -5,8 +5,8 @@ from bisect import insort
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.dispatch.source import RETRY_SECONDS
-from pulsarbox.broker.quarantine import SetAside
+from pulsarbox.broker.dispatch.entry_source import RETRY_SECONDS
+from pulsarbox.broker.topic.quarantine import SetAside
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from itertools import islice, repeat
 from typing import Final
 
-from pulsarbox.broker.consumer import NO_SLOT, Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.chunks import ChunkOwners
 from pulsarbox.broker.dispatch.consumer_choice import Choose
-from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.entry_source import EntrySource
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.replay import At, Positions
-from pulsarbox.broker.dispatch.source import EntrySource
-from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.limits.dispatch import ALL, Grant, Throttle
+from pulsarbox.broker.limits.dispatch_throttle import ALL, Grant, Throttle
+from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, Held
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag

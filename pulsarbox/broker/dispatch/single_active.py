@@ -8,13 +8,13 @@ comes and is not chosen is told at once. Sources: PersistentDispatcherSingleActi
 from collections.abc import Iterable
 from itertools import islice
 
-from pulsarbox.broker.consumer import BodyOf, Consumer
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.blocked_reason import Reason, Standstill
 from pulsarbox.broker.dispatch.compatibility import refuse_second
+from pulsarbox.broker.dispatch.entry_source import EntrySource
 from pulsarbox.broker.dispatch.failover import choose_active, rank
-from pulsarbox.broker.dispatch.source import EntrySource
-from pulsarbox.broker.dispatch.standstill import Reason, Standstill
-from pulsarbox.broker.limits.dispatch import ANY, Grant, Throttle
+from pulsarbox.broker.limits.dispatch_throttle import ANY, Grant, Throttle
+from pulsarbox.broker.subscription.consumer import BodyOf, Consumer
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName

@@ -1,7 +1,7 @@
 """CONNECT, PING, PONG."""
 
 from pulsarbox.broker.cnx import ServerCnx, with_index
-from pulsarbox.broker.handlers.authenticating import authenticate
+from pulsarbox.broker.handlers.authentication import authenticate
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.features import BROKER_ENTRY_METADATA_SINCE, broker_features, negotiated_version

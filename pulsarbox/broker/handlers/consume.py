@@ -1,10 +1,10 @@
 """Everything a consumer says after its SUBSCRIBE, which is in ``subscribe``."""
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.handlers.subscribe import position_of
-from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
-from pulsarbox.broker.transactions.visible import find_last_visible
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
+from pulsarbox.broker.transactions.visibility import find_last_visible
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, NotAllowed, PersistenceError, PulsarBoxError
 from pulsarbox.names import COMPACTION_SUBSCRIPTION

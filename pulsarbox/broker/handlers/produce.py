@@ -1,13 +1,13 @@
 """PRODUCER and CLOSE_PRODUCER. SEND, the hot one, is in ``cnx``."""
 
 from pulsarbox.broker.cnx import ServerCnx, State
-from pulsarbox.broker.keeping import warn
-from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
-from pulsarbox.broker.producer import Access, Producer
-from pulsarbox.broker.producers import closed_early
-from pulsarbox.broker.schemas import StoredSchema, is_schema
-from pulsarbox.broker.security.standing import check_producer
-from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.dead_letter.retention_warning import warn
+from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
+from pulsarbox.broker.security.revocation import check_producer
+from pulsarbox.broker.topic.producer import Access, Producer
+from pulsarbox.broker.topic.producer_access import closed_early
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.broker.topic.topic_schemas import StoredSchema, is_schema
 from pulsarbox.broker.transactions.coordinator import COORDINATOR
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady

@@ -1,7 +1,7 @@
 """GET_SCHEMA and GET_OR_CREATE_SCHEMA."""
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.schemas import StoredSchema
+from pulsarbox.broker.topic.topic_schemas import StoredSchema
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.names import parse_topic

@@ -2,18 +2,18 @@
 
 import logging
 
-from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.cnx import ServerCnx, State
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
-from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.plugins import needed_by
-from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
-from pulsarbox.broker.policies.subscription_types import check_type_enabled
-from pulsarbox.broker.schemas import is_schema
-from pulsarbox.broker.security.standing import check_consumer
-from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
+from pulsarbox.broker.policies.kinds.subscription_types import check_type_enabled
+from pulsarbox.broker.security.revocation import check_consumer
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
+from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.broker.topic.topic_schemas import is_schema
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
 from pulsarbox.names import TopicName, parse_topic

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from pulsarbox.broker.limits.dispatch import Rules
+from pulsarbox.broker.limits.dispatch_throttle import Rules
 from pulsarbox.broker.limits.limiter import Limiter, Scope
-from pulsarbox.broker.limits.step import Limit
-from pulsarbox.broker.policies import dispatch_rate, publish_rate
-from pulsarbox.broker.policies.dispatch_rate import DispatchRate
-from pulsarbox.broker.policies.publish_rate import PublishRate
-from pulsarbox.broker.policies.resource_group import group_key, group_rates
+from pulsarbox.broker.limits.token_bucket import Limit
+from pulsarbox.broker.policies.kinds import dispatch_rate, publish_rate
+from pulsarbox.broker.policies.kinds.dispatch_rate import DispatchRate
+from pulsarbox.broker.policies.kinds.publish_rate import PublishRate
+from pulsarbox.broker.policies.kinds.resource_group import group_key, group_rates
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings

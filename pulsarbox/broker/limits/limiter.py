@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from pulsarbox.broker.limits.hold_times import HoldTimes
-from pulsarbox.broker.limits.step import Limit, More, Step
-from pulsarbox.broker.pace import Pace
+from pulsarbox.broker.limits.token_bucket import Limit, More, Step
+from pulsarbox.broker.stats.current_rate import Pace
 from pulsarbox.broker.timers import Timer, Timers
 from pulsarbox.clock import Now
 

@@ -4,21 +4,21 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group, limit_of
-from pulsarbox.broker.limits.dispatch import DispatchThrottle
+from pulsarbox.broker.limits.dispatch_throttle import DispatchThrottle
 from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
-from pulsarbox.broker.limits.step import More
-from pulsarbox.broker.limits.subscribe import SubscribeLimiter, Who
-from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.limits.subscribe_throttle import SubscribeLimiter, Who
+from pulsarbox.broker.limits.token_bucket import More
+from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.policies.kinds.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.kinds.resource_group import RESOURCE_GROUP
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.precedence import Level
-from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
-from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP
-from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
-from pulsarbox.broker.system_topics import is_system
+from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import BEGINNING, Now
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.dispatch.source import EntrySource
+    from pulsarbox.broker.dispatch.entry_source import EntrySource
 
 
 class Throttled(Protocol):

@@ -7,7 +7,7 @@ few of them in the turn of the change, many over the turns behind it.
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from pulsarbox.broker.policies.dispatch_rate import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.policies.kinds.dispatch_rate import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.precedence import (
     GLOBAL,

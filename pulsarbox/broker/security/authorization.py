@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.system_topics import COORDINATORS
+from pulsarbox.broker.topic.system_topics import COORDINATORS
 from pulsarbox.config import Settings
 from pulsarbox.errors import AuthenticationError, AuthorizationError, NamespaceNotFound
 from pulsarbox.names import TopicName

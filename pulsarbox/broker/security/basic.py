@@ -17,7 +17,7 @@ from passlib.hash import apr_md5_crypt, des_crypt, ldap_sha1, md5_crypt, sha256_
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.broker.security.watched_file import WatchedFile
-from pulsarbox.config.secret_places import path_of, read_from
+from pulsarbox.config.secret_source import path_of, read_from
 
 BCRYPT_COST_MAX: Final = 10
 """One more doubles the time of a check, in which the box does nothing else: 10 are about 50 ms."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from weakref import ref
 
-from pulsarbox.broker.transactions import applying
+from pulsarbox.broker.transactions import topic_outcome
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Stage, Transaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
@@ -34,10 +34,10 @@ from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
-    from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.security.principal import Principal
-    from pulsarbox.broker.subscription import Subscription
-    from pulsarbox.broker.topic import PersistentTopic
+    from pulsarbox.broker.subscription.subscription import Subscription
+    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
 
@@ -267,7 +267,7 @@ class Coordinator:
             txn.ending = outcome
             if txn.timer is not None:
                 txn.timer.cancel()
-            on_its_way |= any(applying.is_on_its_way(topic, txn) for topic in self._touched(txn, now))
+            on_its_way |= any(topic_outcome.is_on_its_way(topic, txn) for topic in self._touched(txn, now))
 
         def end(when: Now) -> None:
             for each in txns:
@@ -295,7 +295,7 @@ class Coordinator:
         txn.settled = True
         commits, topics = self._core.commits, list(self._touched(txn, now))
         for topic in topics:
-            applying.end(topic, txn, now)
+            topic_outcome.end(topic, txn, now)
         self._core.catalog.delete_all(pending_key(*txn.id))
         self._write(txn, txn.ending, now.wall)
         self.ended[txn.id] = Ended(txn.ending, next((ref(who) for who, _ in txn.waiting), None))
@@ -310,7 +310,7 @@ class Coordinator:
         self.aborted += txn.ending == ABORTED
         self.timed_out += txn.timed_out
         for topic in topics:
-            applying.has_ended(topic, txn, now)
+            topic_outcome.has_ended(topic, txn, now)
         for _, answer in txn.waiting:
             answer(None, now)
 

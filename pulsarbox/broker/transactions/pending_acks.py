@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulsarbox.broker.consumer import Consumer, Held
-from pulsarbox.broker.dispatch.source import RETRY_SECONDS
+from pulsarbox.broker.dispatch.entry_source import RETRY_SECONDS
+from pulsarbox.broker.subscription.consumer import Consumer, Held
 from pulsarbox.broker.transactions.transaction import Transaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
@@ -26,13 +26,13 @@ from pulsarbox.errors import (
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row
-from pulsarbox.storage.claims import Claim, Claimed, Claims
 from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.transaction_acks import Claim, Claimed, Claims
 from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.dispatcher import Dispatcher
-    from pulsarbox.broker.subscription import Subscription
+    from pulsarbox.broker.subscription.subscription import Subscription
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.producer import Producer
+    from pulsarbox.broker.topic.producer import Producer
     from pulsarbox.broker.transactions.coordinator import Who
 
 OPEN: Final = "OPEN"

@@ -9,9 +9,9 @@ from typing import Final, NoReturn
 
 import click
 
-from pulsarbox.cli.exits import EXIT_CONFLICT
-from pulsarbox.cli.text import clean, say
-from pulsarbox.config.from_environment import DEFAULT_PREFIX
+from pulsarbox.cli.common.exits import EXIT_CONFLICT
+from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.config.sources.environment_overlay import DEFAULT_PREFIX
 
 _STANDALONE_CONF: Final = "PULSAR_STANDALONE_CONF"
 _OTHER_WORDS: Final = "broker bookie zookeeper configuration-store proxy functions-worker websocket autorecovery"
@@ -91,7 +91,7 @@ def _become(*words: str) -> NoReturn:
 
 def _take_over(broker_conf: Path, standalone_conf: Path, environ: MutableMapping[str, str]) -> None:
     """Set what was changed in ``broker.conf`` as plain variables, unless standalone.conf or the environment set it."""
-    from pulsarbox.config.pulsar_files import changed
+    from pulsarbox.config.sources.pulsar_files import changed
 
     edited = changed("broker.conf", _text(broker_conf))
     if not edited:
@@ -118,8 +118,8 @@ def _text(path: Path) -> str:
 
 def _wipe(config: Path) -> None:
     """Remove everything that a box keeps from the data directory of a configuration, and nothing else."""
-    from pulsarbox.cli.holding import find
-    from pulsarbox.cli.options import loaded_or_exit
+    from pulsarbox.cli.process.lock_holder import find
+    from pulsarbox.cli.process.setting_options import loaded_or_exit
     from pulsarbox.storage.format import is_part
 
     data = Path(loaded_or_exit(config, {}).settings.dataDirectory)

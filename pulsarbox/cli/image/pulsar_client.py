@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.text import clean
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import clean
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 _TYPES: Final = {"Exclusive": "exclusive", "Shared": "shared", "Failover": "failover", "Key_Shared": "key_shared"}
@@ -63,7 +63,7 @@ def produce(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
     properties = tuple(_property(each) for text in options["properties"] for each in text.split(",") if each)
     with _connected(connection) as client:
         from pulsarbox.client.producer import Options, Producer
-        from pulsarbox.protocol.outgoing import Outgoing
+        from pulsarbox.protocol.message_encoder import Outgoing
 
         producer = Producer(client, topic, Options(batching=not options["disable_batching"]), lambda *_: None)
         begin, sent = time.monotonic(), 0
@@ -108,8 +108,8 @@ def consume(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
       pulsar-client consume my-topic -s my-subscription -p Earliest -n 0
     """
     with _connected(connection) as client:
-        from pulsarbox.cli.interruption import Interruption
-        from pulsarbox.client.consumer import TYPES, Consumer, Subscribing
+        from pulsarbox.cli.common.interruption import Interruption
+        from pulsarbox.client.multi_topic_consumer import TYPES, Consumer, Subscribing
         from pulsarbox.client.places import EARLIEST, LATEST, Start
 
         start = Start(EARLIEST if options["subscription_position"] == "Earliest" else LATEST)
@@ -168,8 +168,8 @@ def _written(message: Any, *, as_hex: bool) -> str:
 @contextmanager
 def _connected(options: dict[str, Any]) -> Iterator[Any]:
     """Connect to the broker that the options or client.conf name. Raises the exit codes of pulsarbox's commands."""
+    from pulsarbox.cli.connect.target import Given, service_target
     from pulsarbox.cli.pulsar_admin.connecting import client_conf
-    from pulsarbox.cli.target import Given, service_target
     from pulsarbox.client.client import Client
     from pulsarbox.client.errors import NotConnected
     from pulsarbox.errors import PulsarBoxError

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.directory import CONFIG
-from pulsarbox.cli.lazy import Group
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.process.directory_options import CONFIG
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.commands import AdminGroup
 

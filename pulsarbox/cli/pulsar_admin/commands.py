@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from pulsarbox.cli import completing
-from pulsarbox.cli.exits import Misused, run
-from pulsarbox.cli.lazy import Group
+from pulsarbox.cli.common.exits import Misused, run
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.process import completions
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.printing import show
 from pulsarbox.cli.pulsar_admin.table import Command, Parameter
@@ -174,7 +174,7 @@ def _long(parameter: Parameter) -> str:
 def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
     kind = _type(parameter.kind)
     if not parameter.spellings:
-        complete = completing.BY_NAME.get(parameter.name)
+        complete = completions.BY_NAME.get(parameter.name)
         return click.Argument([parameter.name], type=kind, metavar=parameter.name.upper(), shell_complete=complete)
     spellings = [one for one in parameter.spellings if one.startswith("-")]
     text = table.option_help(command.group, command.name, parameter)
@@ -191,7 +191,7 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
         show_default=parameter.default is not None and not several,
         help=text,
         hidden=parameter.hidden,
-        shell_complete=completing.BY_NAME.get(parameter.name) if parameter.kind == "text" else None,
+        shell_complete=completions.BY_NAME.get(parameter.name) if parameter.kind == "text" else None,
         metavar=parameter.name.upper() if parameter.kind in ("text", "many") else None,
     )
 

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.connect.target import ADMIN_VARIABLE, Given, admin_target
 from pulsarbox.cli.pulsar_admin.session import Session
-from pulsarbox.cli.target import ADMIN_VARIABLE, Given, admin_target
-from pulsarbox.cli.text import clean, say
 from pulsarbox.client.web import Web
 
 CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"

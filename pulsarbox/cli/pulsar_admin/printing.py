@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.text import clean
+from pulsarbox.cli.common.terminal_text import clean
 
 
 class Number(float):

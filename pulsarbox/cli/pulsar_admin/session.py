@@ -3,11 +3,11 @@
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
 
-from pulsarbox.cli.exits import ending_of_status
+from pulsarbox.cli.common.exits import ending_of_status
+from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.pulsar_admin.printing import compact, loads
 from pulsarbox.cli.pulsar_admin.table import Call, Command
 from pulsarbox.cli.pulsar_admin.values import UNITS
-from pulsarbox.cli.target import Target
 from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
 from pulsarbox.names import TopicName
 

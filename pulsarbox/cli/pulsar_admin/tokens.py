@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from pulsarbox.cli.exits import Failed, Misused
-from pulsarbox.cli.lazy import Group
+from pulsarbox.cli.common.exits import Failed, Misused
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.cli.connect.token_files import given_token, read_token, write
 from pulsarbox.cli.pulsar_admin.values import end_of, pair
-from pulsarbox.cli.text import clean
-from pulsarbox.cli.token_files import given_token, read_token, write
 
 _SECRETS: Final = ("HS256", "HS384", "HS512")
 _PAIRS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")

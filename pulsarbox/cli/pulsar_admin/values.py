@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from pulsarbox.cli.text import clean
+from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_namespace, parse_topic

@@ -8,7 +8,7 @@ https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, https://pulsar.apach
 from dataclasses import replace
 from typing import Any, Final
 
-from pulsarbox.config.client_policy_settings import SCHEMA_STRATEGIES
+from pulsarbox.config.sections.client_policy_settings import SCHEMA_STRATEGIES
 from pulsarbox.protocol.policies.policy_values import (
     AUTO_SUBSCRIPTION,
     AUTO_TOPIC,

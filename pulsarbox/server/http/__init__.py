@@ -4,6 +4,6 @@ Handlers are plain functions of the core; ``HttpServer`` alone knows sockets and
 costs what aiohttp costs, so the daemon imports it when the binary port serves already.
 """
 
-from pulsarbox.server.http.http_server import HttpServer
+from pulsarbox.server.http.framework.server import HttpServer
 
 __all__ = ["HttpServer"]

@@ -7,9 +7,9 @@ from pulsarbox.clock import Now
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import BadRequest
 from pulsarbox.expressions import Language, inside
+from pulsarbox.server.filter_patterns import compiled
 from pulsarbox.server.live.choosing import Order
 from pulsarbox.server.live.view import Column, Scope, View
-from pulsarbox.server.patterns import compiled
 
 LIMIT: Final = 60
 """Rows that are given unless something else is asked for."""

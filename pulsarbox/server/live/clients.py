@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.clients import Client, on
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.why import Why, why_held, why_unread
+from pulsarbox.broker.stats.blocked_reason_text import Why, why_held, why_unread
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 

@@ -5,11 +5,11 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.keeping import drops_dead_letters, retains_nothing
-from pulsarbox.broker.policies.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.topic_samples import Letters, TopicSample
+from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters, retains_nothing
+from pulsarbox.broker.policies.kinds.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
+from pulsarbox.broker.stats.topic_samples import Letters, TopicSample
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, origin_of, parse_topic
 from pulsarbox.server.live.view import Column, Scope, View, kept

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.jobs.job import Job
+from pulsarbox.broker.replay.job import Job
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.clients import suspended, unread
-from pulsarbox.broker.scoped import Scoped
-from pulsarbox.broker.series import STEP_SECONDS
-from pulsarbox.broker.totals import Totals
+from pulsarbox.broker.stats.tenant_stats import Scoped
+from pulsarbox.broker.stats.time_series import STEP_SECONDS
+from pulsarbox.broker.stats.topic_totals import Totals
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Scope
 from pulsarbox.server.metrics import process

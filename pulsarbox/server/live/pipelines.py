@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.pipelines import Query
+from pulsarbox.broker.stats.pipeline_status import Query
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Row, Scope, View, kept
 

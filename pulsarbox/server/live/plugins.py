@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.key_hashes import rows as rows_of_hashes
+from pulsarbox.broker.dispatch.plugin_hash_registry import rows as rows_of_hashes
 from pulsarbox.clock import Now
 from pulsarbox.plugins.registry import Found, find
 from pulsarbox.server.live.view import Scope, View, kept

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.policies.held import held_of
+from pulsarbox.broker.policies.effective import held_of
+from pulsarbox.broker.policies.kinds.resource_group import group_key
 from pulsarbox.broker.policies.precedence import Level, set_values
-from pulsarbox.broker.policies.resource_group import group_key
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.policies.policy_values import meaningful

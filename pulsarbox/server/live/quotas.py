@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.limits.hold_times import WINDOW_MS
 from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
-from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
-from pulsarbox.broker.policies.counts import (
+from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
+from pulsarbox.broker.policies.kinds.counts import (
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
     MAX_PRODUCERS,
     MAX_SUBSCRIPTIONS,
     MAX_TOPICS,
 )
+from pulsarbox.broker.policies.kinds.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.policies.precedence import Level
-from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
-from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.system_topics import is_system
-from pulsarbox.broker.topic import PersistentTopic, Topic
-from pulsarbox.broker.topic_samples import TopicSample
+from pulsarbox.broker.stats.topic_samples import TopicSample
+from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
+from pulsarbox.broker.topic.system_topics import is_system
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
 from pulsarbox.server.live.quota_changes import Of, change_of

@@ -5,10 +5,10 @@ from operator import attrgetter
 from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
-from pulsarbox.broker.topic_samples import SubscriptionSample
-from pulsarbox.broker.why import TEXTS, Why
+from pulsarbox.broker.dispatch.blocked_reason import Reason
+from pulsarbox.broker.stats.blocked_reason_text import TEXTS, Why
+from pulsarbox.broker.stats.topic_samples import SubscriptionSample
+from pulsarbox.broker.subscription.subscription import TYPE_NAMES, Subscription
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 

@@ -5,8 +5,8 @@ from operator import attrgetter
 from typing import Final
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.topic_samples import TopicSample
+from pulsarbox.broker.stats.topic_samples import TopicSample
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 

@@ -10,7 +10,7 @@ from typing import Final
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.clients import held_bytes, suspended, unread
-from pulsarbox.broker.commit_times import FINE_MS, LATENCY_MS, CommitTimes, Latencies
+from pulsarbox.broker.stats.commit_stats import FINE_MS, LATENCY_MS, CommitTimes, Latencies
 from pulsarbox.broker.transactions.coordinator import OPEN_MS
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION

@@ -2,8 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.compaction.records import LATENCY_MILLIS, Record
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.compaction.compaction_history import LATENCY_MILLIS, Record
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import Metric, rounded
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from pulsarbox.server.metrics.exposition import Metric, Rows, labels
-from pulsarbox.storage.compressed_topics import CompressedTopic
-from pulsarbox.storage.unpacked import UnpackedUse
+from pulsarbox.storage.compression.decompressed_cache import UnpackedUse
+from pulsarbox.storage.compression.topic_usage import CompressedTopic
 
 COMPRESSION = (
     Metric(

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.broker.meter import Meter
+from pulsarbox.broker.stats.rate_window import Meter
 from pulsarbox.clock import Now
 
 _STATM: Final = Path("/proc/self/statm")

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from operator import add, attrgetter
 from typing import Any, Final, NamedTuple, Self
 
-from pulsarbox.broker.any_subscription import AnySubscription
-from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
-from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.keeping import drops_dead_letters
+from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
-from pulsarbox.broker.meter import WINDOW_SECONDS
-from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscription
-from pulsarbox.broker.producer import Producer
-from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.stats.commit_stats import LATENCY_MS, SIZES, Latencies, spread
+from pulsarbox.broker.stats.rate_window import WINDOW_SECONDS
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
+from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
+from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import rounded
 

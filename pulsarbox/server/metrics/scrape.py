@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
 from pulsarbox.server.metrics import box, compression, plugins, table

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from operator import attrgetter as field
 from typing import Any, Final
 
-from pulsarbox.broker.commit_times import LATENCY_MS, SIZES
+from pulsarbox.broker.stats.commit_stats import LATENCY_MS, SIZES
 from pulsarbox.server.metrics.exposition import Metric
-from pulsarbox.storage.delays import ROW_BYTES
+from pulsarbox.storage.delayed_index import ROW_BYTES
 
 
 def _nothing(row: object) -> float:

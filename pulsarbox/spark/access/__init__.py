@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from pulsarbox.errors import EntryDamaged
-from pulsarbox.spark.access import mapped, taking, wire
-from pulsarbox.spark.access.blocks import Block
-from pulsarbox.spark.segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.access import extractor, mapped_reader, wire_reader
+from pulsarbox.spark.access.volume_blocks import Block
+from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
 
 log = logging.getLogger(__name__)
 
-Entry = wire.Entry
-Piece = wire.Piece
+Entry = wire_reader.Entry
+Piece = wire_reader.Piece
 Again = Callable[[Segment], list[Segment]]
 """Asks the box which of a segment's entries are still there."""
 
@@ -27,19 +27,19 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
     cannot be, and what the broker tells.
     """
     if reach.is_wire:
-        yield from wire.entries(segment, reach, lost)
+        yield from wire_reader.entries(segment, reach, lost)
         return
     left = segment
     try:
-        store = mapped.store_of(reach.data_dir, segment.instance, reach.plugins_dir)
+        store = mapped_reader.store_of(reach.data_dir, segment.instance, reach.plugins_dir)
         for found, end in _in_place(store, segment, lost, again):
             yield found
             left = rest_of(segment, found[-1], end)
-    except taking.NotInPlace as error:
+    except extractor.NotInPlace as error:
         if reach.access == "mmap":
             raise
         log.info("%s is read over the network: %s", segment.topic, error)
-        yield from wire.entries(left, reach, lost)
+        yield from wire_reader.entries(left, reach, lost)
 
 
 def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[Piece]:
@@ -48,10 +48,10 @@ def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], 
     """
     left = list(segments)
     if reach.is_wire or not _is_at_hand(left, reach):
-        yield from wire.pieces({number: each for number, each in enumerate(left) if each.visible}, reach, lost)
+        yield from wire_reader.pieces({number: each for number, each in enumerate(left) if each.visible}, reach, lost)
         return
     if reach.data_dir:
-        with suppress(taking.NotInPlace):  # which is said where it is read one by one
+        with suppress(extractor.NotInPlace):  # which is said where it is read one by one
             yield from _swept(segments, left, reach)
     for number, segment in enumerate(left):
         if segment.visible:
@@ -64,8 +64,8 @@ def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
     if reach.access == "mmap" or not segments:
         return True
     try:
-        mapped.store_of(reach.data_dir, segments[0].instance, reach.plugins_dir)
-    except taking.NotInPlace as error:
+        mapped_reader.store_of(reach.data_dir, segments[0].instance, reach.plugins_dir)
+    except extractor.NotInPlace as error:
         log.info("%s is read over the network: %s", segments[0].topic, error)
         return False
     return True
@@ -77,7 +77,7 @@ def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> It
     wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
     if not wanted:
         return
-    store = mapped.store_of(reach.data_dir, segments[wanted[0]].instance, reach.plugins_dir)
+    store = mapped_reader.store_of(reach.data_dir, segments[wanted[0]].instance, reach.plugins_dir)
     for piece in store.sweep({number: _want(segments[number]) for number in wanted}):
         if isinstance(piece, Block):
             yield piece
@@ -89,9 +89,9 @@ def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> It
             yield number, found
 
 
-def _want(segment: Segment) -> mapped.Want:
+def _want(segment: Segment) -> mapped_reader.Want:
     is_whole = not (segment.from_batch or segment.to_batch or segment.compacted)
-    return mapped.Want(segment.ledger, *segment.visible[0], is_whole)
+    return mapped_reader.Want(segment.ledger, *segment.visible[0], is_whole)
 
 
 def rest_of(segment: Segment, last: Entry, at: int) -> Segment:
@@ -107,7 +107,7 @@ def _behind(segment: Segment, at: int) -> Segment:
 
 
 def _in_place(
-    store: mapped.Store, segment: Segment, lost: Callable[[Lost], None], again: Again
+    store: mapped_reader.Store, segment: Segment, lost: Callable[[Lost], None], again: Again
 ) -> Iterator[tuple[list[Entry], int]]:
     """Entries, and the first that is not among them."""
     asked = -1
@@ -120,16 +120,16 @@ def _in_place(
                 end = min(error.last, last) + 1
                 _tell(segment, at, end, f"are damaged: {error.reason}", lost)
                 found = []
-            except mapped.Gone as error:
+            except mapped_reader.Gone as error:
                 if asked == at:
-                    raise taking.NotInPlace(f"{error}, but the box has it") from error
+                    raise extractor.NotInPlace(f"{error}, but the box has it") from error
                 asked = at
                 end = _still_there(segment, at, last, again)
                 if end > at:
                     _tell(segment, at, end, "are not there any more", lost)
                 found = []
             if found:
-                yield (taking.compacted(found) if segment.compacted else found), end
+                yield (extractor.compacted(found) if segment.compacted else found), end
             at = end
 
 

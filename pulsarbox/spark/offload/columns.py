@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsarbox.spark.described import described
+from pulsarbox.spark.decode.row_columns import NAMES, VALUE
 from pulsarbox.spark.options import READ, Options, parse
-from pulsarbox.spark.rows import NAMES, VALUE
+from pulsarbox.spark.schema.inference import described
 
 PAYLOAD: Final = "__payload"
 """The payload as it came, where the value has columns of its own."""

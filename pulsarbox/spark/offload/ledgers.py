@@ -7,10 +7,10 @@ transaction stands in it or in front of it. They go one after the other, so what
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulsarbox.spark.messages import BACK_ENTRIES
+from pulsarbox.spark.decode.entry_decoder import BACK_ENTRIES
 from pulsarbox.spark.offload.manifest import Gap, History
-from pulsarbox.spark.offsets import Mark, parse
-from pulsarbox.spark.segments import Place, Segment
+from pulsarbox.spark.source.offsets import Mark, parse
+from pulsarbox.spark.topic_segments import Place, Segment
 
 
 class Stretch(NamedTuple):

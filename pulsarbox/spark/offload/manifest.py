@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.spark.durable import make_folder, sync
+from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload.layout import LOCK, MANIFEST, has_files
-from pulsarbox.spark.offsets import Mark, parse, text
-from pulsarbox.spark.segments import Place
+from pulsarbox.spark.source.offsets import Mark, parse, text
+from pulsarbox.spark.topic_segments import Place
 
 VERSION: Final = 1
 RESTORE: Final = "Restore the file from a copy, or offload into another directory what the box still has"

@@ -20,19 +20,19 @@ from pyspark.sql.types import StructType
 from pulsarbox.client.admin import Admin, Refused, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark import selection
-from pulsarbox.spark.connecting import admin_of
-from pulsarbox.spark.durable import make_folder, sync
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.connections import admin_of
+from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.connect.target import in_place, reach
+from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload import columns, ledgers
 from pulsarbox.spark.offload.layout import ABOUT, TEMPORARY, folder_of, topics_in
 from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing
 from pulsarbox.spark.offload.writing import Job, Step, Stopped, finish, read
-from pulsarbox.spark.offsets import Mark
 from pulsarbox.spark.options import READ, Options, parse
-from pulsarbox.spark.reaching import in_place, reach
-from pulsarbox.spark.registry import Registry
-from pulsarbox.spark.segments import BEGINNING, Lost, Place, part_of
-from pulsarbox.spark.service import Service
+from pulsarbox.spark.source import topic_selection
+from pulsarbox.spark.source.offsets import Mark
+from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place, part_of
 from pulsarbox.times import moment
 
 SUBSCRIPTION: Final = "pulsarbox-offload-"
@@ -120,7 +120,7 @@ class Offload:
         of all of them; what is told of one is in its Done."""
         with Service(self.reach) as service:
             partitions: dict[str, list[str]] = {}
-            for each in selection.topics(service, self._options):
+            for each in topic_selection.topics(service, self._options):
                 partitions.setdefault(str(parse_topic(each).base), []).append(each)
             done = []
             for topic, parts in partitions.items():

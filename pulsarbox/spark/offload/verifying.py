@@ -10,20 +10,20 @@ from pyspark.sql.types import StructType
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.messages import messages
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.connect.target import in_place, reach
+from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.offload.columns import raw_names
 from pulsarbox.spark.offload.content import Content
 from pulsarbox.spark.offload.layout import folder_of, topics_in
 from pulsarbox.spark.offload.ledgers import Stretch, stretches
 from pulsarbox.spark.offload.manifest import RESTORE, History, Ledger, Manifest, OffloadError
 from pulsarbox.spark.offload.writing import batch_of, check, checksum_of, tables_for, wanted, with_more
-from pulsarbox.spark.offsets import text
 from pulsarbox.spark.options import READ, parse
-from pulsarbox.spark.reaching import in_place, reach
-from pulsarbox.spark.registry import Registry
-from pulsarbox.spark.segments import Place
-from pulsarbox.spark.selection import exists
-from pulsarbox.spark.service import Service
+from pulsarbox.spark.source.offsets import text
+from pulsarbox.spark.source.topic_selection import exists
+from pulsarbox.spark.topic_segments import Place
 
 
 class Verified(NamedTuple):
@@ -176,7 +176,7 @@ def chain(history: History) -> list[str]:
 def choice(topics: tuple[str, ...], pattern: str) -> Callable[[str], bool]:
     """Whether a topic is one of some, all where none are named; or matches. Raises PatternError."""
     if pattern:
-        from pulsarbox.spark.selection import matcher
+        from pulsarbox.spark.source.topic_selection import matcher
 
         return matcher(pattern)[1]
     names = {str(parse_topic(each).base) for each in topics}

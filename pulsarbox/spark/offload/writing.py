@@ -15,19 +15,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
-from pulsarbox.spark.durable import make_folder, sync
-from pulsarbox.spark.lists import Messages
-from pulsarbox.spark.messages import messages
+from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.decode.message_columns import Messages
+from pulsarbox.spark.decode.record_batches import Tables
+from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE
+from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
 from pulsarbox.spark.offload.content import Content
 from pulsarbox.spark.offload.layout import TEMPORARY, file_of
 from pulsarbox.spark.offload.ledgers import Stretch
 from pulsarbox.spark.offload.manifest import Ledger, OffloadError
-from pulsarbox.spark.offsets import text
-from pulsarbox.spark.registry import Registry
-from pulsarbox.spark.rows import CORRUPT, VALUE
-from pulsarbox.spark.segments import Lost, Place, Reach
-from pulsarbox.spark.tables import Tables
+from pulsarbox.spark.source.offsets import text
+from pulsarbox.spark.topic_segments import Lost, Place, Reach
 
 ROW_GROUP_BYTES: Final = 96 << 20
 """Of rows as Arrow has them; on the disk it is less."""

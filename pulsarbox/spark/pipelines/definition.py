@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.topics_pattern import TopicsPattern
-from pulsarbox.spark.pipelines.declaring import Function, PipelineError, Step, is_url, lost_of, milliseconds, steps_of
+from pulsarbox.spark.pipelines.declaration import Function, PipelineError, Step, is_url, lost_of, milliseconds, steps_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 

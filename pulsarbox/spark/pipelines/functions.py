@@ -16,10 +16,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import Row
 
-from pulsarbox.spark.arrow import map_in_arrow, without_pandas
-from pulsarbox.spark.pipelines.declaring import Function
-from pulsarbox.spark.pipelines.processing import Incoming, Outgoing, Processor
-from pulsarbox.spark.settling import settle
+from pulsarbox.spark.arrow_functions import map_in_arrow, without_pandas
+from pulsarbox.spark.pipelines.declaration import Function
+from pulsarbox.spark.pipelines.message_processing import Incoming, Outgoing, Processor
+from pulsarbox.spark.worker_gc import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,19 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.admin import Refused, path_of, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.pipelines import causes
-from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
+from pulsarbox.spark.pipelines import failure_causes
+from pulsarbox.spark.pipelines.declaration import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
-from pulsarbox.spark.pipelines.idle import Idle
-from pulsarbox.spark.pipelines.log import LOG
-from pulsarbox.spark.pipelines.needed import check as check_spark
-from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
-from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import is_local, jvm_has_ended, session
-from pulsarbox.spark.pipelines.session import stop as stop_spark
-from pulsarbox.spark.pipelines.state import Held, known
-from pulsarbox.spark.pipelines.telling import Telling
-from pulsarbox.spark.pipelines.watching import (
+from pulsarbox.spark.pipelines.query_progress import (
     FAILED,
     RUNNING,
     STARTING,
@@ -41,6 +32,15 @@ from pulsarbox.spark.pipelines.watching import (
     dead_letters_of,
     inputs_of,
 )
+from pulsarbox.spark.pipelines.requirements import check as check_spark
+from pulsarbox.spark.pipelines.run_options import RunOptions
+from pulsarbox.spark.pipelines.runner_output import Telling
+from pulsarbox.spark.pipelines.session import is_local, jvm_has_ended, session
+from pulsarbox.spark.pipelines.session import stop as stop_spark
+from pulsarbox.spark.pipelines.spark_log import LOG
+from pulsarbox.spark.pipelines.stalled_tasks import Idle
+from pulsarbox.spark.pipelines.state import Held, known
+from pulsarbox.spark.pipelines.status_report import Reporter, admin_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -244,7 +244,7 @@ class _Runner:
         )
 
     def _start(self, spark: "SparkSession", each: _Query) -> None:
-        from pulsarbox.spark.pipelines.sources import started
+        from pulsarbox.spark.pipelines.step_query import started
 
         each.watched.state, each.again_at = STARTING, None
         each.watched.starts += 1
@@ -259,7 +259,7 @@ class _Runner:
         except (Exception, SystemExit) as error:  # sys.exit() in a frame's function is a failure of that one
             if jvm_has_ended(error):
                 raise
-            text, is_users = causes.line_of(error, each.file)
+            text, is_users = failure_causes.line_of(error, each.file)
             # What stands wrong in the file does not get better by being started again.
             self._failed(each, text, for_good=is_users or isinstance(error, PipelineError))
             return
@@ -285,7 +285,7 @@ class _Runner:
             each.watched.state = STOPPED
             self._note(each)
         else:
-            text, is_misfit = causes.told(str(error), each.file), causes.is_misfit(str(error))
+            text, is_misfit = failure_causes.told(str(error), each.file), failure_causes.is_misfit(str(error))
             if is_misfit:
                 text += (
                     ". It is not the query of its checkpoint any more: undo that; or give it another name=, by which "
@@ -382,7 +382,7 @@ def _made_ready(
     pipeline: Pipeline, options: RunOptions, queries: "list[_Query]", say: Callable[[str], None]
 ) -> "Iterator[Admin]":
     """Note what will run; make topics that are read; subscribe what is new. Raises PipelineError."""
-    from pulsarbox.spark.pipelines.sources import check_files, namespace_of
+    from pulsarbox.spark.pipelines.step_query import check_files, namespace_of
 
     for each in queries:
         check_files(each.step, each.held.is_new)

@@ -15,11 +15,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from pulsarbox.spark.pipelines.causes import told
-from pulsarbox.spark.pipelines.declaring import PipelineError
-from pulsarbox.spark.pipelines.log import begin, keep_bounded
-from pulsarbox.spark.pipelines.needed import check, not_started
-from pulsarbox.storage.private_files import make_directory
+from pulsarbox.spark.pipelines.declaration import PipelineError
+from pulsarbox.spark.pipelines.failure_causes import told
+from pulsarbox.spark.pipelines.requirements import check, not_started
+from pulsarbox.spark.pipelines.spark_log import begin, keep_bounded
+from pulsarbox.storage.lmdb.private_files import make_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,7 +175,7 @@ PYTHONPATH=$kept
 export PYTHONPATH
 if [ "$1 $2" = "-m pyspark.daemon" ]; then
     shift 2
-    set -- -m pulsarbox.spark.forking "$@"
+    set -- -m pulsarbox.spark.worker_forking "$@"
 fi
 exec %s "$@"
 """

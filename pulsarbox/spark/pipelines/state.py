@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple, TextIO
 from uuid import uuid4
 
 from pulsarbox.errors import Conflict
-from pulsarbox.spark.durable import put
-from pulsarbox.spark.pipelines.declaring import PipelineError
-from pulsarbox.spark.pipelines.log import LOG, forget
-from pulsarbox.storage.private_files import make_directory, opener
+from pulsarbox.spark.durable_files import put
+from pulsarbox.spark.pipelines.declaration import PipelineError
+from pulsarbox.spark.pipelines.spark_log import LOG, forget
+from pulsarbox.storage.lmdb.private_files import make_directory, opener
 
 CHECKPOINT: Final = "checkpoint"
 _LOCK: Final = "lock"

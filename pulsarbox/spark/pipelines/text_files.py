@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.errors import PreconditionFailed
-from pulsarbox.spark.naming import quoted
+from pulsarbox.spark.spark_naming import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

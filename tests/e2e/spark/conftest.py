@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
 from pulsarbox.spark.pipelines.session import interpreter
-from pulsarbox.spark.pipelines.shipped import working
+from pulsarbox.spark.pipelines.shipped import one_off_session
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
 from tests.tools.java import need_java
@@ -30,7 +30,7 @@ CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.daemon.module": "pulsarbox.spark.forking",
+    "spark.python.daemon.module": "pulsarbox.spark.worker_forking",
     # The default one runs shell commands for every file.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -85,8 +85,8 @@ def _end_the_jvm() -> None:
 @pytest.fixture
 def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs a command of the group in this process, with the session that all tests share."""
-    monkeypatch.setattr(working, "session", lambda *_args, **_more: spark)
-    monkeypatch.setattr(working, "stop", lambda _spark: None)
+    monkeypatch.setattr(one_off_session, "session", lambda *_args, **_more: spark)
+    monkeypatch.setattr(one_off_session, "stop", lambda _spark: None)
 
     def run(*words: str, ends_with: int = 0) -> Result:
         result = CliRunner().invoke(main, ["pipeline", *words, "--url", box.url, "--admin-url", box.web_url])

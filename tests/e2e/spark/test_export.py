@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from pulsarbox.cli.main import main
 from pulsarbox.client.client import Client
 from pulsarbox.client.producer import Options, Producer
-from pulsarbox.protocol.outgoing import Outgoing
+from pulsarbox.protocol.message_encoder import Outgoing
 from tests.e2e.conftest import Running
 
 if TYPE_CHECKING:

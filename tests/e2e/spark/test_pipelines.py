@@ -19,7 +19,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
+from pulsarbox.cli.common.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
 from pulsarbox.spark.pipelines.state import known
 from tests.e2e.conftest import Running
 

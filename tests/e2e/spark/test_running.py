@@ -17,7 +17,7 @@ import pulsar
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsarbox.cli.exits import EXIT_FAILED, EXIT_OK
+from pulsarbox.cli.common.exits import EXIT_FAILED, EXIT_OK
 from pulsarbox.cli.main import main
 from pulsarbox.spark.pipelines import runner
 from pulsarbox.spark.pipelines.session import settings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pulsar
 import pytest
 
-from pulsarbox.client.ask import ask
+from pulsarbox.client.admin_call import ask
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
 

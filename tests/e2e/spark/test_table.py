@@ -11,7 +11,7 @@ from pulsar.schema import AvroSchema, Integer, Record, String
 from pulsarbox import PulsarBox
 from pulsarbox.spark import table
 from pulsarbox.spark.options import OptionError
-from pulsarbox.spark.segments import DataLost
+from pulsarbox.spark.topic_segments import DataLost
 from tests.e2e.clients import connect
 from tests.e2e.histories import truth
 from tests.e2e.offloaded import box_options, files, offload

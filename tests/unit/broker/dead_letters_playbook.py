@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import (

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ripe, sparing
+from pulsarbox.broker.backlog import evict_undelayed, oldest_undelayed
 from pulsarbox.broker.dispatch import delayed as of_dispatch
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
-from pulsarbox.storage import delays as of_storage
+from pulsarbox.storage import delayed_index as of_storage
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
@@ -19,9 +19,9 @@ SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
 
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several chunks, and several turns of a walk, where the tests have twenty entries."""
-    for module in (of_storage, of_dispatch, ripe, sparing):
+    for module in (of_storage, of_dispatch, oldest_undelayed, evict_undelayed):
         monkeypatch.setattr(module, "DELAY_CHUNK", 8)
-    for module in (of_dispatch, ripe, sparing):
+    for module in (of_dispatch, oldest_undelayed, evict_undelayed):
         monkeypatch.setattr(module, "STEPS", 5)
 
 

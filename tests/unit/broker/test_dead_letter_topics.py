@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.keeping import drops_dead_letters
-from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
+from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
 from pulsarbox.plugins.compression.wire import CODECS, compress, decompress
 from pulsarbox.protocol.batch import encode_batch, iterate_batch

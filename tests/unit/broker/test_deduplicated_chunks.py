@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsarbox.broker import deduplication
+from pulsarbox.broker.topic import deduplication
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from tests.unit.broker.deduplicating import dedup_box, opened, said, stored, switch, take

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData, NotAllowedError
-from pulsarbox.storage.delays import ROW_BYTES
+from pulsarbox.storage.delayed_index import ROW_BYTES
 from tests.unit.broker.delays_playbook import (
     KEY_SHARED,
     SHARED,

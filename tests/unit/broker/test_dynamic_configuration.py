@@ -112,21 +112,21 @@ def test_a_stored_value_that_does_not_do_any_more_is_left_out(caplog: pytest.Log
 # Where the code may read a dynamic setting from something that is not ``core.settings`` itself: each is handed the
 # settings as they are at that moment, or told of each change.
 TOLD = {
-    ("broker/at_rest.py", "__init__"),  # and ``take`` behind it
-    ("broker/at_rest.py", "_chooser"),
-    ("broker/at_rest.py", "_of"),
-    ("broker/at_rest.py", "compressing"),
-    ("broker/at_rest.py", "take"),
+    ("broker/compression_policy.py", "__init__"),  # and ``take`` behind it
+    ("broker/compression_policy.py", "_chooser"),
+    ("broker/compression_policy.py", "_of"),
+    ("broker/compression_policy.py", "compressing"),
+    ("broker/compression_policy.py", "take"),
     ("broker/core.py", "apply"),
-    ("broker/dispatch/bounds.py", "take"),
-    ("broker/ledgers.py", "retention_of"),
+    ("broker/dispatch/read_limits.py", "take"),
+    ("broker/topic/ledger_lifecycle.py", "retention_of"),
     ("broker/limits/box_limits.py", "__init__"),  # and ``take`` behind it
     ("broker/limits/box_limits.py", "take"),
-    ("broker/limits/dispatch.py", "take"),
+    ("broker/limits/dispatch_throttle.py", "take"),
     ("broker/plugins.py", "take"),
-    ("broker/walks.py", "settings_changed"),
-    ("server/http/cross_site.py", "of"),
-    ("server/http/live.py", "refusal"),
+    ("broker/policies/unloaded_topics.py", "settings_changed"),
+    ("server/http/framework/cross_site.py", "of"),
+    ("server/http/framework/live_stream.py", "refusal"),
 }
 HANDED = "broker/policies/"
 """Policies are asked for the broker's own value with the settings of that moment."""
@@ -143,7 +143,7 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def dynamic_reads() -> Iterator[tuple[str, str, str, str]]:
     """Every place that reads a dynamic setting: file, function, what it is read from, the setting."""
     names = {row.name for row in settings_table() if row.dynamic}
-    for path in sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "config"):
+    for path in sorted(path for path in PACKAGE.rglob("*.py") if "config" not in path.parts):
         tree = ast.parse(path.read_text())
         for function in (each for each in ast.walk(tree) if isinstance(each, FUNCTION)):
             local = {

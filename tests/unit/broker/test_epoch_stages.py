@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.transactions.sink_writers import FORMER_MAX, Writer, admitted
 from pulsarbox.broker.transactions.transaction import Transaction
-from pulsarbox.broker.transactions.writers import FORMER_MAX, Writer, admitted
 from pulsarbox.errors import Conflict, InvalidTxnStatus
 from pulsarbox.storage.transactions import TxnId
 from tests.unit.broker.playbook import Box, Client

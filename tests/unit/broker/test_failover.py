@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
-from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from tests.unit.broker.playbook import TOPIC, Box, Client

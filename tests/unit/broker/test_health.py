@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.health import HEALTH_SECONDS
-from pulsarbox.broker.system_topics import HEALTH_TOPIC, is_system
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.system_topics import HEALTH_TOPIC, is_system
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ledgers
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic import ledger_lifecycle
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, MessageIdData
 from pulsarbox.storage.record import Position
@@ -219,7 +219,7 @@ def test_a_topic_that_nobody_uses_gives_it_back_too() -> None:
 
 
 def test_a_ledger_with_a_delayed_message_is_closed_while_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledgers, "DELAYED_BYTES", 1000)
+    monkeypatch.setattr(ledger_lifecycle, "DELAYED_BYTES", 1000)
     box = box_of()
     consumer(box)
     sender = Sender(box)

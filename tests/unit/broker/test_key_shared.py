@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
-from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAck,
@@ -15,7 +15,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
-from pulsarbox.server.http.topic_stats import Wanted, subscription_stats
+from pulsarbox.server.http.statistics.topic_stats import Wanted, subscription_stats
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 KEY_SHARED = CommandSubscribe.Key_Shared

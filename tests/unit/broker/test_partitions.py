@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import TOPIC, Box, Client
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.dispatch.plugin_hash_registry import rows
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
-from pulsarbox.broker.key_hashes import rows
 from pulsarbox.broker.plugins import HASHING, Plugins
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.guard import ERRORS_MAX

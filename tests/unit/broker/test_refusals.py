@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pulsarbox import errors
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.features import told_code

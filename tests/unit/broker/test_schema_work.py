@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.cnx import MAX_WAITING_SCHEMAS
-from pulsarbox.broker.computations import SLICE_STEPS, Computations
-from pulsarbox.broker.schema_versions import VERDICTS_MAX, TopicVersions, VersionCache
-from pulsarbox.broker.schemas import StillComparing
+from pulsarbox.broker.long_computation import SLICE_STEPS, Computations
+from pulsarbox.broker.topic.schema_versions import VERDICTS_MAX, TopicVersions, VersionCache
+from pulsarbox.broker.topic.topic_schemas import StillComparing
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
@@ -280,18 +280,18 @@ def test_the_newest_is_found_without_the_others(monkeypatch: pytest.MonkeyPatch)
 
 def test_readers_of_messages_get_the_newest_that_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     box = with_versions(30)
-    monkeypatch.setattr("pulsarbox.broker.schemas._READABLE_MAX", 10)
+    monkeypatch.setattr("pulsarbox.broker.topic.topic_schemas._READABLE_MAX", 10)
     found = box.broker.schemas.by_version(NAME)
     assert sorted(found) == list(range(20, 30)) and len(found) == 10 and found.get(3) is None
     assert found[25] == numbered(30)[25] and found[25] is found[25]
-    monkeypatch.setattr("pulsarbox.broker.schemas._READABLE_BYTES_MAX", 300)
+    monkeypatch.setattr("pulsarbox.broker.topic.topic_schemas._READABLE_BYTES_MAX", 300)
     assert sorted(box.broker.schemas.by_version(NAME)) == [28, 29]
     box.broker.schemas.delete(NAME)
     assert not box.broker.schemas.by_version(NAME)
 
 
 def test_memory_of_versions_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulsarbox.broker.schema_versions.VERSIONS_MAX", 10)
+    monkeypatch.setattr("pulsarbox.broker.topic.schema_versions.VERSIONS_MAX", 10)
     cache = VersionCache()
     for name in "abcdef":
         versions = TopicVersions()

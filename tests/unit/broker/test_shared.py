@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.dispatch.blocked_reason import Reason
+from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, KeyValue, MessageIdData

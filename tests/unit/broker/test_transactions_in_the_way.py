@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.expiry import RETRY_MS
-from pulsarbox.broker.policies.backlog_quota import Follows
+from pulsarbox.broker.backlog.message_expiry import RETRY_MS
+from pulsarbox.broker.policies.kinds.backlog_quota import Follows
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.policies.kept import leave, set_policy
 from tests.unit.broker.transactions_playbook import MINUTE, At, Txn, backlog, reader, topic_of

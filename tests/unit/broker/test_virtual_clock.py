@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import BadRequest, Conflict, PersistenceError
 from pulsarbox.names import parse_topic

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_payload_frame
 from pulsarbox.protocol.metadata import encode_entry

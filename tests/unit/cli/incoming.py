@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from pulsarbox.client.incoming import Entry, Message, unpack
-from pulsarbox.protocol.outgoing import Envelope, Outgoing, in_batch, metadata
+from pulsarbox.client.message_decoder import Entry, Message, unpack
+from pulsarbox.protocol.message_encoder import Envelope, Outgoing, in_batch, metadata
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 TOPIC = "persistent://public/default/orders"

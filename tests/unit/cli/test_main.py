@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsarbox import __version__
-from pulsarbox.cli import text
-from pulsarbox.cli.completion import SHELLS
+from pulsarbox.cli.common import terminal_text
 from pulsarbox.cli.main import COMMANDS, main
+from pulsarbox.cli.process.completion import SHELLS
 
 
 def pulsarbox(*arguments: str) -> Result:
@@ -128,4 +128,4 @@ def test_colours_come_on_a_terminal_only_and_not_with_no_color(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setenv("NO_COLOR", no_color)
-    assert ("\x1b" in text.coloured("ok", fg="green")) == coloured
+    assert ("\x1b" in terminal_text.coloured("ok", fg="green")) == coloured

@@ -30,7 +30,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     Schema,
 )
 from pulsarbox.protocol.PulsarApi_pb2 import TopicNotFound as TopicNotFoundCode
-from pulsarbox.protocol.receipts import ReceiptEncoder
+from pulsarbox.protocol.send_receipt import ReceiptEncoder
 from tests.unit.client.scripted import Answer, connected, peer
 
 TOPIC = "persistent://public/default/t"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pulsarbox.client.compression import CODECS, UNCOMPRESSED_MAX, codec, compress, decompress
 from pulsarbox.client.errors import Unusable
-from pulsarbox.client.incoming import Entry, ack_words, unpack
-from pulsarbox.protocol.outgoing import Outgoing, in_batch
+from pulsarbox.client.message_decoder import Entry, ack_words, unpack
+from pulsarbox.protocol.message_encoder import Outgoing, in_batch
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 

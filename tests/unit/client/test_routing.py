@@ -15,7 +15,7 @@ from pulsarbox.client.routing import Route
 from pulsarbox.plugins.contracts import Unrouted
 from pulsarbox.plugins.guard import ERRORS_MAX, Trouble
 from pulsarbox.plugins.registry import PluginError
-from pulsarbox.protocol.outgoing import Outgoing
+from pulsarbox.protocol.message_encoder import Outgoing
 
 TOPIC = "persistent://public/default/t"
 ROUTER = """

@@ -13,10 +13,10 @@ from pulsarbox.errors import InvalidTxnStatus, NotAllowed, TransactionCoordinato
 from pulsarbox.protocol import replies
 from pulsarbox.protocol import transaction_replies as txn_replies
 from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.protocol.metadata import parse_entry
-from pulsarbox.protocol.outgoing import Outgoing
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSendError, TxnAction
-from pulsarbox.protocol.receipts import ReceiptEncoder
+from pulsarbox.protocol.send_receipt import ReceiptEncoder
 from tests.unit.client.scripted import connected, peer
 from tests.unit.client.test_client import lookup
 

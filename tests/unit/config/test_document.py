@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pulsarbox.config import Settings, load, settings_table
 from pulsarbox.config.document import as_markdown, as_toml
-from pulsarbox.config.pulsar_files import text_of
+from pulsarbox.config.sources.pulsar_files import text_of
 
 ROOT = Path(__file__).parents[3]
 RENEW = "run `make generate` (or python -m pulsarbox.config --write)"

@@ -32,7 +32,7 @@ def of_the_page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_page_builds_all_the_examples(of_the_page: dict[str, Any]) -> None:
     assert of_the_page.keys() == EXAMPLES.keys()
     assert all(of_the_page[name].kind == EXAMPLES[name].kind for name in EXAMPLES)
-    assert {"send.py", "work.py", "pulsarbox.toml"} < NAMED.keys()  # tests/e2e/test_plugins_page.py runs them
+    assert {"send.py", "work.py", "pulsarbox.toml"} < NAMED.keys()  # tests/e2e/pages/test_plugins_page.py runs them
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

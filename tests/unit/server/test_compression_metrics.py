@@ -2,9 +2,9 @@
 
 from pulsarbox.server.metrics.compression import compressed, unpacked
 from pulsarbox.server.metrics.exposition import text_of
-from pulsarbox.storage.compressed_topics import CompressedTopic, topics_of
-from pulsarbox.storage.unpacked import UnpackedUse, nothing_unpacked
-from pulsarbox.storage.usage import Usage
+from pulsarbox.storage.compression.decompressed_cache import UnpackedUse, nothing_unpacked
+from pulsarbox.storage.compression.topic_usage import CompressedTopic, topics_of
+from pulsarbox.storage.compression.volume_usage import Usage
 
 TOPICS = (
     CompressedTopic("persistent://a/b/c", "zstd", 10, 1000, 250, (1, 2), 900),

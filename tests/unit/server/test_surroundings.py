@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.config import Settings
-from pulsarbox.server import daemon, running
-from pulsarbox.server.disk_speed import percentile, slow, sync_times
-from pulsarbox.server.limits import FILES_MIN, FILES_OF_ITS_OWN, FILES_WANTED, too_few
-from pulsarbox.server.processes import as_typed, described, listener
-from pulsarbox.storage.directory import DataDirectory, holder
+from pulsarbox.server import daemon
+from pulsarbox.server.process import runtime_file
+from pulsarbox.server.process.disk_speed import percentile, slow, sync_times
+from pulsarbox.server.process.port_owner import as_typed, described, listener
+from pulsarbox.server.process.rlimit import FILES_MIN, FILES_OF_ITS_OWN, FILES_WANTED, too_few
+from pulsarbox.storage.lmdb.directory import DataDirectory, holder
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ class Told:
 
     reason = ""
 
-    def serving(self, running: running.Running) -> None:
+    def serving(self, runtime_file: runtime_file.Running) -> None:
         """See Report."""
 
     def failed(self, reason: str) -> None:
@@ -103,28 +104,28 @@ def test_a_process_is_described_by_its_command() -> None:
     assert described(0) == "a process unknown here"
 
 
-SAMPLE = running.Running(os.getpid(), 5, "1", "pulsar://a:1", "http://a:2", "localhost", 1, 2, "/x")
+SAMPLE = runtime_file.Running(os.getpid(), 5, "1", "pulsar://a:1", "http://a:2", "localhost", 1, 2, "/x")
 
 
 def test_what_runs_is_read_as_it_was_written_and_only_of_the_process_that_holds_the_directory(tmp_path: Path) -> None:
-    running.write(tmp_path, SAMPLE)
-    assert running.read(tmp_path, os.getpid()) == SAMPLE
-    assert running.read(tmp_path, os.getpid() + 1) is None
-    running.remove(tmp_path)
-    running.remove(tmp_path)
-    assert running.read(tmp_path, os.getpid()) is None
+    runtime_file.write(tmp_path, SAMPLE)
+    assert runtime_file.read(tmp_path, os.getpid()) == SAMPLE
+    assert runtime_file.read(tmp_path, os.getpid() + 1) is None
+    runtime_file.remove(tmp_path)
+    runtime_file.remove(tmp_path)
+    assert runtime_file.read(tmp_path, os.getpid()) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\xff"])
 def test_a_damaged_note_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "RUNNING").write_text(text, encoding="latin-1")
-    assert running.read(tmp_path, 1) is None
+    assert runtime_file.read(tmp_path, 1) is None
 
 
 def test_who_takes_a_directory_removes_the_note_of_a_process_that_was_killed(tmp_path: Path) -> None:
-    running.write(tmp_path, SAMPLE)
+    runtime_file.write(tmp_path, SAMPLE)
     directory = DataDirectory(tmp_path)
-    assert running.read(tmp_path, os.getpid()) is None
+    assert runtime_file.read(tmp_path, os.getpid()) is None
     assert holder(tmp_path) == (True, os.getpid())
     directory.close()
     assert holder(tmp_path) == (False, 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
-from pulsarbox.spark.access.blocks import Block, Walk, Wanted
+from pulsarbox.spark.access.volume_blocks import Block, Walk, Wanted
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, MarkDelete, Position, pack_entry, pack_mark_delete

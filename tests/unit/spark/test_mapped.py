@@ -13,16 +13,16 @@ import pytest
 
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.spark import access
-from pulsarbox.spark.access import mapped
-from pulsarbox.spark.access.blocks import Block
-from pulsarbox.spark.access.mapped import Gone, Store, Want
-from pulsarbox.spark.access.taking import Entry, NotInPlace
-from pulsarbox.spark.segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.access import mapped_reader
+from pulsarbox.spark.access.extractor import Entry, NotInPlace
+from pulsarbox.spark.access.mapped_reader import Gone, Store, Want
+from pulsarbox.spark.access.volume_blocks import Block
+from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
 from tests.unit.storage.batches import Body, body_of, frame_of
 
 WRITER = """
 import sys
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from tests.unit.storage import batches
 path, map_size, volume_size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 body_of = getattr(batches, sys.argv[4])
@@ -135,11 +135,11 @@ def test_some_stretches_of_some_ledgers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: int, rows: int, body: Body
 ) -> None:
     """Whether batches are walked through or found by the index, and where the one gives way to the other."""
-    monkeypatch.setattr(mapped, "_WORTH", worth)
-    monkeypatch.setattr(mapped, "SWEEP_ROWS", rows)
-    monkeypatch.setattr(mapped, "SPARSE_ROWS", rows)
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 100 * rows)
-    monkeypatch.setattr(mapped, "NEAR", rows)
+    monkeypatch.setattr(mapped_reader, "_WORTH", worth)
+    monkeypatch.setattr(mapped_reader, "SWEEP_ROWS", rows)
+    monkeypatch.setattr(mapped_reader, "SPARSE_ROWS", rows)
+    monkeypatch.setattr(mapped_reader, "BLOCK_BYTES", 100 * rows)
+    monkeypatch.setattr(mapped_reader, "NEAR", rows)
     chance = random.Random(worth)
     with writing(tmp_path / "data", body_of=body) as writer, opened(tmp_path / "data", writer.instance) as store:
         end = 0
@@ -157,15 +157,15 @@ def test_some_stretches_of_some_ledgers(
 def joined_by(store: Store, wants: list[Want], monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The batches that a sweep takes as they stand, one by one."""
     found: list[int] = []
-    join = mapped._Volume._joined
+    join = mapped_reader._Volume._joined
 
-    def noted(volume: mapped._Volume, position: int) -> tuple[bytes, list[int], int]:
+    def noted(volume: mapped_reader._Volume, position: int) -> tuple[bytes, list[int], int]:
         found.append(position)
         return join(volume, position)
 
-    monkeypatch.setattr(mapped._Volume, "_joined", noted)
-    monkeypatch.setattr(mapped, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(mapped, "SPARSE_ROWS", 8)
+    monkeypatch.setattr(mapped_reader._Volume, "_joined", noted)
+    monkeypatch.setattr(mapped_reader, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(mapped_reader, "SPARSE_ROWS", 8)
     swept = swept_of(store, wants)
     assert [swept[at] for at in range(len(wants))] == [expected(*want[:3], body_of=frame_of) for want in wants]
     return found
@@ -187,8 +187,8 @@ def test_what_nobody_wants_between_what_is_wanted_is_stepped_over(
 def test_what_few_ledgers_have_in_front_of_the_others_is_found_by_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped, "NEAR", 3)
-    monkeypatch.setattr(mapped, "_WORTH", 2)
+    monkeypatch.setattr(mapped_reader, "NEAR", 3)
+    monkeypatch.setattr(mapped_reader, "_WORTH", 2)
     with writing(tmp_path / "data", body_of=frame_of) as writer, opened(tmp_path / "data", writer.instance) as store:
         end = 0
         for _ in range(60):
@@ -278,7 +278,7 @@ def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_pa
             for number, found in piece.each().items() if isinstance(piece, Block) else [piece]:
                 swept.setdefault(number, []).extend(found)
     finally:
-        mapped.close_all()
+        mapped_reader.close_all()
     assert swept == {
         0: expected(3, 0, 9, body_of=body),
         1: expected(5, 2, 6, body_of=body) + expected(5, 8, 14, body_of=body),

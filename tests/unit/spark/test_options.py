@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.spark.options import BATCH, READS, ROWS, STREAM, WRITE, OptionError, Options, parse
-from pulsarbox.spark.segments import Place
+from pulsarbox.spark.topic_segments import Place
 
 ORDERS = "persistent://public/default/orders"
 

@@ -7,8 +7,9 @@ import pytest
 
 from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.spark import connecting, epochs
-from pulsarbox.spark.epochs import Epochs, Sink, SinkError
+from pulsarbox.spark.connect import connections
+from pulsarbox.spark.sink import epoch_client
+from pulsarbox.spark.sink.epoch_client import Epochs, Sink, SinkError
 
 SINK = Sink("public/default/s", "query", "run")
 
@@ -47,7 +48,7 @@ def asked(box: Box, seconds: float = 5.0, sink: Sink = SINK) -> Epochs:
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(epochs, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(epoch_client, "PAUSE_SECONDS", 0.0)
 
 
 def test_who_writes_is_said() -> None:
@@ -71,10 +72,10 @@ def test_a_box_that_is_away_is_asked_again() -> None:
 def test_that_a_box_is_waited_for_is_told_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(connecting, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "_QUIET_SECONDS", 0.0)
     asked(Box(NotConnected("gone"), NotConnected("gone"), True)).commit(0, [])
     assert capsys.readouterr().err == "pulsarbox: gone: tried again, for 5 s (pollTimeoutMs)\n"
-    monkeypatch.setattr(connecting, "_QUIET_SECONDS", 60.0)
+    monkeypatch.setattr(connections, "_QUIET_SECONDS", 60.0)
     asked(Box(NotConnected("gone"), True)).commit(0, [])
     assert capsys.readouterr().err == ""
 

@@ -9,7 +9,7 @@ import pytest
 from pulsarbox.client.errors import NoAnswer
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import encode_frame
-from pulsarbox.protocol.delivery import DeliveryEncoder
+from pulsarbox.protocol.message_frame import DeliveryEncoder
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -19,9 +19,9 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
-from pulsarbox.spark.access import wire
-from pulsarbox.spark.access.blocks import Block
-from pulsarbox.spark.segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.access import wire_reader
+from pulsarbox.spark.access.volume_blocks import Block
+from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
 from tests.unit.client.scripted import Peer, connected, peer
 
 PING = encode_frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
@@ -109,7 +109,7 @@ def read(
     """By segment: entries and their bodies. Whoever has something in a block has it under ``-1`` too."""
     rows: dict[int, list[tuple[int, bytes]]] = {}
     reach = Reach(found.url, access="wire", seconds=seconds)
-    for piece in wire.pieces(dict(enumerate(segments)), reach, ([] if lost is None else lost).append):
+    for piece in wire_reader.pieces(dict(enumerate(segments)), reach, ([] if lost is None else lost).append):
         if isinstance(piece, Block):
             rows.setdefault(-1, []).extend((at, b"") for at in piece.entries)
         for number, some in piece.each().items() if isinstance(piece, Block) else [piece]:
@@ -233,4 +233,4 @@ def test_a_broker_that_sends_nothing() -> None:
 
 @pytest.fixture
 def _looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(wire_reader, "_LOOK_SECONDS", 0.05)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import lmdb
 
+from pulsarbox.storage.entry_index import UnindexedRuns
 from pulsarbox.storage.format import CONTENT, INDEX_KEY, LOG_KEY, PACKED, STRETCH
-from pulsarbox.storage.index import UnindexedRuns
 from pulsarbox.storage.inspection.box import name_of
 from pulsarbox.storage.inspection.scan import StoredEntries, entry_ids, records
 from pulsarbox.storage.journal import Batch

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pulsarbox.storage.format import ENTRY_HEADER
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.engine_conformance import Store, checkpoint_at, read_all, reclaim_all
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pulsarbox.storage.catalog import ledger_key, topic_key
 from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Meta, pack_entry, pack_meta
 from tests.unit.storage.batches import entry_of
 from tests.unit.storage.directories import TOPIC, ledger_row

@@ -10,11 +10,11 @@ import pytest
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.storage import repacking
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import ENTRY_HEADER, PACKED, EntryFlag
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
+from pulsarbox.storage.packing import volume_packer
 from pulsarbox.storage.record import Entry, pack_entry
 from tests.unit.storage.disk_store import LEDGERS, SIZE, DiskStore
 from tests.unit.storage.engine_conformance import checkpoint_at, compress_with, reclaim_all
@@ -225,7 +225,7 @@ def test_what_gains_nothing_stays_as_it_came(tmp_path: Path) -> None:
 
 
 def test_large_volumes_are_packed_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulsarbox.storage.steps.STEP_BYTES", 150_000)
+    monkeypatch.setattr("pulsarbox.storage.packing.limits.STEP_BYTES", 150_000)
     store = Telemetry(tmp_path / "data", 2 << 20)
     for ledger_id in (1, 2):
         store.publish(ledger_id, telemetry(2500, ledger_id))
@@ -249,7 +249,7 @@ def test_large_volumes_are_packed_in_steps(tmp_path: Path, monkeypatch: pytest.M
 def test_a_step_that_something_waits_for_ends_early_and_the_next_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repacking, "_SLICE_COMPRESSED", 100_000)
+    monkeypatch.setattr(volume_packer, "_SLICE_COMPRESSED", 100_000)
     store = Telemetry(tmp_path / "data", 4 << 20)
     store.publish(1, telemetry(3000))
     store.seal()

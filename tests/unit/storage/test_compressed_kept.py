@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pulsarbox.plugins.compression.rest import TAGS, RestCodecs
+from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.engine import ReadRequest
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import NotUnpacked
-from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
 from tests.unit.storage.test_compressed import telemetry
 
 DATA = Path(__file__).parents[2] / "data"

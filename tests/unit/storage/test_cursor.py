@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.storage import entry_map, ranges
+from pulsarbox.storage import acknowledged_ranges, entry_map
 from pulsarbox.storage.catalog import acks_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
@@ -76,7 +76,7 @@ def update(rows: dict[str, bytes], dirty: dict[str, bytes | None]) -> None:
 def chunk_entries(request: pytest.FixtureRequest) -> Iterator[int]:
     """Chunks so small that few entries have many, and those there are."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (ranges, entry_map):
+        for module in (acknowledged_ranges, entry_map):
             patch.setattr(module, "CHUNK_ENTRIES", request.param)
         yield request.param
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarbox.storage.acknowledged_ranges import CHUNK_ENTRIES, ChunkKey
 from pulsarbox.storage.entry_map import EntryMap
-from pulsarbox.storage.ranges import CHUNK_ENTRIES, ChunkKey
 
 POSITIONS = st.tuples(st.integers(1, 3), st.integers(0, 3) | st.integers(CHUNK_ENTRIES - 2, 3 * CHUNK_ENTRIES))
 STEPS = st.one_of(

@@ -14,8 +14,8 @@ import pytest
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.catalog import compacted_key, delayed_key, delays_key
-from pulsarbox.storage.compacted import Original, View, pack_compacted
-from pulsarbox.storage.delays import DelayedChunk
+from pulsarbox.storage.compacted_ledger import Original, View, pack_compacted
+from pulsarbox.storage.delayed_index import DelayedChunk
 from pulsarbox.storage.format import LOG_KEY, PACKED
 from pulsarbox.storage.inspection import child
 from pulsarbox.storage.inspection.box import Box, name_of, number_of

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.permissions import Permissions
-from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.tenants import Tenants
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.topics import Topics
+from pulsarbox.broker.topic.registry import Topics
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.broker.topic.topic_schemas import Schemas
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError

@@ -13,7 +13,7 @@ from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.inspection.dead_box import dead_box
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.statistics import statistics
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.transactions import aborted_of, visible_runs
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.broker.transactions_playbook import MINUTE, OTHER, At, Txn, backlog, reader, topic_of

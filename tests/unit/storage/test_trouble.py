@@ -12,9 +12,9 @@ import pytest
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import LOG_KEY
-from pulsarbox.storage.meta import MetaEnvironment
-from pulsarbox.storage.reserve import Reserve
-from pulsarbox.storage.volume import Volume
+from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
+from pulsarbox.storage.lmdb.reserved_space import Reserve
+from pulsarbox.storage.lmdb.volume import Volume
 from tests.unit.storage.disk_store import LEDGERS, SIZE, DiskStore, assert_nothing_is_left_over, sealed_store
 from tests.unit.storage.engine_conformance import checkpoint_at, ids, meta_batch, read_all, reclaim_all
 

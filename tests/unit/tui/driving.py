@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pulsarbox.tui.app import Top
-from pulsarbox.tui.bars import Line
-from pulsarbox.tui.keeping import Kept
-from pulsarbox.tui.table import Table
+from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.widgets.bars import Line
+from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.fake import FakeBox
 
 SECONDS = 30.0

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 from unittest import mock
 
-from pulsarbox.tui import figures
 from pulsarbox.tui.once import self_contained
+from pulsarbox.tui.widgets import numbers
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import NOW, FakeBox, subscription
 
@@ -65,7 +65,7 @@ def stopped() -> Iterator[None]:
     os.environ["TZ"] = "UTC"
     time.tzset()
     try:
-        with mock.patch.object(figures, "datetime", _Stopped):
+        with mock.patch.object(numbers, "datetime", _Stopped):
             yield
     finally:
         if was is None:

@@ -9,16 +9,16 @@ import pytest
 from textual import events
 from textual.widgets import Input, OptionList, Static
 
-from pulsarbox.broker.why import TEXTS
+from pulsarbox.broker.stats.blocked_reason_text import TEXTS
 from pulsarbox.cli.main import main
-from pulsarbox.tui import lines
-from pulsarbox.tui.actions import REGISTRY, named
-from pulsarbox.tui.advice import ADVICE, advice
+from pulsarbox.tui.actions.action_table import REGISTRY, named
+from pulsarbox.tui.actions.advice import ADVICE, advice
+from pulsarbox.tui.actions.operation import Wrong, default_of
+from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.app import help_text
-from pulsarbox.tui.deed import Wrong, default_of
-from pulsarbox.tui.deeds import DEEDS
-from pulsarbox.tui.places import instant, place, span
+from pulsarbox.tui.position_input import instant, place, span
 from pulsarbox.tui.screens.browser import start_of
+from pulsarbox.tui.widgets import command_lines
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard, driven
 from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic
 
@@ -39,7 +39,7 @@ def examples() -> list[tuple[str, str]]:
 def test_the_command_of_a_deed_is_one_that_there_is(name: str, kind: str) -> None:
     deed = next(each for each in DEEDS if each.name == name)
     values = {field.name: default_of(field, ROWS[kind]) for field in deed.fields}
-    words = shlex.split(lines.line(*deed.words(ROWS[kind], values)))
+    words = shlex.split(command_lines.line(*deed.words(ROWS[kind], values)))
     assert words.pop(0) == "pulsarbox"
     command: click.Command = main
     context = click.Context(main, **main.context_settings)  # a command keeps how its first context asks for help
@@ -293,5 +293,5 @@ async def test_the_consumers_of_a_subscription_are_searched_as_the_filter_says()
 
 
 def test_a_line_can_be_pasted_into_a_shell() -> None:
-    assert lines.line("topic", "stats", "a b;rm") == "pulsarbox topic stats 'a b;rm'"
-    assert lines.line("x", "\x1b[2J'\\") == r"pulsarbox x $'\x1b[2J\'\\'"
+    assert command_lines.line("topic", "stats", "a b;rm") == "pulsarbox topic stats 'a b;rm'"
+    assert command_lines.line("x", "\x1b[2J'\\") == r"pulsarbox x $'\x1b[2J\'\\'"

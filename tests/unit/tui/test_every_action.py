@@ -7,13 +7,13 @@ from typing import Any, Final
 import pytest
 from textual.widgets import Input, Static
 
-from pulsarbox.tui import lines
-from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
-from pulsarbox.tui.deed import Deed
-from pulsarbox.tui.deeds import DEEDS
-from pulsarbox.tui.places import now_ms
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, REGISTRY
+from pulsarbox.tui.actions.operation import Deed
+from pulsarbox.tui.actions.operations import DEEDS
+from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import Prompt
-from pulsarbox.tui.table import Table
+from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import WIDE, Driver, dashboard, driven
 from tests.unit.tui.fake import FakeBox, dead_letters, job, subscription
 
@@ -83,7 +83,7 @@ async def carried_out(deed: Deed, box: FakeBox, driver: Driver) -> None:
     dialog = driver.screen
     asked = [(each.method, each.target, each.body) for each in deed.requests(row, dialog.values)]
     assert deed.title in driver.text()
-    assert str(dialog.query_one("#line", Static).content) == lines.line(*deed.words(row, dialog.values))
+    assert str(dialog.query_one("#line", Static).content) == command_lines.line(*deed.words(row, dialog.values))
     typed = list(dialog.query("#typed").results(Input))
     assert bool(typed) == deed.danger
     for field in typed:

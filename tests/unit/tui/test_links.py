@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from pulsarbox.client.web import Reply
-from pulsarbox.tui.places import now_ms
+from pulsarbox.tui.position_input import now_ms
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import FakeBox, subscription
 

@@ -8,14 +8,14 @@ import pytest
 from textual.geometry import Size
 from textual.widgets import Input, OptionList, TextArea
 
-from pulsarbox.tui.actions import PLACES
+from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.app import SCREENS
-from pulsarbox.tui.bars import Line
-from pulsarbox.tui.keeping import Kept
-from pulsarbox.tui.places import now_ms
+from pulsarbox.tui.position_input import now_ms
+from pulsarbox.tui.preferences import Kept
 from pulsarbox.tui.screens.maps import ranges_drawn, state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
+from pulsarbox.tui.widgets.bars import Line
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import NOW, TOTALS, FakeBox, browsed, dead_letters, event, job, message, subscription
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.consistent_hashing import ConsistentHashingSelector
 from pulsarbox.broker.dispatch.selectors.hash_range import HashRangeSelector
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMode
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.selectors.sticky_ranges import StickyRangesSelector
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.config import Settings
 
 PROPERTY: Final = "keySharedSelector"

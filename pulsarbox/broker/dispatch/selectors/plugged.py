@@ -7,8 +7,8 @@ come and go: to it, all slots may have moved whenever anybody does.
 
 from typing import Any
 
-from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, slot_from_zero
+from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.plugins.contracts import KeyDivision, Selector
 from pulsarbox.plugins.guard import Guard, PluginFailed
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.printing import compact, inline, loads, pretty
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
-from pulsarbox.cli.text import clean
 from pulsarbox.names import parse_topic
 
 

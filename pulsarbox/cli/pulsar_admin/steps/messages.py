@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Failed, Misused, NotThere
+from pulsarbox.cli.common.exits import Failed, Misused, NotThere
+from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.printing import inline
 from pulsarbox.cli.pulsar_admin.session import Session
 from pulsarbox.cli.pulsar_admin.table import Command
-from pulsarbox.cli.text import clean
 from pulsarbox.client.web import Reply
 
 _LINE: Final = "-" * 73 + "\n"

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
-from pulsarbox.cli.text import say
 
 DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
 _S3: Final = ("S3", "aws-s3")

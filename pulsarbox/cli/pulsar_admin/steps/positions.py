@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.printing import compact, pretty
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Call, Command
-from pulsarbox.cli.text import clean
 
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}

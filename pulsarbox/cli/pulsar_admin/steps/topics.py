@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Failed, Misused, Partly
+from pulsarbox.cli.common.exits import Failed, Misused, Partly
+from pulsarbox.cli.common.terminal_text import clean, say
 from pulsarbox.cli.pulsar_admin.printing import compact
 from pulsarbox.cli.pulsar_admin.session import Session
 from pulsarbox.cli.pulsar_admin.steps.positions import placed, shown
 from pulsarbox.cli.pulsar_admin.table import Command
-from pulsarbox.cli.text import clean, say
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 

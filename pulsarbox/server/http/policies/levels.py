@@ -8,14 +8,14 @@ for messages that no subscription has covered (see ``kept``), ``null`` where it 
 
 from typing import Any
 
-from pulsarbox.broker.policies.held import Held, held
+from pulsarbox.broker.policies.effective import Held, held
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.policies.table import row_of
-from pulsarbox.server.http.call import Answer, Call, answer
-from pulsarbox.server.http.kept import unsubscribed_rule
-from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.targets import require_namespace
+from pulsarbox.server.http.box.message_keeping import unsubscribed_rule
+from pulsarbox.server.http.framework.request import Answer, Call, answer
+from pulsarbox.server.http.framework.resource_lookup import require_namespace
+from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def of_namespace(call: Call) -> Answer:

@@ -9,9 +9,9 @@ from pulsarbox.errors import PreconditionFailed
 from pulsarbox.protocol.policies.checks import fits
 from pulsarbox.protocol.policies.row import Place, PolicyRow
 from pulsarbox.protocol.policies.table import ROWS
-from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.framework.routes import Handler, Permission, Route
 from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
-from pulsarbox.server.http.routes import Handler, Permission, Route
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 OWN = "/pulsarbox/v1/policies/{tenant}/{namespace}"

@@ -14,10 +14,10 @@ from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.checks import fits
 from pulsarbox.protocol.policies.row import Place, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, row_of
-from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.framework.resource_lookup import require_namespace
+from pulsarbox.server.http.framework.routes import Handler, Permission, Route
 from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
-from pulsarbox.server.http.routes import Handler, Permission, Route
-from pulsarbox.server.http.targets import require_namespace
 from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"

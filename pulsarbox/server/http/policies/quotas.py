@@ -10,10 +10,10 @@ from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.protocol.policies.checks import fits, quota
 from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_TYPES
 from pulsarbox.protocol.policies.table import QUOTA_ROWS
-from pulsarbox.server.http.call import DONE, Answer, Call, answer
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
 from pulsarbox.server.http.policies.of_topics import TOPIC, keep, levels, own, topic_of
-from pulsarbox.server.http.routes import Permission, Route
 
 OF_NAMESPACE = "backlog_quota_map"
 OF_TOPIC = "backLogQuotaMap"

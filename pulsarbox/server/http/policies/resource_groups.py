@@ -5,13 +5,13 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-resource-groups/.
 
 from typing import Any, Final
 
-from pulsarbox.broker.policies.resource_group import group_key
+from pulsarbox.broker.policies.kinds.resource_group import group_key
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
 from pulsarbox.protocol.policies.policy_values import RESOURCE_GROUP
-from pulsarbox.server.http.call import DONE, Answer, Call, answer, plain
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer, plain
+from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
-from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.storage.catalog import Row
 
 KEY: Final = "resource_group_name"

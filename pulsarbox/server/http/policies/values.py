@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-from pulsarbox.broker.policies.compression_at_rest import COMPRESSION_AT_REST
+from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_REST
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.policies.checks import check
 from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
-from pulsarbox.server.http.call import DONE, Answer, Call, answer
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
 
 UNCHANGED: Final = object()
 """The request changes nothing."""

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from pulsarbox.broker.permissions import EMPTY, checked
+from pulsarbox.broker.security.permissions import EMPTY, checked
 from pulsarbox.errors import AuthorizationError, BadRequest, NotSupported, PreconditionFailed
 from pulsarbox.protocol.policies.checks import check, fits, quota_map
 from pulsarbox.protocol.policies.policy_values import QUOTA
 from pulsarbox.protocol.policies.row import Place, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
-from pulsarbox.server.http.call import Call, kind_of, texts
+from pulsarbox.server.http.framework.request import Call, kind_of, texts
 
 DEFAULTS: Final[dict[str, Any]] = {
     "auth_policies": EMPTY,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PreconditionFailed
-from pulsarbox.spark.naming import quoted
-from pulsarbox.spark.outgoing import EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES, TOPIC
 from pulsarbox.spark.pipelines import text_files
+from pulsarbox.spark.sink.row_encoder import EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES, TOPIC
+from pulsarbox.spark.spark_naming import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

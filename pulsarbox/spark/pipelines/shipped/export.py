@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.errors import PreconditionFailed, PulsarBoxError
-from pulsarbox.spark import selection
-from pulsarbox.spark.naming import quoted
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.target import reach
+from pulsarbox.spark.decode.row_columns import NAMES, chosen
 from pulsarbox.spark.options import EARLIEST, LATEST, READ, OptionError, parse
-from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of, left_of
+from pulsarbox.spark.pipelines.shipped.acknowledged_entries import Acked, acked_of, left_of
 from pulsarbox.spark.pipelines.shipped.file_output import check_empty, write
 from pulsarbox.spark.pipelines.text_files import TEXT, WRITTEN, check_options, text_columns
-from pulsarbox.spark.reaching import reach
-from pulsarbox.spark.rows import NAMES, chosen
-from pulsarbox.spark.service import Service
+from pulsarbox.spark.source import topic_selection
+from pulsarbox.spark.spark_naming import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ class Export:
         options = parse({**self.box, **self.select}, READ)
         to = reach(options)
         with Service(to) as service:
-            topics = selection.topics(service, options)
+            topics = topic_selection.topics(service, options)
         return {topic: acked_of(to, topic, subscription) for topic in topics}
 
     def check_range(self, begin: str, end: str) -> None:
@@ -61,9 +61,9 @@ class Export:
             return
         options = parse({**self.box, **self.select}, READ)
         with Service(reach(options)) as service:
-            for topic in selection.topics(service, options):
-                start = selection.start(service, options, topic, EARLIEST).place
-                if start < selection.end(service, options, topic):
+            for topic in topic_selection.topics(service, options):
+                start = topic_selection.start(service, options, topic, EARLIEST).place
+                if start < topic_selection.end(service, options, topic):
                     return
         raise OptionError(f"--until {end} is before --from {begin}, so nothing is between them: exchange them")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.spark.naming import quoted, unglobbed
-from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, PART_ROWS, PARTITION_BITS, Job, spans
+from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, PART_ROWS, PARTITION_BITS, Job, spans
+from pulsarbox.spark.spark_naming import quoted, unglobbed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,9 +91,9 @@ def _warn_of_loss(how: Publishing, topics: list[str]) -> None:
     """Warn of topics that would not keep their rows: what the sink itself writes to stderr, a command does not show."""
     from pulsarbox.client.keeping import ANSWER_SECONDS, is_kept, loss_warning
     from pulsarbox.names import parse_topic
-    from pulsarbox.spark.connecting import admin_of
+    from pulsarbox.spark.connect.connections import admin_of
+    from pulsarbox.spark.connect.target import reach
     from pulsarbox.spark.options import WRITE, parse
-    from pulsarbox.spark.reaching import reach
 
     with admin_of(reach(parse(dict(how.box), WRITE)), ANSWER_SECONDS) as admin:
         for topic in topics:

@@ -7,16 +7,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.consumer import Consumer
-from pulsarbox.client.topic_consumer import Subscribing
+from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.partition_consumer import Subscribing
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
-from pulsarbox.spark.connecting import client_of
-from pulsarbox.spark.naming import unglobbed
-from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, Job
+from pulsarbox.spark.connect.connections import client_of
+from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, Job
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
 from pulsarbox.spark.pipelines.shipped.triage import OURS, Triage, in_order, looked_at, ways
-from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.spark_naming import unglobbed
+from pulsarbox.spark.topic_segments import Reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.durable import put
-from pulsarbox.spark.pipelines.declaring import Frame, PipelineError, Topics
+from pulsarbox.spark.durable_files import put
+from pulsarbox.spark.pipelines.declaration import Frame, PipelineError, Topics
 from pulsarbox.spark.pipelines.definition import Pipeline
-from pulsarbox.spark.pipelines.shipped.keeping import Keeping, Kept
-from pulsarbox.spark.pipelines.shipped.rolling import ROW, Part, Rolling, Row, Windows
-from pulsarbox.storage.private_files import make_directory
+from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Part, Rolling, Row, Windows
+from pulsarbox.spark.pipelines.shipped.step_state import Keeping, Kept
+from pulsarbox.storage.lmdb.private_files import make_directory
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -123,7 +123,7 @@ def _check_same(how: Rolling, directory: Path) -> None:
 def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
     """Messages as rows of a rollup: see ``rolling.ROW``. Raises PipelineError: see ``begin``."""
     begin(how, Path(directory))
-    from pulsarbox.spark.arrow import map_in_arrow
+    from pulsarbox.spark.arrow_functions import map_in_arrow
 
     parts = map_in_arrow(df.select(*COLUMNS), partial(_counted, how), "part string")
     fields = ", ".join(f"{name} {kind}" for name, kind in _OUT.items())
@@ -144,7 +144,7 @@ def _counted(how: Rolling, batches: "Iterable[RecordBatch]") -> "Iterator[Record
     """In a task: what it has of each topic."""
     import pyarrow as pa
 
-    from pulsarbox.spark.pipelines.shipped.counting import counted
+    from pulsarbox.spark.pipelines.shipped.window_counting import counted
 
     parts = [json.dumps(part.as_json()) for part in counted(batches, how)]
     yield pa.RecordBatch.from_pydict({"part": pa.array(parts, pa.string())})
@@ -155,7 +155,7 @@ def _rolled(how: Rolling, directory: str, batches: "Iterable[RecordBatch]") -> "
     import pyarrow as pa
     from pyspark import TaskContext
 
-    from pulsarbox.spark.sink import EPOCH, QUERY
+    from pulsarbox.spark.sink.data_sink import EPOCH, QUERY
 
     context = TaskContext.get()
     assert context is not None, "called in a task"

@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
+from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.options import READ, parse
-from pulsarbox.spark.pipelines.shipped import letters
-from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of
-from pulsarbox.spark.pipelines.shipped.letters import Asked
-from pulsarbox.spark.pipelines.shipped.working import topics_of
-from pulsarbox.spark.reaching import reach
-from pulsarbox.spark.registry import Registry
-from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.pipelines.shipped import dead_letter_rows
+from pulsarbox.spark.pipelines.shipped.acknowledged_entries import Acked, acked_of
+from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked
+from pulsarbox.spark.pipelines.shipped.one_off_session import topics_of
+from pulsarbox.spark.topic_segments import Reach
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -88,17 +88,17 @@ def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
-    from pulsarbox.spark.arrow import map_in_arrow
+    from pulsarbox.spark.arrow_functions import map_in_arrow
 
     triage.asked.wanted()
-    columns = {"columns": ",".join((*letters.COLUMNS, "__messageId")), "valueFormat": "bytes"}
+    columns = {"columns": ",".join((*dead_letter_rows.COLUMNS, "__messageId")), "valueFormat": "bytes"}
     if triage.subscription:
         columns["startingOffsets"], columns["subscription"] = "subscription", triage.subscription
     acked = triage.acked()
     rows = spark.read.format("pulsarbox").options(**triage.box, **triage.select, **columns).load()
     fields = ", ".join(f"{name} {kind}" for name, kind in (_KNOWN | _KEPT).items())
     work = partial(_looked_at, triage.asked, Registry(triage.reach), acked)
-    found = map_in_arrow(rows.select(*letters.COLUMNS, "__messageId"), work, fields)
+    found = map_in_arrow(rows.select(*dead_letter_rows.COLUMNS, "__messageId"), work, fields)
     if not triage.subscription:
         return found
     free = sql.when(sql.col("whyNot") == "", 1)
@@ -152,8 +152,8 @@ def _looked_at(
             known = acked.get(topic)
             if known is not None and known.holds(row["__ledgerId"], row["__entryId"], row["__batchIndex"]):
                 continue
-            message = letters.looked(row, schemas.of(topic, row["__schemaVersion"]))
-            found = letters.letter(message, asked, wanted)
+            message = dead_letter_rows.looked(row, schemas.of(topic, row["__schemaVersion"]))
+            found = dead_letter_rows.letter(message, asked, wanted)
             if found.wanted:
                 rows.append(_row(row, found, known))
         yield pa.RecordBatch.from_pylist(rows, schema)
@@ -175,7 +175,7 @@ def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
     return rows
 
 
-def _row(row: dict[str, Any], found: letters.Letter, known: Acked | None) -> dict[str, Any]:
+def _row(row: dict[str, Any], found: dead_letter_rows.Letter, known: Acked | None) -> dict[str, Any]:
     """``known``: what is acknowledged on the subscription that is meant."""
     where = MessageIdData.FromString(row["__messageId"])
     chunked = known is not None and where.HasField("first_chunk_message_id")

@@ -5,6 +5,6 @@ imported breaks every such look-up, so what this imports needs nothing but pyspa
 top, in a checkout below ``pulsarbox/spark/registered``.
 """
 
-from pulsarbox.spark.source import PulsarboxSource as DefaultSource
+from pulsarbox.spark.source.data_source import PulsarboxSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.compaction import run as of_run
-from pulsarbox.broker.compaction.examining import Seen
-from pulsarbox.broker.compaction.winners import Winners
+from pulsarbox.broker.compaction import compaction_run as of_run
+from pulsarbox.broker.compaction.latest_by_key import Winners
+from pulsarbox.broker.compaction.scan_pass import Seen
 from pulsarbox.errors import Conflict, EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
 from pulsarbox.protocol.commands import encode_payload_frame

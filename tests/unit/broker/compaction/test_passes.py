@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from pulsarbox.broker.compaction.copying import copy
-from pulsarbox.broker.compaction.examining import DROPPED, WHOLE, Rules, examine, key_of
-from pulsarbox.broker.compaction.winners import Winners
+from pulsarbox.broker.compaction.copy_pass import copy
+from pulsarbox.broker.compaction.latest_by_key import Winners
+from pulsarbox.broker.compaction.scan_pass import DROPPED, WHOLE, Rules, examine, key_of
 from pulsarbox.plugins.compression.wire import CODECS, CodecMissing
 from pulsarbox.protocol.metadata import parse_entry
-from pulsarbox.storage.compacted import Original, pack_compacted, unpack_compacted
+from pulsarbox.storage.compacted_ledger import Original, pack_compacted, unpack_compacted
 from pulsarbox.storage.record import Entry
 from tests.unit.broker.compaction.entries import Pair, batch, encrypted, entry_of, metadata_of, opened, single
 

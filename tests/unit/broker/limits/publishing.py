@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.topic.producer import Producer
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from tests.unit.broker.playbook import TOPIC, Box, Client
 

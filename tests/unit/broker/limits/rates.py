@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe

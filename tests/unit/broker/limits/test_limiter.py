@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from pulsarbox.broker.limits.hold_times import SPANS_MAX, HoldTimes
 from pulsarbox.broker.limits.limiter import Limiter, Scope
-from pulsarbox.broker.limits.report import subscription_report, topic_report
-from pulsarbox.broker.limits.step import Limit
+from pulsarbox.broker.limits.throttle_report import subscription_report, topic_report
+from pulsarbox.broker.limits.token_bucket import Limit
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from tests.unit.broker.limits.rates import dispatch_rate, fill, got, join, set_topic, subscription_of, topic_of

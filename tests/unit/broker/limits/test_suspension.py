@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.why import why_unread
+from pulsarbox.broker.stats.blocked_reason_text import why_unread
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
 from tests.unit.broker.limits.publishing import NON_PERSISTENT, OTHER, TEN, flood, opened, producer_of, receipts

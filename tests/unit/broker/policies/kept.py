@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from tests.unit.broker.playbook import TOPIC, Box, Client

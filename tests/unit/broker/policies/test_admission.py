@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import Conflict, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, EncryptionKeys

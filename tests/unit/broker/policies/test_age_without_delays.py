@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsarbox.broker.policies.backlog_quota import Follows
-from pulsarbox.broker.ripe import NEVER
+from pulsarbox.broker.backlog.oldest_undelayed import NEVER
+from pulsarbox.broker.policies.kinds.backlog_quota import Follows
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.record import Position
 from tests.unit.broker.delays_playbook import small_chunks

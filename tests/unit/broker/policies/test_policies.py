@@ -1,9 +1,9 @@
 """Which level wins, and who hears of a change."""
 
+from pulsarbox.broker.policies.kinds.retention import DISABLED, RETENTION, Retention
 from pulsarbox.broker.policies.policies import TOLD_AT_ONCE
 from pulsarbox.broker.policies.precedence import GLOBAL, Level
-from pulsarbox.broker.policies.retention import DISABLED, RETENTION, Retention
-from pulsarbox.broker.walks import AT_ONCE
+from pulsarbox.broker.policies.unloaded_topics import AT_ONCE
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import policies_key
 from tests.unit.broker.playbook import Box

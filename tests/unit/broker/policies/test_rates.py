@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE, DispatchRate
+from pulsarbox.broker.policies.kinds.publish_rate import PUBLISH_RATE, PublishRate
+from pulsarbox.broker.policies.kinds.resource_group import group_rates
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE, SubscribeRate
 from pulsarbox.broker.policies.precedence import Level
-from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE, PublishRate
-from pulsarbox.broker.policies.resource_group import group_rates
-from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE, SubscribeRate
 from pulsarbox.config import Settings
 from pulsarbox.config.setting import ConfigError
 from pulsarbox.names import parse_topic

@@ -5,7 +5,7 @@ import pkgutil
 
 import pytest
 
-from pulsarbox.broker import policies as room
+from pulsarbox.broker.policies import kinds as room
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.config import Settings
 from pulsarbox.config.settings import settings_by_name

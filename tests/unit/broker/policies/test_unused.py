@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.policies.inactive_topic import CAUGHT_UP, NO_SUBSCRIPTIONS, InactiveTopic, delete_at
-from pulsarbox.broker.policies.retention import Retention
+from pulsarbox.broker.policies.kinds.inactive_topic import CAUGHT_UP, NO_SUBSCRIPTIONS, InactiveTopic, delete_at
+from pulsarbox.broker.policies.kinds.retention import Retention
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import partitions_key
 from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box

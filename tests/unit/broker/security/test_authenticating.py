@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.security.credential_expiry import REFRESH
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.proof import REFRESH
 from pulsarbox.broker.security.refusals import LINES, PERIOD
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.security.signing import GUARDED, NOW, SECRET, token

@@ -10,8 +10,8 @@ from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import BEGINNING
 from pulsarbox.config import Settings
-from pulsarbox.server import running
-from pulsarbox.server.running import Running
+from pulsarbox.server.process import runtime_file
+from pulsarbox.server.process.runtime_file import Running
 from tests.unit.broker.security.signing import GUARDED
 
 WRITTEN = Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data", operator="secret")
@@ -47,19 +47,19 @@ def test_a_box_without_it_knows_no_operator() -> None:
 
 
 def test_it_is_written_where_only_the_owner_reads_it(tmp_path: Path) -> None:
-    running.write(tmp_path, WRITTEN)
+    runtime_file.write(tmp_path, WRITTEN)
     assert stat.S_IMODE((tmp_path / "OPERATOR").stat().st_mode) == 0o600
     assert "secret" not in (tmp_path / "RUNNING").read_text() and "secret" not in repr(WRITTEN)
-    assert running.read(tmp_path, 7) == WRITTEN
+    assert runtime_file.read(tmp_path, 7) == WRITTEN
     (tmp_path / "OPERATOR").chmod(0o644)
-    running.write(tmp_path, WRITTEN)  # of an earlier start, whoever had changed it
+    runtime_file.write(tmp_path, WRITTEN)  # of an earlier start, whoever had changed it
     assert stat.S_IMODE((tmp_path / "OPERATOR").stat().st_mode) == 0o600
-    running.remove(tmp_path)
+    runtime_file.remove(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_authentication_nothing_is_written(tmp_path: Path) -> None:
-    running.write(tmp_path, Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data"))
+    runtime_file.write(tmp_path, Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data"))
     assert [each.name for each in tmp_path.iterdir()] == ["RUNNING"]
-    found = running.read(tmp_path, 7)
+    found = runtime_file.read(tmp_path, 7)
     assert found is not None and found.operator == ""

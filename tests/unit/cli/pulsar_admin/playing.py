@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 import pytest
 from click.testing import CliRunner, Result
 
+from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.main import main
 from pulsarbox.cli.pulsar_admin import connecting
 from pulsarbox.cli.pulsar_admin.session import Session
-from pulsarbox.cli.target import Target
 from pulsarbox.client.web import Reply, Web
 
 NOTHING = {"status": 204}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.cli import exits
+from pulsarbox.cli.common import exits
 from pulsarbox.cli.pulsar_admin import commands, table
 from pulsarbox.cli.pulsar_admin.printing import pretty
 from pulsarbox.cli.pulsar_admin.steps.messages import dump

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsarbox.config.client_policy_settings import SCHEMA_STRATEGIES as STRATEGIES
+from pulsarbox.config.sections.client_policy_settings import SCHEMA_STRATEGIES as STRATEGIES
 from pulsarbox.errors import IncompatibleSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema import native_definition

@@ -14,10 +14,10 @@ from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.server.gate import Gate
 from pulsarbox.server.http import HttpServer
-from pulsarbox.server.listening import listen
-from pulsarbox.server.wrong_port import Doors
+from pulsarbox.server.network.connection_limits import Gate
+from pulsarbox.server.network.listeners import listen
+from pulsarbox.server.network.protocol_mismatch import Doors
 from pulsarbox.storage.memory_engine import MemoryEngine
 
 ADMIN = "/admin/v2"

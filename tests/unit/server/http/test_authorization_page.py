@@ -6,8 +6,8 @@ from pathlib import Path
 from pulsarbox.broker.command_table import command_table
 from pulsarbox.broker.security.command_rules import RULES, Needs
 from pulsarbox.protocol.commands import COMMANDS
-from pulsarbox.server.http.routes import Permission
-from pulsarbox.server.http.table import all_routes
+from pulsarbox.server.http.framework.routes import Permission
+from pulsarbox.server.http.route_table import all_routes
 from tests.unit.broker.roles import guarded_box
 
 PAGE = (Path(__file__).parents[4] / "docs" / "authorization.md").read_text("utf-8")

@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pulsarbox.broker import browsing
+from pulsarbox.broker.topic import message_browser
 from pulsarbox.protocol.commands import encode_payload_frame
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, MessageMetadata
@@ -147,7 +147,7 @@ def test_a_topic_with_nothing_but_an_open_transaction_shows_nothing() -> None:
 
 
 def test_pages_pass_by_more_aborted_entries_than_one_read_takes(monkeypatch: Any) -> None:
-    monkeypatch.setattr(browsing, "READ_ENTRIES", 3)
+    monkeypatch.setattr(message_browser, "READ_ENTRIES", 3)
 
     async def scenario(box: Box) -> None:
         scene = Scene(box)

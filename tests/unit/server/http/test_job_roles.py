@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.jobs.job import read_spec
+from pulsarbox.broker.replay.job import read_spec
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.server.http.call import Call
-from pulsarbox.server.http.jobs import rows
-from pulsarbox.server.http.permitting import permit
-from pulsarbox.server.http.routes import Permission
+from pulsarbox.server.http.box.jobs import rows
+from pulsarbox.server.http.framework.authorization import permit
+from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.routes import Permission
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import client_of, guarded_box
 
@@ -40,7 +40,7 @@ def box_with_letters() -> Box:
     root.subscribe("kept", topic=DLQ, consumer_id=1, subType=1)
     root.producer(1, ORDERS)
     root.producer(2, DLQ)
-    from tests.unit.broker.jobs.playbook import pairs, told
+    from tests.unit.broker.replay.playbook import pairs, told
 
     for i in range(4):
         root.send(i, b"%d" % i, 2, properties=pairs(told(ORDERS)))

@@ -15,7 +15,7 @@ from pulsarbox.config import Settings
 from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandConnect
-from pulsarbox.server.http import http_connections
+from pulsarbox.server.http.framework import connections
 from tests.unit.server.http.harness import ADMIN, BROKER_URL, WEB_URL, Box, until, with_box
 from tests.unit.server.http.raw import connected, read_answer, said
 
@@ -95,7 +95,7 @@ def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pyt
         assert (await box.get("/tenants")).status == 200
         writer.close()
 
-    monkeypatch.setattr(http_connections, "TAKEN_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connections, "TAKEN_SECONDS_MAX", 0.2)
     with_box(scenario)
 
 

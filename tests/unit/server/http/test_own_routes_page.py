@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsarbox.broker.why import TEXTS
-from pulsarbox.server.http.table import all_routes
+from pulsarbox.broker.stats.blocked_reason_text import TEXTS
+from pulsarbox.server.http.route_table import all_routes
 from pulsarbox.server.live.table import VIEWS
 
 DOCS = Path(__file__).parents[4] / "docs"

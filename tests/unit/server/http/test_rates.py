@@ -6,7 +6,7 @@ from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
-from tests.unit.server.http.test_metrics import one, recorded, scraped
+from tests.unit.server.http.statistics.test_metrics import one, recorded, scraped
 
 T = "persistent://public/default/t"
 STATS = "/persistent/public/default/t/stats"

@@ -8,10 +8,10 @@ import pytest
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.server.http.call import Call
-from pulsarbox.server.http.permitting import permit
-from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.table import all_routes
+from pulsarbox.server.http.framework.authorization import permit
+from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.route_table import all_routes
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import guarded_box
 

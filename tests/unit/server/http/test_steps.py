@@ -9,9 +9,9 @@ import pytest
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import Conflict
-from pulsarbox.server.http.call import DONE, Answer, Call
-from pulsarbox.server.http.namespace_topics import WAVE
-from pulsarbox.server.http.turns import STEPS_AT_ONCE, in_waves
+from pulsarbox.server.http.framework.cooperative_work import STEPS_AT_ONCE, in_waves
+from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.resources.namespace_topics import WAVE
 from tests.unit.broker import playbook
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import TOPIC, Box
 from tests.unit.server.live.views import rows

@@ -1,7 +1,7 @@
 """The live view of jobs."""
 
-from tests.unit.broker.jobs.playbook import DLQ, create, dead_letter_topic, run
 from tests.unit.broker.playbook import Box
+from tests.unit.broker.replay.playbook import DLQ, create, dead_letter_topic, run
 from tests.unit.server.live.views import rows
 
 

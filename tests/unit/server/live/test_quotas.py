@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.policies.backlog_quota import AGE, SIZE
+from pulsarbox.broker.policies.kinds.backlog_quota import AGE, SIZE
 from tests.unit.broker.limits.rates import (
     EXCLUSIVE,
     SHARED,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import ages
+from pulsarbox.broker.stats import oldest_message_age
 from tests.unit.broker.limits.rates import EXCLUSIVE, KEY_SHARED, SHARED, dispatch_rate, fill, join, set_topic
 from tests.unit.broker.playbook import TOPIC, Box
 from tests.unit.server.live.views import Row, rows
@@ -78,7 +78,7 @@ def test_the_age_of_the_oldest_unacknowledged_message() -> None:
 
 
 def test_what_is_on_the_disk_is_read_for_its_age_so_many_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "READS_A_SECOND", 2)
+    monkeypatch.setattr(oldest_message_age, "READS_A_SECOND", 2)
     box = Box(**PATIENT)
     client = box.client()
     for i in range(5):

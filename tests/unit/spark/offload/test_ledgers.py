@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.spark.messages import BACK_ENTRIES
+from pulsarbox.spark.decode.entry_decoder import BACK_ENTRIES
 from pulsarbox.spark.offload.ledgers import Stretch, due, held_from, stretches
 from pulsarbox.spark.offload.manifest import Gap, History, Ledger
-from pulsarbox.spark.offsets import Mark
-from pulsarbox.spark.segments import Place, Segment
+from pulsarbox.spark.source.offsets import Mark
+from pulsarbox.spark.topic_segments import Place, Segment
 
 TOPIC = "persistent://public/default/t"
 

@@ -7,8 +7,8 @@ import pytest
 from pulsarbox.spark.offload.layout import file_of, folder_of, topics_in
 from pulsarbox.spark.offload.manifest import Gap, Ledger, Manifest, OffloadError, Writing
 from pulsarbox.spark.offload.verifying import choice, verify
-from pulsarbox.spark.offsets import Mark
-from pulsarbox.spark.segments import Place
+from pulsarbox.spark.source.offsets import Mark
+from pulsarbox.spark.topic_segments import Place
 
 TOPIC = "persistent://public/default/t-partition-1"
 

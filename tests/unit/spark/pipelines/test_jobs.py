@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
-from pulsarbox.spark.pipelines.idle import Idle
-from pulsarbox.spark.pipelines.shipped import jobs, replay, working
-from pulsarbox.spark.pipelines.shipped.jobs import PARTITION_BITS, Job, JobError, Span, spans
+from pulsarbox.spark.pipelines.shipped import one_off_session, publish_job, replay
+from pulsarbox.spark.pipelines.shipped.publish_job import PARTITION_BITS, Job, JobError, Span, spans
+from pulsarbox.spark.pipelines.stalled_tasks import Idle
 
 ASKED = {"from": "a.csv"}
 
@@ -80,7 +80,7 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(jobs, "put", full)
+    monkeypatch.setattr(publish_job, "put", full)
     with pytest.raises(PulsarBoxError, match=r"job.json cannot be written: No space left on device; mend that"):
         Job(tmp_path, "j", ASKED)
 
@@ -135,8 +135,8 @@ class Tracker:
 def test_how_a_long_job_goes_is_said_now_and_then() -> None:
     at_work: Any = Tracker((40, 12), None, (2, 0))
     waiting: Any = Tracker()
-    assert working.tasks_of(at_work) == "Spark is at work: 12 of 42 tasks are done"
-    assert working.tasks_of(waiting) == ""
+    assert one_off_session.tasks_of(at_work) == "Spark is at work: 12 of 42 tasks are done"
+    assert one_off_session.tasks_of(waiting) == ""
     said: list[str] = []
     twice = threading.Event()
 
@@ -145,7 +145,7 @@ def test_how_a_long_job_goes_is_said_now_and_then() -> None:
         if len(said) == 2:
             twice.set()
 
-    with working.telling(at_work, say, "local[2]", seconds=0.001):
+    with one_off_session.telling(at_work, say, "local[2]", seconds=0.001):
         assert twice.wait(60)
     assert set(said) == {"Spark is at work: 12 of 42 tasks are done"}
     assert not [each for each in threading.enumerate() if each.name == "pulsarbox tells"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.spark.pipelines.shipped.keeping import RETAINED, Keeping, Kept, KeptError
+from pulsarbox.spark.pipelines.shipped.step_state import RETAINED, Keeping, Kept, KeptError
 
 
 def counting(state: Any) -> Kept:

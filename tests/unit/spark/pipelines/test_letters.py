@@ -6,18 +6,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pulsarbox.broker.jobs.fingerprint import fingerprint
-from pulsarbox.broker.jobs.messages import Looked, open_entry
+from pulsarbox.broker.replay.entry_messages import Looked, open_entry
+from pulsarbox.broker.replay.fingerprint import fingerprint
 from pulsarbox.errors import Unprocessable
 from pulsarbox.pipelines import Trial, function
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, Schema
-from pulsarbox.spark.pipelines.shipped.letters import Asked, Letter, letter, looked
+from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked, Letter, letter, looked
 from pulsarbox.spark.pipelines.shipped.triage import _looked_at
-from pulsarbox.spark.registry import Registry
-from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.topic_segments import Reach
 from pulsarbox.storage.record import Entry
-from tests.unit.broker.jobs.playbook import pairs
+from tests.unit.broker.replay.playbook import pairs
 
 DLQ = "persistent://public/default/orders-billing-DLQ"
 HOME = "persistent://public/default/orders"

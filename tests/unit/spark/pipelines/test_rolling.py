@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsarbox.spark.pipelines.shipped.counting import counted
-from pulsarbox.spark.pipelines.shipped.rolling import (
+from pulsarbox.spark.pipelines.shipped.rollup_windows import (
     ROW,
     Counts,
     Part,
@@ -20,6 +19,7 @@ from pulsarbox.spark.pipelines.shipped.rolling import (
     bucket,
     latency_of,
 )
+from pulsarbox.spark.pipelines.shipped.window_counting import counted
 
 HOW = Rolling(length=1000, slide=1000, delay=500, idle=2000)
 TOPIC = "persistent://public/default/t"

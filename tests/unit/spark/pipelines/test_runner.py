@@ -15,10 +15,10 @@ import pytest
 from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
-from pulsarbox.spark.pipelines import needed, runner, sources, state
-from pulsarbox.spark.pipelines.running import RunOptions
+from pulsarbox.spark.pipelines import requirements, runner, state, step_query
+from pulsarbox.spark.pipelines.query_progress import FAILED, STOPPED, Watched
+from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.state import Held, known
-from pulsarbox.spark.pipelines.watching import FAILED, STOPPED, Watched
 
 
 @dataclass
@@ -116,7 +116,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
     monkeypatch.setattr(runner, "check_spark", lambda master: None)
     monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))
-    monkeypatch.setattr(sources, "started", made.start)
+    monkeypatch.setattr(step_query, "started", made.start)
     monkeypatch.setattr(runner, "jvm_has_ended", lambda error: False)
     monkeypatch.setattr(runner, "_FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(runner, "_LOOK_SECONDS", 0.001)
@@ -321,11 +321,11 @@ def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
 
 
 def test_without_spark_or_java_nothing_is_made(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "check_spark", needed.check)
-    monkeypatch.setattr(needed, "find_spec", lambda name: None if name == "pyspark" else object())
+    monkeypatch.setattr(runner, "check_spark", requirements.check)
+    monkeypatch.setattr(requirements, "find_spec", lambda name: None if name == "pyspark" else object())
     with pytest.raises(PipelineError, match=r"there is no pyspark\): pip install 'pulsarbox\[spark\]'"):
         stage.run(step("q"))
-    monkeypatch.setattr(needed, "find_spec", lambda name: object())
+    monkeypatch.setattr(requirements, "find_spec", lambda name: object())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(PipelineError, match="Java is not installed: Spark needs Java 17"):

@@ -10,18 +10,18 @@ from click.testing import CliRunner
 
 from pulsarbox.cli.main import main
 from pulsarbox.errors import Conflict, PulsarBoxError
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.options import READ, parse
-from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.declaration import PipelineError
 from pulsarbox.spark.pipelines.shipped import rollup
-from pulsarbox.spark.pipelines.shipped.acked import Acked, read
+from pulsarbox.spark.pipelines.shipped.acknowledged_entries import Acked, read
 from pulsarbox.spark.pipelines.shipped.backfill import is_payload
 from pulsarbox.spark.pipelines.shipped.export import ranged
 from pulsarbox.spark.pipelines.shipped.file_output import check_empty
-from pulsarbox.spark.pipelines.shipped.rolling import ROW, Rolling
+from pulsarbox.spark.pipelines.shipped.one_off_session import namespace_of, selected
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline, windows_of
-from pulsarbox.spark.pipelines.shipped.working import namespace_of, selected
-from pulsarbox.spark.reaching import reach
-from pulsarbox.spark.service import Service
+from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Rolling
 
 HOW = Rolling(1000, 1000, 0, 0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.spark.pipelines import state
-from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.declaration import PipelineError
 from pulsarbox.spark.pipelines.state import Held, LockedError, known, reset
 
 

@@ -23,7 +23,7 @@ from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.backup.stored_files import Stored, StoredFiles
 from pulsarbox.storage.catalog import ledger_key
 from pulsarbox.storage.inspection.check import check
-from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, Meta, unpack_batch
 from tests.unit.storage.backup.conftest import assert_restored, backed_up, quiet, restored
 from tests.unit.storage.directories import INSTANCE

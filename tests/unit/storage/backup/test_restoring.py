@@ -14,10 +14,10 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.backup import restoring
 from pulsarbox.storage.backup.manifest import BackupConflict, BackupDamaged, BackupError, BackupNotFound
 from pulsarbox.storage.backup.repository import Repository
-from pulsarbox.storage.directory import DataDirectory, DirectoryHeld
 from pulsarbox.storage.format import RESTORING
 from pulsarbox.storage.inspection.box import Box
 from pulsarbox.storage.inspection.check import check
+from pulsarbox.storage.lmdb.directory import DataDirectory, DirectoryHeld
 from tests.unit.storage.backup.conftest import assert_restored, backed_up, restored
 from tests.unit.storage.directories import INSTANCE, make_sample
 from tests.unit.storage.disk_store import DiskStore

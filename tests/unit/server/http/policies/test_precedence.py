@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from pulsarbox.broker.policies.held import held_of
+from pulsarbox.broker.policies.effective import held_of
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.precedence import GLOBAL, Level
 from pulsarbox.config import Settings

@@ -1,0 +1,123 @@
+"""Counting a backlog by looking at its entries: read a piece at a time, so that nobody waits for it.
+
+Source: https://github.com/apache/pulsar/blob/master/pip/pip-187.md (analyze subscription backlog).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.dispatch.entry_source import AckedAhead
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.subscription.subscription import Subscription
+
+READ_BYTES: Final = 1 << 20
+"""Of one read; an entry is read whole, however large it is."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was found."""
+
+    entries: int = 0
+    messages: int = 0
+    markers: int = 0
+    first: Position | None = None
+    """The first entry and the last that were looked at."""
+    last: Position | None = None
+    aborted: bool = False
+    """A bound was reached before the end."""
+
+
+class BacklogScan:
+    """One walk over what a subscription has not acknowledged, as it stands when the walk begins."""
+
+    def __init__(
+        self,
+        subscription: "Subscription",
+        max_entries: int,
+        max_ms: int,
+        done: Callable[[Counts], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._topic = subscription.topic
+        self._cursor = subscription.cursor
+        self._ledger = subscription.topic.ledger
+        self._max_entries = max_entries
+        self._max_ms = max_ms
+        self._done = done
+        self._failed = failed
+        self._end = self._ledger.read_end
+        self._deadline = 0.0
+        self._from_start = False
+        self._counts = Counts()
+
+    def begin(self, start: Position | None, now: Now) -> None:
+        """Walk from ``start``, or from the first entry that is not acknowledged.
+
+        As with Pulsar, an entry from ``start`` on counts although mark-delete has passed it, if it was not acknowledged
+        by itself.
+        """
+        self._deadline = now.monotonic + self._max_ms / 1000
+        self._from_start = start is not None
+        self._go_on(self._ledger.next(*self._cursor.mark_delete) if start is None else self._ledger.clamp(*start), now)
+
+    def _passed(self, at: Position) -> bool:
+        """Whether mark-delete has passed an entry that counts nevertheless."""
+        return self._from_start and at <= self._cursor.mark_delete
+
+    def _go_on(self, at: Position, now: Now) -> None:
+        """Read the next piece, or end."""
+        if not self._passed(at):
+            at = self._cursor.next_unacked(at)
+        info = self._ledger.ledgers.get(at.ledger_id)
+        if info is None:  # trimmed meanwhile
+            at = self._ledger.next(*at)
+            info = self._ledger.ledgers.get(at.ledger_id)
+        if at > self._end or info is None:
+            self._done(self._counts)
+        elif self._counts.entries >= self._max_entries or now.monotonic > self._deadline:
+            self._counts.aborted = True
+            self._done(self._counts)
+        else:
+            count = self._topic.core.bounds.read_entries
+            last = self._end.entry_id if at.ledger_id == self._end.ledger_id else info.confirmed - 1
+
+            def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+                self._read(at, entries, error, when)
+
+            self._topic.read_run(at, min(at.entry_id + count - 1, last), READ_BYTES, answer)
+
+    def _read(self, at: Position, entries: list[Entry], error: Exception | None, now: Now) -> None:
+        if isinstance(error, EntryDamaged):
+            self._go_on(self._ledger.next(error.ledger_id, error.last), now)
+        elif at.ledger_id not in self._ledger.ledgers:
+            self._go_on(self._ledger.next(*at), now)
+        elif error is not None:
+            self._failed(error)
+        else:
+            self._go_on(self._counted(at, entries), now)
+
+    def _counted(self, at: Position, entries: list[Entry]) -> Position:
+        """Count a piece; where the next begins."""
+        counts, acked = self._counts, AckedAhead(self._cursor)
+        for entry in entries:
+            position = Position(entry.ledger_id, entry.entry_id)
+            if not self._passed(position) and acked.has(position):
+                continue
+            if counts.entries >= self._max_entries:
+                return position
+            if counts.first is None:
+                counts.first = position
+            counts.last = position
+            if entry.flags & EntryFlag.MARKER:
+                counts.markers += 1
+            else:
+                counts.entries += 1
+                counts.messages += entry.num_messages
+        return self._ledger.next(*(entries[-1][:2] if entries else at))

@@ -1,0 +1,119 @@
+"""Letting a backlog go up to a place, but for what is delayed: some entries a turn, so that nothing waits for it."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.delayed_index import DELAY_CHUNK, Delays
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.subscription.subscription import Subscription
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+Done = Callable[[Now], None]
+
+READ_ENTRIES: Final = 200
+READ_BYTES: Final = 1 << 20
+"""Of one read: its entries are acknowledged in one turn."""
+STEPS: Final = 2000
+"""Delayed entries, or chunks of them, that one turn passes by."""
+
+
+def spare(
+    topic: "PersistentTopic", cursors: Iterable[ManagedCursor], end: Position, due: int, done: Done, now: Now
+) -> None:
+    """Acknowledge for these cursors what comes before ``end``, but what falls due later than ``due`` (ms since 1970).
+
+    ``done`` comes when nothing more is done: a subscription that is being reset or deleted is let be.
+    """
+    names = {cursor.name for cursor in cursors}
+    subscriptions = [each for each in topic.subscriptions.values() if each.durable and each.name in names]
+    left = len(subscriptions) + 1
+
+    def one_done(when: Now) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            done(when)
+
+    for subscription in subscriptions:
+        _Sparing(subscription, end, due, one_done).step(now)
+    one_done(now)
+
+
+def is_spared(delays: Delays, position: Position, due: int) -> bool:
+    """Whether an entry falls due later than ``due``."""
+    number, place = divmod(position.entry_id, DELAY_CHUNK)
+    extent = delays.extent(position.ledger_id, number)
+    if extent is None or extent.last <= due:
+        return False
+    at = delays.chunk(position.ledger_id, number).due(place)
+    return at is not None and at > due
+
+
+class _Sparing:
+    """Of one subscription."""
+
+    def __init__(self, subscription: "Subscription", end: Position, due: int, done: Done) -> None:
+        self._subscription = subscription
+        self._topic = subscription.topic
+        self._delays = self._topic.stored.delays
+        self._end = end
+        self._due = due
+        self._done = done
+        self._at = subscription.cursor.mark_delete
+
+    def step(self, now: Now) -> None:
+        """Go on."""
+        ledger = self._topic.ledger
+        try:
+            self._subscription.clearing.check()
+        except (PreconditionFailed, NotFound):
+            self._done(now)
+            return
+        for _ in range(STEPS):
+            position = self._subscription.cursor.next_unacked(ledger.clamp(*self._at))
+            if position >= self._end or position > ledger.read_end:
+                self._done(now)
+                return
+            if not is_spared(self._delays, position, self._due):
+                self._read(position)
+                return
+            self._at = self._behind(position)
+        self._topic.core.timers.at(now.monotonic, self.step)
+
+    def _behind(self, position: Position) -> Position:
+        """The place behind an entry that is spared, and behind all of its chunk if that is."""
+        number, ledger = position.entry_id // DELAY_CHUNK, self._topic.ledger
+        extent, info = self._delays.extent(position.ledger_id, number), ledger.ledgers[position.ledger_id]
+        entries = min(info.entries - number * DELAY_CHUNK, DELAY_CHUNK)
+        whole = extent is not None and extent.first > self._due and extent.count >= entries
+        return ledger.next(position.ledger_id, number * DELAY_CHUNK + entries - 1 if whole else position.entry_id)
+
+    def _read(self, first: Position) -> None:
+        last = first.entry_id + READ_ENTRIES - 1
+        if first.ledger_id == self._end.ledger_id:
+            last = min(last, self._end.entry_id - 1)
+        ledger = self._topic.ledger
+        last = min(last, ledger.readable_of(ledger.ledgers[first.ledger_id]) - 1)
+
+        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+            if error is not None or not entries:  # the next time it is tried again
+                self._at = self._topic.ledger.next(*first)
+            else:
+                self._at = Position(entries[-1].ledger_id, entries[-1].entry_id + 1)
+                self._acknowledge(entries, when)
+            self.step(when)
+
+        self._topic.read_run(first, last, READ_BYTES, answer)
+
+    def _acknowledge(self, entries: list[Entry], now: Now) -> None:
+        try:
+            self._subscription.clearing.check()
+        except (PreconditionFailed, NotFound):
+            return
+        gone = [entry for entry in entries if not is_spared(self._delays, entry.position, self._due)]
+        self._subscription.clearing.expire_entries(gone, now)

@@ -1,0 +1,159 @@
+"""The oldest message of a backlog for a quota by age that leaves out what is delayed.
+
+A delayed message gets old from when it falls due, any other from when it was published. So it is the first in the log
+that is not delayed, or the delayed one that falls due first. Both are found in the table of delays, in turns; what a
+walk has passed it need not look at again, and remembering that takes two numbers a chunk of the table.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.policies.kinds.message_ttl import age_begins
+from pulsarbox.broker.subscription.first_unacked import expiring, first_unacked
+from pulsarbox.clock import Now
+from pulsarbox.storage.acknowledged_ranges import ChunkKey
+from pulsarbox.storage.delayed_index import DELAY_CHUNK, Extent
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+STEPS: Final = 2000
+"""Rows of the table, or chunks of them, that one turn looks at, in some milliseconds."""
+NEVER: Final = 1 << 63
+"""Later than any time that a client can name."""
+
+Found = Callable[[int, Now], None]
+
+
+def ripens(entry: Entry) -> int:
+    """From when on an entry gets old for such a quota (ms since 1970)."""
+    return max(age_begins(entry), entry.deliver_at)
+
+
+class Ripe:
+    """Of one topic in memory."""
+
+    __slots__ = ("_begins", "_delays", "_due", "_due_of", "_of", "_plain", "_topic", "_walked")
+
+    def __init__(self, topic: "PersistentTopic") -> None:
+        self._topic = topic
+        self._delays = topic.stored.delays
+        self._walked = Position(-1, -1)
+        """What comes before it, and is not acknowledged, is delayed."""
+        self._plain: Position | None = None
+        """The first that is not delayed, and that one subscription has not acknowledged."""
+        self._due = NEVER
+        """When the first that is delayed falls due, ..."""
+        self._due_of = Position(-1, -1)
+        """... and where it stands."""
+        self._of = Position(-1, -1)
+        """Of this one it is known when it was published."""
+        self._begins = 0
+
+    def forget(self) -> None:
+        """Somebody starts again, maybe at an earlier place."""
+        self._walked = Position(-1, -1)
+        for _, extent in self._delays.extents():
+            extent.left = (extent.first, 0)
+
+    def find(self, found: Found, at_the_latest: Callable[[Position], int], now: Now) -> None:
+        """From when on the oldest gets old (ms since 1970), ``NEVER`` without one, for ``found``. Of an entry
+        that cannot be read ``at_the_latest`` says when it was appended."""
+        walk = self._walk()
+
+        def step(when: Now) -> None:
+            if next(walk, None) is None:
+                self._read(found, at_the_latest, when)
+            else:
+                self._topic.core.timers.at(when.monotonic, step)
+
+        step(now)
+
+    def _walk(self) -> Iterator[bool]:
+        """Find both; something comes out where another turn is to go on."""
+        steps = 0
+        for looked in (self._look_for_plain(), self._look_for_due()):
+            for rows in looked:
+                steps += rows
+                if steps >= STEPS:
+                    steps = 0
+                    yield True
+
+    def _read(self, found: Found, at_the_latest: Callable[[Position], int], now: Now) -> None:
+        position = self._plain
+
+        def known(begins: int, when: Now) -> None:
+            assert position is not None
+            self._of, self._begins = position, begins
+            found(min(begins, self._due), when)
+
+        if position is None:
+            found(self._due, now)
+        elif position == self._of:
+            known(self._begins, now)
+        else:
+            self._topic.read_entry(
+                position,
+                lambda entry, when: known(age_begins(entry), when),
+                lambda _: known(at_the_latest(position), now),
+                now,
+            )
+
+    def _look_for_plain(self) -> Iterator[int]:
+        """How many rows were looked at comes out now and then."""
+        topic, ledger = self._topic, self._topic.ledger
+        self._walked = ledger.clamp(*self._walked)
+        while (first := first_unacked(ledger, expiring(topic.stored), self._walked)) is not None:
+            self._plain = position = first[0]
+            number, place = divmod(position.entry_id, DELAY_CHUNK)
+            extent, info = self._delays.extent(position.ledger_id, number), ledger.ledgers[position.ledger_id]
+            if extent is None:
+                return
+            last = position.entry_id
+            if extent.count >= min(info.entries - number * DELAY_CHUNK, DELAY_CHUNK):  # all of the chunk is delayed
+                last = min((number + 1) * DELAY_CHUNK, info.confirmed) - 1
+            elif self._delays.chunk(position.ledger_id, number).due(place) is None:
+                return
+            self._walked = ledger.next(position.ledger_id, last)
+            yield 1
+        self._plain = None
+
+    def _look_for_due(self) -> Iterator[int]:
+        """The first row in the order of time of which somebody has not acknowledged the entry."""
+        while (chosen := self._next_chunk()) is not None:
+            (ledger_id, number), extent = chosen
+            self._due = extent.left[0]
+            chunk = self._delays.chunk(ledger_id, number)
+            first = at = bisect_left(chunk.times, self._due)
+            while at < len(chunk):
+                self._due_of = Position(ledger_id, number * DELAY_CHUNK + chunk.places[at])
+                if self._is_left(self._due_of):
+                    break
+                at += 1
+            extent.left = (chunk.times[at], chunk.places[at]) if at < len(chunk) else (NEVER, 0)
+            if extent.left[0] == self._due:
+                return
+            yield at - first + 1
+        self._due = NEVER
+
+    def _next_chunk(self) -> tuple[ChunkKey, Extent] | None:
+        """Of which the next row falls due first, as far as is known."""
+        slowest = min((cursor.mark_delete for cursor in expiring(self._topic.stored)), default=None)
+        if slowest is None:
+            return None
+        border = (slowest.ledger_id, (slowest.entry_id + 1) // DELAY_CHUNK)
+        chunks = (each for each in self._delays.extents() if each[0] >= border and each[1].left[0] < NEVER)
+        return min(chunks, key=lambda each: each[1].left, default=None)
+
+    def _is_left(self, position: Position) -> bool:
+        return any(not cursor.is_acked(*position) for cursor in expiring(self._topic.stored))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what was found to be the oldest is not acknowledged yet."""
+        plain, due = self._plain, self._due
+        if plain is not None and self._begins <= due:
+            return self._is_left(plain)
+        return due < NEVER and self._is_left(self._due_of)

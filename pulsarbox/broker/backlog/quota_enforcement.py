@@ -1,0 +1,354 @@
+"""The backlog of one topic against its quotas, by size and by age: producers held or refused, or the oldest let go.
+
+It is looked at when entries are confirmed, when a mark-delete moves and when the oldest message reaches its age; what
+follows, follows at once. Size is that of all entries behind the slowest durable mark-delete, as in Pulsar.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.limits.hold_times import HoldTimes
+from pulsarbox.broker.limits.limiter import time_of
+from pulsarbox.broker.policies.kinds.backlog_quota import (
+    BACKLOG_AGE,
+    BACKLOG_SIZE,
+    UNLIMITED,
+    Follows,
+    Quota,
+    too_old_at,
+)
+from pulsarbox.broker.subscription.position_search import find_first
+from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer_access import Claim, closed_early
+from pulsarbox.clock import Now
+from pulsarbox.errors import (
+    NotFound,
+    PreconditionFailed,
+    ProducerHeld,
+    ProducerQuotaExceeded,
+    PulsarBoxError,
+    ServiceNotReady,
+)
+from pulsarbox.storage.record import Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+NEVER: Final = 1 << 62
+LOOK_MS: Final = 1000
+"""How soon after a look it is looked at the earliest what has fallen due since."""
+
+
+class Backlog:
+    """Of one topic in memory."""
+
+    __slots__ = (
+        "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at",
+        "holds", "not_due", "size",
+    )  # fmt: skip
+
+    def __init__(self, topic: "PersistentTopic") -> None:
+        self._topic = topic
+        self.size = self.age = Quota(UNLIMITED, Follows.HOLD)
+        self.full_at = NEVER
+        """The topic's total of bytes at which its size is to be looked at: not before is it anywhere near its limit."""
+        self.blocked: Quota | None = None
+        """The quota that keeps producers away."""
+        self.holds: HoldTimes | None = None
+        """How long producers were kept away, once they were."""
+        self.evictions = 0
+        """Of the quota by size, since the topic came into memory."""
+        self._evicting = False
+        self._was_old = False
+        self._held: dict[Producer, Claim] = {}
+        """Producers that wait until the backlog is smaller, in the order in which they came."""
+        self._asking: dict[Producer, tuple[Claim, bool]] = {}
+        """Those that came before it was known how old the backlog is."""
+        self.excludes = False
+        """What is not due does not count."""
+        self.not_due = 0
+        """Then its bytes, as of the last judgement; what was published since is added."""
+        self._take_policies()
+        self.full_at = self._full_at()
+
+    def _take_policies(self) -> None:
+        policies = self._topic.policies
+        self.size, self.age = policies.get(BACKLOG_SIZE), policies.get(BACKLOG_AGE)
+        if not self._topic.core.settings.backlogQuotaCheckEnabled:
+            self.size, self.age = self.size._replace(limit=UNLIMITED), self.age._replace(limit=UNLIMITED)
+        self.excludes = self.size.limit >= 0 and self.size.exclude_delayed
+        if not self.excludes:
+            self.not_due = 0
+
+    def _slowest(self) -> int | None:
+        """The topic's bytes up to the slowest durable mark-delete; None without a durable subscription."""
+        return min((cursor.mark_bytes for cursor in self._topic.stored.cursors.values()), default=None)
+
+    def _full_at(self) -> int:
+        slowest = self._slowest()
+        if slowest is None or self.size.limit < 0:
+            return NEVER
+        return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.not_due
+
+    def _held_behind(self, slowest: int) -> int:
+        """Bytes behind a place that are stored, or on their way to the disk."""
+        ledger = self._topic.ledger
+        return ledger.bytes_behind(slowest) + ledger.total_bytes - ledger.confirmed_bytes
+
+    @property
+    def used(self) -> int:
+        """Bytes behind the slowest durable mark-delete, those on their way to the disk too, as far as they count."""
+        slowest = self._slowest()
+        return self._held_behind(slowest) - self.not_due if slowest is not None else 0
+
+    @property
+    def waiting(self) -> int:
+        """Producers that wait until the backlog is smaller."""
+        return len(self._held) + len(self._asking)
+
+    # Events
+
+    def look(self, now: Now) -> None:
+        """Policies, subscriptions, or what they have acknowledged may have changed."""
+        self._take_policies()
+        self._judge(now)
+
+    def confirmed(self, now: Now) -> None:
+        """Entries were confirmed, and the topic's total has reached ``full_at``."""
+        self._judge(now)
+
+    def dropped(self, now: Now) -> None:
+        """Ledgers are no more: with one that is not the oldest, the backlog is smaller while mark-delete stays."""
+        if self.blocked is not None:
+            self.moved(now)
+
+    def delayed_published(self, size: int, due: int) -> None:
+        """An entry that is not due before ``due`` (ms since 1970) has joined the backlog: it does not count yet."""
+        self.not_due += size
+        if self.blocked is None:
+            self.full_at += size
+            if self._topic.ledger.total_bytes >= self.full_at - self.not_due:  # else it is not too large with it either
+                self._topic.upkeep.deadline.want(due)
+
+    @property
+    def evicting(self) -> bool:
+        """Whether the oldest are being let go."""
+        return self._evicting
+
+    def moved(self, now: Now) -> None:
+        """A durable mark-delete has moved while producers are kept away."""
+        if self.blocked is self.age or self.age.limit > 0:
+            self._topic.expiry.look(now)  # how old is the oldest now? Then comes ``aged``
+        self._judge(now)
+
+    def acknowledged(self, now: Now, *, moved: bool) -> None:
+        """Something was acknowledged while producers are kept away; whether a durable mark-delete has moved by it."""
+        if moved or (self.blocked is self.age and self._topic.expiry.has_passed):
+            self.moved(now)
+
+    def aged(self, now: Now) -> None:
+        """It is known how old the oldest message is."""
+        self._judge(now)
+        asking, self._asking = self._asking, {}
+        for claim, again in asking.values():
+            try:
+                self.admit(claim, now, again=again)
+            except PulsarBoxError as error:
+                claim.refused(error, now)
+
+    def refuses(self, now: Now) -> bool:
+        """Whether an entry is not to be stored: then its producer has been closed, and its client comes again."""
+        self._judge(now)
+        return self.blocked is not None
+
+    # Producers
+
+    def check(self, now: Now, *, again: bool) -> None:
+        """Raises ProducerHeld, ProducerQuotaExceeded where a producer may not come. One that comes ``again`` and is to
+        be held may: ``admit`` makes it wait."""
+        if self._topic.ledger.total_bytes >= self.full_at:
+            self._judge(now)
+        if self.blocked is None or self.blocked is not self.age or self._age_is_known():
+            self._check_blocked(again=again)  # else something has just expired, or was acknowledged: ``admit`` waits
+
+    def _check_blocked(self, *, again: bool) -> None:
+        quota = self.blocked
+        if quota is None or (again and quota.follows is Follows.HOLD):
+            return
+        reason = (
+            f"Cannot create producer on topic with backlog quota exceeded: {self._topic.name} {self._reason(quota)}"
+        )
+        raise (ProducerHeld if quota.follows is Follows.HOLD else ProducerQuotaExceeded)(reason)
+
+    def _reason(self, quota: Quota) -> str:
+        if quota is self.age:
+            return f"has messages older than the {quota.limit // 1000} s of its quota"
+        return f"has {self.used} bytes in its backlog, of {quota.limit} that it may have"
+
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """Let a producer in, or make it wait. Raises as ``check`` and as ``Producers.add``."""
+        topic = self._topic
+        if self.age.limit > 0 and self.age.follows is not Follows.EVICTION and not self._age_is_known():
+            self._asking[claim.producer] = (claim, again)
+            topic.expiry.look(now)
+            return
+        self.check(now, again=again)
+        if self.blocked is None:
+            self._let_in(claim, now)
+        else:
+            self._held[claim.producer] = claim
+            claim.queued(now)
+
+    def _let_in(self, claim: Claim, now: Now) -> None:
+        """Others may have come, and policies have changed, while it waited. Raises as ``Producers.add``."""
+        self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
+        self._topic.producers.add(claim, now)
+
+    def _age_is_known(self) -> bool:
+        topic = self._topic
+        return topic.expiry.is_known and not topic.expiry.under_way
+
+    def forget(self, producer: Producer, now: Now) -> None:
+        """Refuse the claim of a producer that is closed while it waits."""
+        claim = self._held.pop(producer, None) or self._asking.pop(producer, (None, False))[0]
+        if claim is not None:
+            claim.refused(closed_early(), now)
+
+    def close(self, now: Now) -> None:
+        """The topic closes: those that wait are told to try again."""
+        claims = [*self._held.values(), *(claim for claim, _ in self._asking.values())]
+        self._held.clear()
+        self._asking.clear()
+        for claim in claims:
+            claim.refused(ServiceNotReady("Topic is temporarily unavailable"), now)
+
+    # Decisions
+
+    def _judge(self, now: Now) -> None:
+        """Find out what holds now, and do what follows."""
+        if self.excludes:
+            self._exclude(now)
+        self.full_at = self._full_at()
+        full = self._topic.ledger.total_bytes >= self.full_at
+        old = self._is_old(now)  # also where the size alone decides: how old it is may not be known the next time
+        blocked = None
+        if full and self.size.follows is Follows.EVICTION:
+            self._evict(now)
+        elif full:
+            blocked = self.size
+        if blocked is None and old and self.age.follows is not Follows.EVICTION:
+            blocked = self.age
+        self._block(blocked, now)
+
+    def _exclude(self, now: Now) -> None:
+        """Find out what is not due. If the backlog would be too large with it, look again when some of it is."""
+        topic = self._topic
+        slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete, default=None)
+        if slowest is None:
+            self.not_due = 0
+            return
+        late = topic.stored.delays.not_due(slowest.mark_delete, now.wall)
+        self.not_due = late.size
+        if late.next_at and self._held_behind(slowest.mark_bytes) >= self.size.limit:
+            topic.upkeep.deadline.want(max(late.next_at, now.wall + LOOK_MS))
+
+    def _is_old(self, now: Now) -> bool:
+        expiry = self._topic.expiry
+        if not expiry.under_way:  # else it is as it was, until ``aged`` says more
+            old_at = too_old_at(self.age, expiry.quota_begins)
+            self._was_old = bool(old_at) and now.wall >= old_at
+        return self._was_old
+
+    def _block(self, quota: Quota | None, now: Now) -> None:
+        self._note_hold(quota is not None, now)
+        if quota != self.blocked:
+            self._tell(quota, now)
+        self.blocked = quota
+        if quota is not None:
+            self.full_at = 0  # whoever gets in by another door is looked at
+            for producer in self._topic.producers:
+                producer.disconnect(now)
+            if quota.follows is Follows.HOLD:
+                return
+        held, self._held = self._held, {}
+        for claim in held.values():
+            try:
+                self._check_blocked(again=True)
+                self._let_in(claim, now)
+            except PulsarBoxError as error:
+                claim.refused(error, now)
+
+    def _note_hold(self, holds: bool, now: Now) -> None:
+        if holds:
+            self.holds = self.holds or HoldTimes()
+            self.holds.begin(time_of(now))
+        elif self.holds is not None:
+            self.holds.end(time_of(now))
+
+    def _tell(self, quota: Quota | None, now: Now) -> None:
+        """The quota that keeps producers away is this one now."""
+        events, name = self._topic.core.events, str(self._topic.name)
+        if quota is None:
+            events.tell("quota-released", name, "producers may come again", now, used=self.used)
+        else:
+            what = "wait" if quota.follows is Follows.HOLD else "are refused"
+            text = f"{self._reason(quota)}: producers {what}"
+            policy = "age" if quota is self.age else "size"
+            events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
+
+    def _evict(self, now: Now) -> None:
+        """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
+        topic, ledger = self._topic, self._topic.ledger
+        until = ledger.total_bytes_before(self.not_due + self.size.target)
+        slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
+        if (
+            self._evicting or slowest.mark_bytes >= until or ledger.next(*slowest.mark_delete) > ledger.read_end
+        ):  # or the rest is on its way to the disk, or of an open transaction or behind one: then comes ``confirmed``
+            return
+        self._evicting = True
+        topic.core.under_way += 1
+        self.evictions += 1
+        text = f"{self._reason(self.size)}: the oldest are let go"
+        topic.core.events.tell("evicted", str(topic.name), text, now, used=self.used, limit=self.size.limit)
+
+        find_first(
+            topic,
+            slowest.mark_delete,
+            lambda entry: entry.total_bytes >= until,
+            self._evict_through,
+            self._evicted,
+            now,
+            unread=lambda position: True,  # too little goes, and then it is looked at again
+        )
+
+    def _evicted(self, error: Exception | None = None) -> None:
+        """It is done, or could not be: then the next entries that are confirmed try again."""
+        self._evicting = False
+        self._topic.core.under_way -= 1
+
+    def _evict_through(self, position: Position, now: Now) -> None:
+        """The entry at ``position`` goes, and all before it."""
+        topic = self._topic
+        behind = topic.ledger.next(*position) if position <= topic.ledger.last_confirmed else position
+        topic.locate(behind, self._evict_to, self._evicted, now)
+
+    def _evict_to(self, mark: Position, messages: int, size: int, now: Now) -> None:
+        topic = self._topic
+        subscriptions = [each for each in topic.subscriptions.values() if each.durable]
+        subscriptions = [each for each in subscriptions if each.cursor.mark_delete < mark]
+        left, stopped = len(subscriptions) + 1, False
+
+        def done(when: Now) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self._evicted()
+                if topic.stored.in_use and not stopped:
+                    self._judge(when)
+
+        for subscription in subscriptions:
+            try:
+                subscription.clearing.evict_to(mark, messages, size, done, now)
+            except (PreconditionFailed, NotFound):  # it is being reset: with the next entries it is tried again
+                stopped = True
+                done(now)
+        done(now)

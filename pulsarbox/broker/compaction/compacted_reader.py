@@ -1,0 +1,396 @@
+"""Reading the compacted view: what a consumer with readCompacted gets in the place of the log, up to the horizon.
+
+Entries come under the ids that they were published with. A reader that has begun with a view goes through it to the
+end, whatever is compacted meanwhile, then goes on in the log; so it misses no deletion. Only where the log does not
+begin that early any more does it go on in the next view.
+
+What a subscription has acknowledged stands in its cursor, as always. Mark-delete passes the messages that are not in
+the view with the next one that is. Of ledgers that were trimmed from the log, the cursor has what was acknowledged out
+of order in ranges of their own (``in_view``); and where they are before mark-delete, the subscription remembers how far
+it has come (``Behind``).
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.subscription.consumer import Held
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.storage.catalog import cursor_key
+from pulsarbox.storage.compacted_ledger import Behind, View, unpack_compacted
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+"""Pause after a read that failed."""
+MAX_OUTSTANDING = 50_000
+"""Entries sent and not acknowledged that a subscription which is not durable keeps count of."""
+
+At = tuple[int, int]
+
+
+class CompactedReading:
+    """How one subscription reads the compacted view; part of its EntrySource, which has it while it is wanted."""
+
+    def __init__(
+        self, compaction: "TopicCompaction", cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]
+    ) -> None:
+        self._compaction = compaction
+        self._cursor = cursor
+        self._ledger = cursor.ledger
+        self._core = core
+        self._ready = ready
+        self.behind: Behind | None = None
+        """What there is to be read that the log does not have; None: nothing."""
+        self._behind_changed = False
+        self._moved = False
+        """The cursor was changed, and nobody was told."""
+        self._view: View | None = None
+        """Where it is in the middle."""
+        self._index = -1
+        """The next entry of it to be asked for; -1: it is being looked for."""
+        self._ahead: deque[tuple[Entry, int, int]] = deque()
+        """Entries at hand, each with its size as it was published, and its number in the view."""
+        self._outstanding: deque[tuple[At, int, int]] = deque()
+        """Entries that were passed, in order, with their totals: mark-delete comes to each when all up to it are
+        acknowledged."""
+        self._acked: set[At] = set()
+        """Those of them that are acknowledged."""
+        self._left: dict[At, int] = {}
+        """Of batches among them: a bit for each message that is not compacted out."""
+        self.resized: dict[At, int] = {}
+        """The sizes that entries were published with, where the view has less of them: of those just taken."""
+        self.reading = False
+        self._generation = 0
+        self._starved = False
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is in the middle of a view."""
+        return self._view is not None
+
+    def start_at(self, position: Position, mark: Position) -> None:
+        """Begin with ``position`` (the first that is wanted), where the cursor has mark-delete ``mark``."""
+        before = Position(position.ledger_id, position.entry_id - 1)
+        self._set_behind(Behind(before, mark) if before < mark and self._compaction.view is not None else None)
+        self._forget_in_view()
+
+    def restore(self, behind: Behind | None) -> None:
+        """Go on with what the cursor's row has."""
+        self.behind = behind
+        self._forget_in_view()
+
+    def _forget_in_view(self) -> None:
+        """Of what was acknowledged out of order, what is known without."""
+        if self._cursor.in_view:
+            self._cursor.forget_in_view(self._cursor.mark_delete if self.behind is None else self.behind.through)
+            self._moved = True
+
+    def _set_behind(self, behind: Behind | None) -> None:
+        if behind != self.behind:
+            self.behind = behind
+            self._behind_changed = True
+
+    # Places
+
+    def rewind(self) -> Position:
+        """Start again with the first that is not acknowledged; where that is."""
+        self.leave()
+        self._outstanding.clear()
+        self._acked.clear()
+        self._left.clear()
+        self.resized.clear()
+        start = self._ledger.next(*self._cursor.mark_delete)
+        if self.behind is not None:
+            through = self.behind.through
+            start = Position(through.ledger_id, through.entry_id + 1)
+        self._enter(start)
+        return self._ledger.next(start.ledger_id, start.entry_id - 1) if not self.inside else start
+
+    def leave(self) -> None:
+        """It is not in the middle of a view any more."""
+        if self._view is not None:
+            self._compaction.unpin(self._view, self)
+            self._view = None
+        self._ahead.clear()
+        self._generation += 1
+        self.reading = self._starved = False
+
+    def has(self, position: Position) -> bool:
+        """Whether it goes on in a view: it is in the middle of one, or the log is trimmed at ``position``."""
+        if self._view is None and position < self._ledger.first_position():
+            self._enter(position)
+        return self._view is not None
+
+    def _enter(self, start: Position) -> None:
+        """Begin with the view at the first entry from ``start`` on, if it reaches that far."""
+        view = self._compaction.view
+        if view is None or start > view.horizon:
+            return
+        self._view = view
+        self._compaction.pin(view, self)
+        self._index = 0
+        if start.ledger_id >= 0 and view.entries:
+            self._index = -1
+            self._find(start, 0, view.entries)
+
+    def _find(self, start: Position, low: int, high: int) -> None:
+        """The first entry from ``start`` on: entries before ``low`` are not, those from ``high`` on are."""
+        if low == high:
+            self._index = low
+            return
+        view, middle, generation = self._view, (low + high) // 2, self._generation
+        assert view is not None
+        self.reading = True
+
+        def found(entries: list[Entry], error: Exception | None, now: Now) -> None:
+            if generation != self._generation:
+                return
+            self.reading = False
+            if error is not None:
+                if isinstance(error, EntryDamaged):
+                    self._find(start, low, middle)  # rather some entries too many, which are passed by
+                    self._ready(now)
+                else:
+                    self._failed(error, now, lambda _: self._find(start, low, high))
+                return
+            at = unpack_compacted(entries[0]).entry
+            if (at.ledger_id, at.entry_id) >= start:
+                self._find(start, low, middle)
+            else:
+                self._find(start, middle + 1, high)
+            if self._index >= 0:
+                self._ready(now)
+
+        self._core.reads.ask(view.ledger_id, middle, middle, 1, found)
+
+    def _failed(self, error: Exception, now: Now, again: Callable[[Now], None]) -> None:
+        log.error("subscription %s cannot read the compacted view: %s", self._cursor.name, error)
+        generation = self._generation
+
+        def retry(when: Now) -> None:
+            if generation == self._generation:
+                again(when)
+                self._ready(when)
+
+        self._core.timers.at(now.monotonic + RETRY_SECONDS, retry)
+
+    # Taking
+
+    def take(
+        self, max_entries: int, max_messages: int, max_bytes: int | None, at: Position, now: Now
+    ) -> tuple[list[Entry], Position]:
+        """As EntrySource.take, from ``at`` on; and where to go on: in the log, once it is not ``inside`` any more."""
+        taken: list[Entry] = []
+        self.resized.clear()
+        enough = self._core.bounds.read_bytes if max_bytes is None else min(max_bytes, self._core.bounds.read_bytes)
+        while len(taken) < max_entries and max_messages > 0:
+            if not self._ahead:
+                if self._is_at_end():
+                    at = self._end()
+                break
+            entry, size, _ = self._ahead[0]
+            if taken and len(entry.body) > enough:
+                break
+            self._ahead.popleft()
+            position = Position(entry.ledger_id, entry.entry_id)
+            acked = position < at or self._is_acked(position)
+            if position >= at:
+                self._pass(position, entry.total_messages, entry.total_bytes, acked=acked)
+                at = Position(position.ledger_id, position.entry_id + 1)
+            if acked:
+                continue
+            if size != len(entry.body):
+                self.resized[position] = size
+            if entry.flags & EntryFlag.BATCH:
+                self._note_left(entry)
+            taken.append(entry)
+            max_messages -= entry.num_messages
+            enough -= len(entry.body)
+        self._starved = self._starved or not taken
+        self.keep(now)
+        self.prepare()
+        return taken, at
+
+    def _is_at_end(self) -> bool:
+        return self._view is not None and not self.reading and self._index >= self._view.entries
+
+    def prepare(self) -> None:
+        """Have what comes next at hand."""
+        view = self._view
+        bounds = self._core.bounds
+        if view is None or self.reading or not 0 <= self._index < view.entries:
+            return
+        if len(self._ahead) < max(bounds.read_entries // 2, 1):
+            self.reading = True
+            last = min(self._index + bounds.read_entries, view.entries) - 1
+            answer = partial(self._answer, self._generation)
+            self._core.reads.ask(view.ledger_id, self._index, last, bounds.read_bytes, answer)
+
+    def _answer(self, generation: int, entries: list[Entry], error: Exception | None, now: Now) -> None:
+        if generation != self._generation:
+            return
+        self.reading = False
+        if isinstance(error, EntryDamaged):
+            self._core.quarantine.report(error, now)
+            self._index = error.last + 1
+        elif error is not None:
+            self._failed(error, now, lambda _: None)
+            return
+        else:
+            self._index = entries[-1].entry_id + 1
+            for entry in entries:
+                original, size = unpack_compacted(entry)
+                self._ahead.append((original, size, entry.entry_id))
+        if self._starved:
+            self._starved = False
+            self._ready(now)
+
+    def _end(self) -> Position:
+        """It has come to the end of the view: what is behind the horizon is the log's."""
+        view = self._view
+        assert view is not None
+        if not self._outstanding or self._outstanding[-1][0] < view.horizon:
+            self._pass(view.horizon, view.messages, view.bytes, acked=True)
+        self.leave()
+        return Position(view.horizon.ledger_id, view.horizon.entry_id + 1)
+
+    # Acknowledging
+
+    def _is_acked(self, position: At) -> bool:
+        if not self.claims(position):
+            return self._cursor.is_acked(*position)
+        behind = self.behind
+        return (behind is not None and position <= behind.through) or self._cursor.in_view.covers(*position)
+
+    def _pass(self, position: Position, messages: int, size: int, *, acked: bool) -> None:
+        """It has come to an entry."""
+        if acked and not self._outstanding:
+            self._come_to(position, messages, size)
+            return
+        if len(self._outstanding) >= MAX_OUTSTANDING and not self._cursor.durable:
+            self._popped()
+        self._outstanding.append((position, messages, size))
+        if acked:
+            self._acked.add(position)
+
+    def _note_left(self, entry: Entry) -> None:
+        """Which messages of a batch there are: those that are compacted out nobody will ever acknowledge."""
+        indexes = parse_entry(entry.body, verify=False).metadata.compacted_batch_indexes
+        if indexes:
+            self._left[(entry.ledger_id, entry.entry_id)] = sum(1 << index for index in indexes)
+
+    def ack_sets(self, entries: list[Entry]) -> dict[At, tuple[int, int]]:
+        """Of the entries that are about to be sent, the batches of which only some messages are wanted.
+
+        Clients made of the C++ one take no notice of the mark that a message is compacted out. Told so they do not hand
+        it to a reader. A consumer would then never acknowledge the batch: it gets an empty message, as from Pulsar.
+        """
+        found: dict[At, tuple[int, int]] = {}
+        for entry in entries:
+            position = entry.ledger_id, entry.entry_id
+            partly = self._cursor.ack_sets.get(position)
+            left = -1 if self._cursor.durable else self._left.get(position, -1)
+            if partly is not None or left != -1:
+                unacked = partly[1] if partly is not None else -1
+                found[position] = entry.num_messages, unacked & left & (1 << entry.num_messages) - 1
+        return found
+
+    def unacked(self, position: At, bits: int) -> int:
+        """Of the messages of a batch that an acknowledgement leaves, those that there are."""
+        return bits & self._left.get(position, -1)
+
+    def claims(self, position: At) -> bool:
+        """Whether an entry is none of the cursor's: the log does not have it any more. It may be of a ledger that went
+        while an earlier one stayed, because all who were there then had acknowledged it."""
+        if self.behind is not None and position <= self.behind.up_to:
+            return True
+        return position > self._cursor.mark_delete and position[0] not in self._ledger.ledgers
+
+    def acknowledged(self, position: At) -> None:
+        """An entry is acknowledged, and part of the cursor where it ``claims`` it not."""
+        if self.claims(position) and not self._is_acked(position):
+            self._cursor.acknowledge_in_view(*position)
+            self._moved = True
+        if not self._outstanding:
+            return
+        if self._outstanding[0][0] <= position <= self._outstanding[-1][0]:
+            self._acked.add(position)
+        self._settle()
+
+    def acknowledged_through(self, position: At) -> None:
+        """All is acknowledged up to an entry."""
+        outstanding = self._outstanding
+        last: tuple[At, int, int] | None = None
+        while outstanding and outstanding[0][0] <= position:
+            last = self._popped()
+        behind = self.behind
+        if behind is not None and position > behind.through:  # it may have been sent before a restart, and not since
+            self._set_behind(behind._replace(through=Position(*position)) if position <= behind.up_to else None)
+            self._forget_in_view()
+        if last is not None and (behind is None or last[0] > behind.up_to):
+            self._come_to(*last)
+        self._settle()
+
+    def _settle(self) -> None:
+        outstanding = self._outstanding
+        last: tuple[At, int, int] | None = None
+        while outstanding and (outstanding[0][0] in self._acked or self._is_acked(outstanding[0][0])):
+            last = self._popped()
+        if last is not None:
+            self._come_to(*last)
+
+    def _popped(self) -> tuple[At, int, int]:
+        first = self._outstanding.popleft()
+        self._acked.discard(first[0])
+        self._left.pop(first[0], None)
+        return first
+
+    def _come_to(self, position: At, messages: int, size: int) -> None:
+        """Everything up to an entry of the view is acknowledged, what is not in it too."""
+        behind = self.behind
+        if behind is not None:
+            if position <= behind.up_to:
+                self._set_behind(behind._replace(through=Position(*position)))
+                self._forget_in_view()
+                return
+            self._set_behind(None)
+        if self._cursor.acknowledge_through(Position(*position), messages, size):
+            self._moved = True
+        self._forget_in_view()
+
+    def keep(self, now: Now) -> None:
+        """Have written what has changed."""
+        cursor, commits = self._cursor, self._core.commits
+        if self._moved:
+            self._moved = False
+            commits.cursor_changed(cursor, now)
+        if self._behind_changed:
+            self._behind_changed = False
+            key = cursor_key(self._ledger.topic_id, cursor.cursor_id)
+            row = self._core.catalog.get(key) if cursor.durable else None
+            if row is not None:
+                row.pop("compacted", None)
+                commits.put_row(key, row if self.behind is None else row | {"compacted": self.behind.row})
+
+    def trimmed(self, mark: Position) -> None:
+        """Of a subscription that is not durable: the log now begins with ``mark``, what it had left is here alone."""
+        through = self._cursor.mark_delete if self.behind is None else self.behind.through
+        self._set_behind(Behind(through, mark))
+
+    def corrected(self, held: dict[At, Held]) -> None:
+        """Entries just taken were sent: the consumer is to know them by the sizes they were published with."""
+        for position, size in self.resized.items():
+            if position in held:
+                held[position] = held[position]._replace(size=size)

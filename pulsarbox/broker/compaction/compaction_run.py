@@ -1,0 +1,300 @@
+"""One compaction: goes over a topic twice, first to find the latest message of every key, then to copy these.
+
+Both times it goes over the view there is, then over the log behind its horizon up to where the log ended when it began.
+It reads in bounded steps, has them worked on where they are read, and rests after each for as long as it took. What it
+writes goes with the batches of everybody else, a step's worth each, into a ledger that nobody knows of before the end.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pulsarbox.broker.compaction.copy_pass import Copied, copy
+from pulsarbox.broker.compaction.latest_by_key import Winners
+from pulsarbox.broker.compaction.scan_pass import Examined, Rules, Seen, examine
+from pulsarbox.broker.transactions.visibility import visible_runs
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged, PersistenceError, PulsarBoxError
+from pulsarbox.storage.catalog import compacted_key, compacting_key
+from pulsarbox.storage.compacted_ledger import Original, View, pack_compacted
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+STEP_ENTRIES: Final = 1000
+STEP_BYTES: Final = 256 << 10
+"""What is read, worked on and written in one go, at most: some milliseconds."""
+TURN_ENTRIES: Final = 250
+"""What is looked at, or written, in one turn of the core, at most: it is everybody's, and that is some 0.3 ms of it."""
+
+
+class Segment(NamedTuple):
+    """Entries of one ledger, from the first on; a compacted one, or one of the log."""
+
+    ledger_id: int
+    first: int
+    end: int
+    compacted: bool
+
+
+class Progress(NamedTuple):
+    """How far a compaction is."""
+
+    phase: str
+    """``waiting``, ``reading`` or ``writing``."""
+    read: int
+    """Entries read, over all passes."""
+    to_read: int
+    """Entries that one pass has to read."""
+    passes: int
+    """Passes that are done."""
+    keys: int
+    written: int
+    """Entries."""
+
+
+class CompactionFailed(PulsarBoxError):
+    """A compaction cannot go on; the view there was stays."""
+
+
+def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
+    """What is to be gone over: the view, then the confirmed log behind its horizon."""
+    found = [Segment(view.ledger_id, 0, view.entries, True)] if view is not None and view.entries else []
+    behind = view.horizon if view is not None else Position(-1, -1)
+    for info in topic.ledger.ledgers.values():
+        first = behind.entry_id + 1 if info.ledger_id == behind.ledger_id else 0
+        if info.ledger_id >= behind.ledger_id and first < info.confirmed:
+            found.append(Segment(info.ledger_id, first, info.confirmed, False))
+    return _visible(topic, found) if topic.stored.open or topic.stored.has_aborted else found
+
+
+def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]:
+    """Without what stands behind the first open transaction, and without what was aborted."""
+    found = []
+    for segment in segments:
+        if segment.compacted:
+            found.append(segment)
+        else:
+            runs = visible_runs(topic, segment.ledger_id, segment.first, segment.end)
+            found += [segment._replace(first=first, end=end) for first, end in runs]
+    return found
+
+
+class Run:
+    """A compaction under way. ``ended`` is called once: with the new view when that is durable, or with an error."""
+
+    def __init__(
+        self,
+        topic: "PersistentTopic",
+        view: View | None,
+        switch: Callable[[View, Now], None],
+        ended: Callable[[View | None, Exception | None, Now], None],
+    ) -> None:
+        """``switch`` writes the rows that put a new view in the place of the old one."""
+        self._topic = topic
+        self._core = topic.core
+        self._before = view
+        self._switch = switch
+        self._ended = ended
+        self._rules = Rules()
+        self._winners = Winners(0)
+        self._segments: list[Segment] = []
+        self._left: list[Segment] = []
+        self._damaged: dict[Position, int] = {}
+        """Where entries begin that cannot be read, and where it goes on behind them."""
+        self._copying = False
+        self._at = 0
+        """Messages passed in this pass."""
+        self._unseen: list[Seen] = []
+        """What was read, and is still to be looked at."""
+        self._asked_at = 0.0
+        self.step_entries = STEP_ENTRIES
+        """How many entries are read in one go."""
+        self.ledger_id = 0
+        """Where it writes to."""
+        self._entries = self._size = 0
+        self._last = (-1, -1, -1)
+        self._end = Position(-1, -1)
+        self._totals = (0, 0)
+        self._read = self._passes = 0
+        self.read_bytes = 0
+        self.removed = 0
+        """Messages that do not stay."""
+        self.is_over = False
+        """Nothing more is done; the last rows may be on their way."""
+        self._waiting = True
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        phase = "waiting" if self._waiting else "writing" if self._copying else "reading"
+        to_read = sum(each.end - each.first for each in self._segments)
+        return Progress(phase, self._read, to_read, self._passes, self._winners.keys, self._entries)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of the compacted entries so far."""
+        return self._size
+
+    def begin(self, now: Now) -> None:
+        """It is its turn."""
+        self._waiting = False
+        ledger, topic = self._topic.ledger, self._topic
+        self._rules = Rules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
+        self._winners = Winners(self._core.settings.compactionMaxKeysInMemory)
+        readable, durable = topic.stored.open.readable, ledger.last_confirmed
+        if readable is None or readable[0] > durable:  # what is open is on its way to the disk, with more before it
+            readable = durable, ledger.confirmed_messages, ledger.confirmed_bytes
+        self._end, *totals = readable
+        self._totals = totals[0], totals[1]
+        self._segments = segments_of(topic, self._before)
+        self._left = list(self._segments)
+        self._step(now)
+
+    def cancel(self, reason: str, now: Now) -> None:
+        """Stop, and leave nothing behind."""
+        self._fail(CompactionFailed(reason), now)
+
+    # Reading
+
+    def _step(self, now: Now) -> None:
+        if self.is_over:
+            return
+        segment = self._next_segment()
+        if segment is None:
+            self._end_pass(now)
+            return
+        ledger_id, first, end, compacted = segment
+        end = min([end, *(at.entry_id for at in self._damaged if at.ledger_id == ledger_id and at.entry_id > first)])
+        work: Callable[[list[Entry]], Examined | Copied]
+        if self._copying:
+            work = partial(copy, self._rules, self._winners.bits, self._at, compacted=compacted)
+        else:
+            work = partial(examine, self._rules, compacted=compacted)
+        self._asked_at = now.monotonic
+        last = min(end, first + self.step_entries) - 1
+        self._core.reads.ask_for_work(ledger_id, first, last, STEP_BYTES, self._answer, work)
+
+    def _next_segment(self) -> Segment | None:
+        """Where it goes on; None where all is read."""
+        while self._left:
+            segment = self._left[0]
+            known = self._damaged.get(Position(segment.ledger_id, segment.first))
+            if known is not None:
+                self._left[0] = segment = segment._replace(first=known)
+            if segment.first < segment.end:
+                return segment
+            self._left.pop(0)
+        return None
+
+    def _answer(self, found: Examined | Copied | None, error: Exception | None, now: Now) -> None:
+        if self.is_over:
+            return
+        if found is None:
+            self._unread(error, now)
+            return
+        segment = self._left[0]
+        self._read += found.next_entry - segment.first
+        self.read_bytes += found.size
+        self._left[0] = segment._replace(first=found.next_entry)
+        if isinstance(found, Examined):
+            self._unseen = found.seen
+            self._see(now)
+            return
+        self._at += found.messages
+        self._last = found.last or self._last
+        if found.kept:
+            self._write(found.kept, now)
+        else:
+            self._rest(now)
+
+    def _see(self, now: Now) -> None:
+        """Look at what was read, a part in each turn: the turns are everybody's."""
+        if self.is_over:
+            return
+        part, self._unseen = self._unseen[:TURN_ENTRIES], self._unseen[TURN_ENTRIES:]
+        self._winners.see(part)
+        if self._unseen:
+            self._core.timers.at(now.monotonic, self._see)
+        else:
+            self._rest(now)
+
+    def _unread(self, error: Exception | None, now: Now) -> None:
+        first = not self._copying and not self._passes
+        segment = self._left[0]
+        if isinstance(error, EntryDamaged) and first:
+            # As a consumer does: it goes on behind it. In the passes to come it is not tried again.
+            self._damaged[Position(error.ledger_id, error.first)] = error.last + 1
+            self._core.quarantine.report(error, now)
+            self._step(now)
+        elif not segment.compacted and segment.ledger_id not in self._topic.ledger.ledgers:
+            self._fail(CompactionFailed("the log was trimmed while it was compacted: compact again"), now)
+        else:
+            self._fail(error or CompactionFailed("nothing was read"), now)
+
+    def _rest(self, now: Now) -> None:
+        """Publishing goes first: as long as a step took, nothing is done."""
+        self._core.timers.at(2 * now.monotonic - self._asked_at, self._step)
+
+    def _end_pass(self, now: Now) -> None:
+        if self._copying:
+            self._finish(now)
+            return
+        self._passes += 1
+        messages = self._winners.messages
+        if not self._winners.end_pass():
+            self._copying = True
+            self.removed = messages - self._winners.kept
+            self.ledger_id = self._core.commits.new_id()
+            self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, self.ledger_id), {})
+        self._left = list(self._segments)
+        self._step(now)
+
+    # Writing
+
+    def _write(self, kept: list[Original], now: Now) -> None:
+        commits = self._core.commits
+        refusal = commits.housekeeping.refusal
+        if refusal is not None:
+            self._fail(CompactionFailed(f"nothing can be stored: {refusal}"), now)
+            return
+        part, left = kept[:TURN_ENTRIES], kept[TURN_ENTRIES:]
+        first = self._entries
+        entries = [pack_compacted(each, self.ledger_id, number) for number, each in enumerate(part, first)]
+        self._entries += len(entries)
+        self._size += sum([len(entry.body) for entry in entries])
+        began = now.monotonic
+
+        def stored(when: Now) -> None:
+            if not self.is_over:
+                self._core.compactions.record(str(self._topic.name)).written(when.monotonic - began)
+                self._write(left, when) if left else self._rest(when)
+
+        commits.copy(entries, stored, self._lost)
+
+    def _lost(self, error: Exception, now: Now) -> None:
+        self._fail(error, now)
+
+    def _finish(self, now: Now) -> None:
+        """All is copied and durable: let it be the view."""
+        messages, size = self._totals
+        view = View(self.ledger_id, self._entries, self._size, self._end, messages, size, self._last, now.wall)
+        topic_id = self._topic.ledger.topic_id
+        commits = self._core.commits
+        commits.put_row(compacted_key(topic_id, view.ledger_id), view.row)
+        commits.put_row(compacting_key(topic_id, view.ledger_id), None)
+        self._switch(view, now)
+        self.is_over = True
+        commits.after_commit(lambda when: self._ended(view, None, when))
+
+    def _fail(self, error: Exception, now: Now) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        if self.ledger_id:
+            self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, self.ledger_id), None)
+            self._core.commits.housekeeping.ledger_dropped(self.ledger_id, now)
+        if not isinstance(error, PulsarBoxError | PersistenceError):
+            error = CompactionFailed(str(error))
+        self._ended(None, error, now)

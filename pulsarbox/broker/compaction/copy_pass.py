@@ -1,0 +1,66 @@
+"""The second half of compaction: the entries with what stays of them. Pure; done where entries are read.
+
+A batch of which only some messages stay is written anew: the others are empty and marked as compacted out, so that
+indexes in the batch are what they were. Its metadata names the indexes that stay (Pulsar 4.2).
+"""
+
+from typing import NamedTuple
+
+from pulsarbox.broker.compaction.scan_pass import Rules, open_batch
+from pulsarbox.plugins.compression.wire import compress
+from pulsarbox.protocol.batch import encode_batch
+from pulsarbox.protocol.metadata import encode_entry, parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
+from pulsarbox.storage.compacted_ledger import Original, unpack_compacted
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry
+
+
+class Copied(NamedTuple):
+    """What was read in one go."""
+
+    next_entry: int
+    size: int
+    messages: int
+    """So many were passed."""
+    kept: list[Original]
+    last: tuple[int, int, int] | None
+    """The last message that stays: ledger, entry, index in the batch or -1."""
+
+
+def copy(rules: Rules, bits: bytearray, at: int, entries: list[Entry], *, compacted: bool) -> Copied:
+    """What stays of entries whose first message has the number ``at`` among the ``bits``. Raises CodecMissing."""
+    kept: list[Original] = []
+    last: tuple[int, int, int] | None = None
+    size, number = 0, at
+    for entry in entries:
+        size += len(entry.body)
+        count = entry.num_messages
+        if count == 1:
+            wanted = [0] if bits[number >> 3] >> (number & 7) & 1 else []
+        else:
+            wanted = [i for i in range(count) if bits[number + i >> 3] >> (number + i & 7) & 1]
+        number += count
+        if wanted:
+            original = unpack_compacted(entry) if compacted else Original(entry, len(entry.body))
+            kept.append(original if len(wanted) == count else _without(original, wanted, rules))
+            last = original.entry.ledger_id, original.entry.entry_id, wanted[-1] if count > 1 else -1
+    return Copied(entries[-1].entry_id + 1, size, number - at, kept, last)
+
+
+def _without(original: Original, wanted: list[int], rules: Rules) -> Original:
+    """A batch with these messages alone."""
+    entry = original.entry
+    parsed = parse_entry(entry.body, verify=False)
+    metadata = parsed.metadata
+    if list(metadata.compacted_batch_indexes) == wanted:
+        return original
+    messages = open_batch(entry, parsed, rules)
+    keeping = set(wanted)
+    empty = SingleMessageMetadata(compacted_out=True)
+    body = encode_batch(message if i in keeping else (empty, b"") for i, message in enumerate(messages))
+    metadata.uncompressed_size = len(body)
+    metadata.compacted_batch_indexes[:] = wanted
+    rewritten = entry.body[: parsed.start] + encode_entry(metadata, compress(metadata.compression, body))
+    flags = entry.flags & ~EntryFlag.OWN_CHECKSUM | EntryFlag.CHECKSUM
+    return Original(entry._replace(flags=flags, body=rewritten), original.size)

@@ -1,0 +1,163 @@
+"""What is compressed on the disk: made of the rows of the last checkpoint, in the housekeeper's thread.
+
+The core only says when its answers may be other ones. What was set a moment ago holds with the next checkpoint, which
+is asked for at once.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_REST as POLICY
+from pulsarbox.broker.policies.precedence import in_effect, levels_of, set_values
+from pulsarbox.config import Settings
+from pulsarbox.names import parse_topic
+from pulsarbox.plugins.compression.rest import NONE
+from pulsarbox.storage.catalog import Row, namespace_key, owner_key, policies_key, topic_key
+from pulsarbox.storage.engine import Choice, Choose, Compressing, Rows
+
+_NAMESPACES: Final = namespace_key("").encode()
+_TOPICS: Final = policies_key("").encode()
+
+
+class _Set(NamedTuple):
+    """What the rows say."""
+
+    generation: int
+    namespaces: dict[str, Row]
+    topics: dict[str, Row]
+    """By the names of topics without their partitions."""
+
+
+class AtRest:
+    """What is to be compressed, and when that may have changed."""
+
+    def __init__(self, settings: Settings, disabled: Callable[[], frozenset[tuple[str, str]]]) -> None:
+        """``disabled``: plugins that are not to be used."""
+        self._settings = settings
+        self._disabled = disabled
+        self._changes = 1
+        self._made = self._stored = 1
+        """As of the last checkpoint that was made, and the last on the disk."""
+        self._set: _Set | None = None
+        self.held = False
+        """Nothing more is to be compressed for now: the box stops, or has to stand still."""
+        self.waited_for: Callable[[], bool] = bool
+        """Whether something waits until the step that is under way has ended."""
+        self.changed: Callable[[], None] = _nothing
+        """Is called when a checkpoint is wanted, because something else is to be compressed by now."""
+
+    # In the core's thread
+
+    def take(self, settings: Settings) -> None:
+        """Go by these settings from now on."""
+        before, self._settings = self._settings, settings
+        if _of(before) != _of(settings):
+            self._has_changed()
+
+    def policies_changed(self, before: Row, row: Row) -> None:
+        """The policies of a namespace or a topic were others before."""
+        if _values(before) != _values(row):
+            self._has_changed()
+
+    def made(self) -> None:
+        """A checkpoint is made: its rows are those of now."""
+        self._made = self._changes
+
+    def stored(self) -> None:
+        """It is on the disk."""
+        self._stored = self._made
+
+    def compressing(self) -> Compressing:
+        """For the next step of giving disk back."""
+        return Compressing(self._chooser, self._settings.compressionAtRestCpuPercent, self._stored, self._is_hurried)
+
+    def _has_changed(self) -> None:
+        self._changes += 1
+        self.changed()
+
+    # In the housekeeper's
+
+    def _is_hurried(self) -> bool:
+        return self.held or self.waited_for()
+
+    def _chooser(self, rows: Rows) -> Choose:
+        settings, generation = self._settings, self._stored
+        found = self._set
+        if found is None or found.generation != generation:
+            found = self._set = _read(rows, generation)
+        topics = found.topics if settings.topicLevelPoliciesEnabled else {}
+        if settings.compressionAtRest == NONE and not found.namespaces and not topics:
+            return _not_compressed
+        return _Choices(rows, settings, found.namespaces, topics, self._disabled()).of
+
+
+class _Choices:
+    """By ledger, looked up once for each topic."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        settings: Settings,
+        namespaces: dict[str, Row],
+        topics: dict[str, Row],
+        disabled: frozenset[tuple[str, str]],
+    ) -> None:
+        self._rows = rows
+        self._settings = settings
+        self._namespaces = namespaces
+        self._topics = topics
+        self._disabled = disabled
+        self._known: dict[str, Choice | None] = {}
+
+    def of(self, ledger_id: int) -> Choice | None:
+        """See Choose."""
+        owner = self._rows.get(owner_key(ledger_id).encode())
+        if owner is None:  # compacted ledgers have none: a view is written anew all the time
+            return None
+        topic: str = json.loads(owner)
+        if topic not in self._known:
+            self._known[topic] = self._of_topic(topic)
+        return self._known[topic]
+
+    def _of_topic(self, topic: str) -> Choice | None:
+        name = parse_topic(topic)
+        levels = levels_of(self._topics.get(str(name.base), {}), self._namespaces.get(name.namespace, {}))
+        codec = POLICY.read(in_effect(POLICY.row, levels, self._settings).value)
+        row = self._rows.get(topic_key(topic).encode())
+        if row is None or codec == NONE or ("compression", codec) in self._disabled:
+            return None
+        return Choice(json.loads(row)["id"], codec)
+
+
+def _read(rows: Rows, generation: int) -> _Set:
+    """Return the rows of namespaces and topics that set the policy; most do not, and are not parsed."""
+    namespaces: dict[str, Row] = {}
+    topics: dict[str, Row] = {}
+    for prefix, found, place in (
+        (_NAMESPACES, namespaces, POLICY.row.namespace),
+        (_TOPICS, topics, POLICY.row.topic),
+    ):
+        assert place is not None
+        key = place.key.encode()
+        for name, value in rows.items(prefix):
+            if key in value:
+                found[name[len(prefix) :].decode()] = json.loads(value)
+    return _Set(generation, namespaces, topics)
+
+
+def _values(row: Row) -> list[Any]:
+    """Return what a row sets, of a namespace or a topic: their members have different keys."""
+    return [each.value for each in set_values(POLICY.row, levels_of(row, row), "")]
+
+
+def _of(settings: Settings) -> tuple[Any, ...]:
+    return settings.compressionAtRest, settings.topicLevelPoliciesEnabled, settings.pluginsDisabled
+
+
+def _not_compressed(_: int) -> Choice | None:
+    return None
+
+
+def _nothing() -> None:
+    """Nobody has to know."""

@@ -1,0 +1,214 @@
+"""The dead letters of one subscription: what was sent too often goes to another topic instead of to a consumer.
+
+When a dispatcher is about to send an entry whose redelivery count is beyond the policy's, the entry is put into the
+open batch as a new one of the dead letter topic, with its acknowledgement (``GroupCommit.move``): after any crash it is
+in one of the two, never in both. Until that is durable it is neither acknowledged nor held by anybody; it is *moving*.
+Where the batch is not stored, it waits to be sent again, and moves then. Where the dead letter topic does not take it,
+it is sent like any other: nothing is lost, and it is tried again the next time.
+
+Redelivery counts are those of Shared and Key_Shared subscriptions. Exclusive and Failover have none, as in Pulsar: they
+send everything again in order, and a message taken out would be a gap in what they promise.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.dead_letter.message import Origin
+from pulsarbox.broker.policies.kinds.dead_letter import ROW, DeadLetterPolicy
+from pulsarbox.clock import Now
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.storage.catalog import Row, cursor_key
+from pulsarbox.storage.record import Entry, pack_moved
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
+    from pulsarbox.broker.subscription.subscription import Subscription
+
+log = logging.getLogger(__name__)
+
+MOVING_MAX: Final = 200
+"""Entries that move at a time, or a few more: what is to move then waits for the disk."""
+MOVING_BYTES: Final = 8 << 20
+
+
+class Move:
+    """One entry on its way."""
+
+    __slots__ = ("entry", "life", "messages")
+
+    def __init__(self, entry: Entry, messages: int, life: object) -> None:
+        self.entry = entry
+        self.messages = messages
+        """Those of it that were not acknowledged."""
+        self.life = life
+        """Of the dispatcher, when it came to the entry last."""
+
+    def acked(self, cursor_id: int) -> bytes:
+        """See group_commit.Move."""
+        return pack_moved(cursor_id, self.entry)
+
+
+class DeadLetters:
+    """Of one durable subscription."""
+
+    __slots__ = (
+        "_moving", "_moving_bytes", "_subscription", "last", "messages", "policy", "refused", "refused_since",
+    )  # fmt: skip
+
+    def __init__(self, subscription: "Subscription", row: Row) -> None:
+        stored = row.get(ROW)
+        self.policy: DeadLetterPolicy | None = None if stored is None else DeadLetterPolicy.of_row(stored)
+        self.messages = 0
+        """That became dead letters, since the subscription came into memory."""
+        self.last = 0
+        """When the last did (ms since 1970)."""
+        self.refused = ""
+        """Why the dead letter topic did not take the last one; empty where it did."""
+        self.refused_since = 0
+        """Milliseconds since 1970."""
+        self._subscription = subscription
+        self._moving: dict[tuple[int, int], Move] = {}
+        self._moving_bytes = 0
+
+    def set_policy(self, policy: DeadLetterPolicy | None, now: Now) -> None:
+        """Go by this policy from now on, None for none; durable with the next commit."""
+        subscription = self._subscription
+        commits, catalog = subscription.topic.core.commits, subscription.topic.core.catalog
+        self.policy = policy
+        self.refused, self.refused_since = "", 0
+        key = cursor_key(subscription.cursor.ledger.topic_id, subscription.cursor.cursor_id)
+        row = dict(catalog.get(key) or {})
+        row.pop(ROW, None)
+        commits.put_row(key, row if policy is None else row | {ROW: policy.as_json()})
+        subscription.dispatch(now)
+
+    @property
+    def moving(self) -> bool:
+        """Whether entries are on their way to the dead letter topic."""
+        return bool(self._moving)
+
+    @property
+    def full(self) -> bool:
+        """Whether so many are that what comes next has to wait."""
+        return len(self._moving) >= MOVING_MAX or self._moving_bytes >= MOVING_BYTES
+
+    def take_out(self, entries: list[Entry], dispatcher: "MultipleConsumersDispatcher", now: Now) -> list[Entry]:
+        """What is to be sent of these entries; dead letters are on their way."""
+        policy, count_of = self.policy, self._subscription.cursor.redelivery_count
+        claims = self._subscription.cursor.claims
+        living = []
+        for entry in entries:
+            at = entry[0], entry[1]
+            move = self._moving.get(at)
+            if move is not None:
+                move.life = dispatcher.life
+                continue
+            count = count_of(at)
+            if claims is not None and at in claims:
+                living.append(entry)  # some of its messages are a transaction's: what becomes of them is not known yet
+            elif (
+                policy is None or count <= policy.max_redeliveries or not self._move(entry, count, dispatcher.life, now)
+            ):
+                living.append(entry)
+        return living
+
+    def _move(self, entry: Entry, count: int, life: object, now: Now) -> bool:
+        """Whether the entry has become a dead letter."""
+        subscription, policy = self._subscription, self.policy
+        topic, cursor = subscription.topic, subscription.cursor
+        assert policy is not None
+        at = entry[0], entry[1]
+        message_id = f"{at[0]}:{at[1]}:{topic.name.partition_index}"
+        partly = cursor.batch_acks.get(at)
+        unacked = None if partly is None else partly[1]
+        origin = Origin(
+            str(topic.name),
+            subscription.name,
+            message_id,
+            count,
+            policy.max_redeliveries,
+            entry.num_messages,
+            0 if unacked is None else entry.num_messages - unacked.bit_count(),
+            subscription.index_acks,
+        )
+        try:
+            topic.core.office.post(entry, unacked, topic.name, origin, policy, now)
+        except PulsarBoxError as error:
+            self._refuse(str(error), now)
+            return False
+        self.refused, self.refused_since = "", 0
+        move = Move(entry, entry.num_messages if unacked is None else unacked.bit_count(), life)
+        self._moving[at] = move
+        self._moving_bytes += len(entry.body)
+        topic.core.commits.move(cursor, self, move)
+        return True
+
+    def _refuse(self, reason: str, now: Now) -> None:
+        if reason != self.refused:
+            self.refused, self.refused_since = reason, now.wall
+            assert self.policy is not None
+            text = f"{self.policy.topic} does not take a dead letter: {reason}"
+            self._subscription.topic.core.events.tell("dead-letters-refused", self._subject, text, now)
+            log.warning(
+                "%s sends a message once more that was to go to %s, which does not take it: %s",
+                self._subscription,
+                self.policy.topic,
+                reason,
+            )
+
+    def forget(self) -> None:
+        """The cursor was reset: what has moved is to be sent like all else behind the new place."""
+        self._moving.clear()
+        self._moving_bytes = 0
+
+    # What becomes of them
+
+    def moved(self, moves: list[Move], now: Now) -> None:
+        """They are durable: the cursor is to know it, unless it was reset, or its subscription deleted, meanwhile."""
+        arrived = [move for move in moves if self._arrived(move)]
+        if not arrived or not self._is_there:
+            return
+        cursor = self._subscription.cursor
+        for move in arrived:
+            entry = move.entry
+            cursor.acknowledge(
+                entry.ledger_id,
+                entry.entry_id,
+                entry.num_messages,
+                len(entry.body),
+                entry.total_messages,
+                entry.total_bytes,
+            )
+            self.messages += move.messages
+        self.last = now.wall
+        self._tell(sum(move.messages for move in arrived), now)
+        self._subscription.moved_on([move.entry for move in arrived], now)
+
+    @property
+    def _subject(self) -> str:
+        return f"{self._subscription.topic.name} {self._subscription.name}"
+
+    def _tell(self, messages: int, now: Now) -> None:
+        to = "" if self.policy is None else str(self.policy.topic)
+        text = f"{messages:,} message{'s' * (messages > 1)} moved to {to or 'the dead letter topic'}"
+        self._subscription.topic.core.events.tell("dead-letters", self._subject, text, now, count=messages, to=to)
+
+    def not_moved(self, moves: list[Move], now: Now) -> None:
+        """They could not be stored: those that the dispatcher has come by are to be sent, or to move, once more."""
+        lost = [move for move in moves if self._arrived(move)]
+        if lost and self._is_there:
+            self._subscription.send_again([move.entry for move in lost if move.life is self._subscription.life], now)
+
+    def _arrived(self, move: Move) -> bool:
+        at = move.entry[0], move.entry[1]
+        if self._moving.get(at) is not move:
+            return False
+        del self._moving[at]
+        self._moving_bytes -= len(move.entry.body)
+        return True
+
+    @property
+    def _is_there(self) -> bool:
+        subscription = self._subscription
+        topic = subscription.topic
+        return topic.stored.in_use and topic.subscriptions.get(subscription.name) is subscription

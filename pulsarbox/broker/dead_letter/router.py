@@ -1,0 +1,193 @@
+"""Where dead letters go: their topics are found or made, given a subscription, and the letters put into the open batch.
+
+A dead letter is no producer's, see ``posting``. What the topic asks for of schemas holds for it too.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dead_letter import retention_warning
+from pulsarbox.broker.dead_letter.message import Letter, Origin, make_letter
+from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.topic.internal_publisher import checked, put
+from pulsarbox.broker.topic.partition_routing import Routing
+from pulsarbox.broker.topic.registry import Topics
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.broker.topic.topic_schemas import Schemas
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady, TopicNotFound
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+from pulsarbox.storage.record import Entry
+
+log = logging.getLogger(__name__)
+
+
+Check = Callable[[TopicName, Letter], None]
+"""Looks at a message that is about to go to a topic. Raises PulsarBoxError."""
+
+
+class DeadLetterOffice:
+    """Puts dead letters into their topics, and back."""
+
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
+        self._core = core
+        self._topics = topics
+        self._schemas = schemas
+        self._routing = routing
+        self._posting = False
+
+    def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
+        """See that a policy's topic exists and has its subscription; its parts.
+
+        Raises NotFound where its namespace is missing, NotAllowed, PreconditionFailed or Conflict where it cannot be.
+        """
+        name = policy.topic
+        count = self._topics.partitions(name)
+        if not count and not self._topics.exists(name):
+            kind = self._topics.auto_created(name)
+            if kind.partitions and name.base == name:
+                self._topics.create_partitioned(name, kind.partitions, now)
+                count = kind.partitions
+            else:
+                self._topics.create(name, now)
+            log.info("topic %s is made for dead letters", name)
+        parts = [name.partition(i) for i in range(count)] or [name]
+        if policy.initial_subscription:
+            for part in parts:
+                self._subscribe(part, policy.initial_subscription, now)
+        return parts
+
+    def _subscribe(self, name: TopicName, subscription: str, now: Now) -> None:
+        topic = self._topics.find(name, now)
+        if isinstance(topic, PersistentTopic) and not retention_warning.is_subscribed(topic.stored):
+            topic.admission.check_subscription(len(topic.subscriptions))
+            if subscription not in topic.subscriptions:
+                topic.subscribe(subscription, earliest=True, properties={}, now=now)
+
+    def post(
+        self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
+    ) -> None:
+        """Put an entry of ``source``, of a batch what is in ``unacked``, into the open batch as a dead letter.
+
+        Raises PulsarBoxError, and puts nothing there, where its topic does not take it.
+        """
+        with self._alone():
+            self._post(entry, unacked, source, origin, policy, now)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        refusal = self._core.commits.housekeeping.refusal
+        if refusal is not None:
+            raise PersistenceError(refusal)
+        if self._posting:  # the quota of one dead letter topic has set another subscription in motion
+            raise ServiceNotReady("another dead letter is just being moved")
+        self._posting = True
+        try:
+            yield
+        finally:
+            self._posting = False
+
+    def _post(
+        self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
+    ) -> None:
+        most = self._core.settings.maxMessageSize
+        letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
+        topic = self._topic(letter, policy, now)
+        topic.check_takes()  # before its schemas are looked at
+        self._bring_schema(source, topic.name, letter.metadata, now)
+        put(topic, letter.metadata, letter.body, now)
+        retention_warning.marked(topic, now)
+
+    def _topic(self, letter: Letter, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
+        name = self._one_of(policy.topic, self.prepare(policy, now), letter, now)
+        return _persistent(self._topics.open(name, now))
+
+    def _one_of(self, topic: TopicName, parts: list[TopicName], letter: Letter, now: Now) -> TopicName:
+        if len(parts) == 1:
+            return parts[0]
+        return parts[self._routing.route(topic, letter.metadata, len(letter.body), len(parts), now)]
+
+    def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
+        """The schema that a message was written with is known in its new topic too, under that topic's version."""
+        version = metadata.schema_version
+        if not version:
+            self._schemas.check_none(target)
+            return
+        stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
+        if stored is None:
+            metadata.ClearField("schema_version")  # else it would mean another one there
+        else:
+            retention_warning = self._schemas.keeping(target, stored.schema, now.wall)
+            metadata.schema_version = self._schemas.at_once(stored.schema, retention_warning, now).version_bytes
+
+    # Back from there
+
+    def put_back(
+        self,
+        letters: Iterable[tuple[TopicName, Letter]],
+        source: TopicName,
+        check: Check | None,
+        now: Now,
+        *,
+        dry: bool = False,
+        known: dict[TopicName, PersistentTopic] | None = None,
+    ) -> None:
+        """Put messages of ``source`` into the open batch as messages of the topics that stand beside them.
+
+        All of them or, with the error, none; ``check`` may raise, too, once a message has its schema. ``dry``: none at
+        all. ``known``: topics that were found in the same turn already; what is found goes there. ServiceNotReady but
+        for QuotaReached, and PersistenceError, mean that another time may do.
+        """
+        with self._alone():
+            put = []
+            for name, given in letters:
+                letter = Letter(MessageMetadata(), given.body)
+                letter.metadata.CopyFrom(given.metadata)  # it may have to be tried once more
+                topic = None if known is None else known.get(name)
+                if topic is None:
+                    topic = self._target(name, letter, now, known)
+                topic.check_takes()  # before its schemas are looked at
+                letter.metadata.publish_time = now.wall - now.offset
+                self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
+                if check is not None:
+                    check(topic.name, letter)
+                put.append((topic, checked(topic, letter.metadata, letter.body, now)))
+            for topic, payload in put if not dry else ():
+                topic.append(parse_entry(payload), payload, now)
+
+    def _target(
+        self, name: TopicName, letter: Letter, now: Now, known: dict[TopicName, PersistentTopic] | None
+    ) -> PersistentTopic:
+        count = self._topics.partitions(name)
+        if not count and not self._topics.exists(name):
+            raise TopicNotFound(f"{name} does not exist: create it, or name another target")
+        parts = [name.partition(i) for i in range(count)] or [name]
+        topic = _persistent(self._topics.open(self._one_of(name, parts, letter, now), now, create=False))
+        if known is not None and len(parts) == 1:
+            known[name] = topic
+        return topic
+
+    def _take_schema(
+        self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool
+    ) -> None:
+        """As ``_bring_schema``; here the schema has to be one that the target's producers may bring."""
+        version = metadata.schema_version
+        stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
+        if stored is None:
+            metadata.ClearField("schema_version")
+            self._schemas.check_none(target)
+        elif not dry:
+            bringing = self._schemas.bringing(target, stored.schema, now.wall)
+            metadata.schema_version = self._schemas.at_once(stored.schema, bringing, now).version_bytes
+        else:
+            self._schemas.at_once(stored.schema, self._schemas.trying(target, stored.schema), now)
+
+
+def _persistent(topic: Topic) -> PersistentTopic:
+    if not isinstance(topic, PersistentTopic):
+        raise NotAllowed(f"{topic.name} keeps nothing")
+    return topic

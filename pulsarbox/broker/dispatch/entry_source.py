@@ -1,0 +1,314 @@
+"""Where a dispatcher takes its entries from: the tail in memory, or reads ahead in the backlog."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.topic.quarantine import SetAside
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.compaction.compacted_reader import CompactedReading
+    from pulsarbox.broker.dispatch.delayed import Delayed
+
+log = logging.getLogger(__name__)
+
+HOLES_READ = 64
+"""A read that leaves acknowledged ranges out reaches so many times as far, at most."""
+RETRY_SECONDS = 1.0
+"""Pause after a read that failed."""
+
+NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
+"""Behind the last run of acknowledged entries."""
+NO_TAIL: Final[dict[int, Entry]] = {}
+
+
+class AckedAhead:
+    """Whether entries that are asked about in order are acknowledged, if only in a transaction. It is good until any
+    other one is."""
+
+    __slots__ = ("_claims", "_cursor", "_run", "_runs", "last")
+
+    def __init__(self, cursor: ManagedCursor) -> None:
+        self._cursor = cursor
+        self._claims = cursor.claims
+        self.last = NO_RUN[0] if self._claims is not None else cursor.last_acked
+        """No entry behind this one need be asked about."""
+        self._runs: Iterator[tuple[tuple[int, int], tuple[int, int]]] | None = None
+        self._run = NO_RUN
+
+    def has(self, at: tuple[int, int]) -> bool:
+        """Whether this entry is; a look at the next run, where ``is_acked`` would search."""
+        if at <= self._cursor.mark_delete or (self._claims is not None and self._claims.has(at)):
+            return True
+        if self._runs is None:
+            self._runs = self._cursor.ranges.runs_from(*at)
+            self._run = next(self._runs, NO_RUN)
+        while self._run[1] < at:
+            self._run = next(self._runs, NO_RUN)
+        return self._run[0] <= at
+
+
+class EntrySource:
+    """Reads the unacknowledged entries of one cursor in order, from ``position`` on, as far as they are confirmed.
+
+    ``ready`` is called when a read has brought entries that ``take`` had to do without.
+    """
+
+    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
+        self._cursor = cursor
+        self._ledger: ManagedLedger = cursor.ledger
+        self._reads = core.reads
+        self._timers = core.timers
+        self.set_aside = set_aside
+        self._bounds = core.bounds
+        self._damaged: dict[Position, Position] = {}
+        """Where damaged entries begin, and where to go on behind them."""
+        self._ready = ready
+        self._ahead: deque[Entry] = deque()
+        self.reading = False
+        self._generation = 0
+        """Answers to reads of before a rewind are recognised by it, and dropped."""
+        self._starved = False
+        self.delayed: Delayed | None = None
+        """What is held back until its time has come; None where delays do not count."""
+        self.compactable: CompactedReading | None = None
+        """How it reads the compacted view, once a consumer has asked for that."""
+        self.compacted: CompactedReading | None = None
+        """The same, while the consumer wants that."""
+        self.position = Position(-1, -1)
+        self.rewind()
+
+    def choose(self, *, compacted: bool) -> None:
+        """Read the compacted view, or the log alone; holds from the next ``rewind`` on."""
+        if self.compacted is not None:
+            self.compacted.leave()
+        self.compacted = self.compactable if compacted else None
+
+    def rewind(self) -> None:
+        """Start again at the first entry that is not acknowledged."""
+        compacted = self.compacted
+        self.position = self._ledger.next(*self._cursor.mark_delete) if compacted is None else compacted.rewind()
+        self._ahead.clear()
+        self._generation += 1
+        self.reading = self._starved = False
+        if self.delayed is not None:
+            self.delayed.clear()
+        if self._cursor.claims is not None:
+            self._cursor.claims.rewound()
+
+    def take(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
+        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages``, ``max_bytes`` or the
+        bytes of one read are reached.
+
+        An empty list where there is none, or none yet.
+        """
+        delayed = self.delayed
+        if self.compacted is not None:
+            return self._take_compacted(self.compacted, max_entries, max_messages, now, max_bytes)
+        if delayed is None:
+            return self._take_in_order(max_entries, max_messages, now, max_bytes)
+        if delayed.holds:
+            due = delayed.take(max_entries, max_messages, max_bytes, self.position, now)
+            if due:
+                return due
+        taken = self._take_in_order(max_entries, max_messages, now, max_bytes)
+        if delayed.holds:
+            delayed.wait(now)
+        return taken
+
+    def _take_compacted(
+        self, compacted: "CompactedReading", max_entries: int, max_messages: int, now: Now, max_bytes: int | None
+    ) -> list[Entry]:
+        """The same from the compacted view, up to its horizon."""
+        inside = compacted.inside
+        while compacted.has(self.position):
+            if not inside:  # what was read of the log is behind what comes now, or is not wanted any more
+                self._ahead.clear()
+                self._generation += 1
+                self.reading = self._starved = False
+            taken, position = compacted.take(max_entries, max_messages, max_bytes, self.position, now)
+            if not compacted.inside and position >= self._ledger.first_position():
+                position = self._ledger.next(position.ledger_id, position.entry_id - 1)
+            self.position = position  # where that is trimmed, it stays: the next view may have it
+            if taken or compacted.inside:
+                return taken
+            inside = False
+        return self._take_in_order(max_entries, max_messages, now, max_bytes)
+
+    def _take_in_order(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None) -> list[Entry]:
+        """The same of what comes in order of the log."""
+        delayed = self.delayed
+        taken: list[Entry] = []
+        cursor, ahead = self._cursor, self._ahead
+        ledger_id, entry_id = self.position
+        tail, border = self._tail(ledger_id)
+        enough = 0
+        acked = AckedAhead(cursor)
+        while len(taken) < max_entries and max_messages > 0:
+            if ahead:
+                entry: Entry | None = ahead.popleft()
+            else:
+                entry = tail.get(entry_id) if entry_id < border else None
+            if entry is None:
+                following = self._missing(ledger_id, entry_id, bool(taken), now)
+                if following is None:
+                    break
+                ledger_id, entry_id = following
+                if delayed is not None and delayed.tired:
+                    self._timers.at(now.monotonic, self._ready)
+                    break
+                tail, border = self._tail(ledger_id)
+                acked = AckedAhead(cursor)
+                continue
+            at = entry[0], entry[1]
+            ledger_id, entry_id = entry[0], entry[1] + 1
+            if at <= acked.last and acked.has(at):
+                continue
+            if entry[9] and delayed is not None and delayed.is_early(entry, now):
+                continue
+            if not taken:
+                enough = entry[5] + self._bounds.read_bytes
+                if max_bytes is not None:
+                    enough = min(enough, entry[5] + max_bytes - len(entry[11]))
+            taken.append(entry)
+            max_messages -= entry[3]
+            if entry[5] >= enough:
+                break
+        self.position = Position(ledger_id, entry_id)
+        if not self.reading and len(ahead) < self._bounds.read_entries // 2:
+            self._read_ahead()
+        return taken
+
+    def _tail(self, ledger_id: int) -> tuple[dict[int, Entry], int]:
+        """What is in memory of a ledger, and up to which entry it may be taken."""
+        ledger, limit = self._ledger, self._ledger.read_limit
+        border = NO_RUN[0][0] if ledger_id < limit[0] else limit[1] if ledger_id == limit[0] else 0
+        return ledger.tail.get(ledger_id, NO_TAIL), border
+
+    def dropped(self) -> None:
+        """Ledgers are no more: nothing in them is wanted."""
+        ledgers = self._ledger.ledgers
+        if any(entry[0] not in ledgers for entry in self._ahead):
+            self._ahead = deque(entry for entry in self._ahead if entry[0] in ledgers)
+
+    def has_more_than(self, entries: int) -> bool:
+        """Whether more than so many entries are still to be taken; acknowledged ones that are not passed yet count."""
+        ledger_id, entry_id = self.position
+        left = 0
+        for info in reversed(self._ledger.ledgers.values()):
+            if info.ledger_id < ledger_id:
+                break
+            left += info.confirmed - (entry_id if info.ledger_id == ledger_id else 0)
+            if left > entries:
+                return True
+        return False
+
+    def prepare(self) -> None:
+        """Have what comes next at hand, for when it may be taken."""
+        if self.compacted is not None and self.compacted.inside:
+            self.compacted.prepare()
+        elif not self.reading and not self._ahead:
+            self._read_ahead()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing to be taken. What is held back counts as something: it may be due."""
+        if self._ahead or (self.delayed is not None and self.delayed.holds):
+            return False
+        if self.compacted is not None and self.compacted.inside:
+            return False
+        ledger_id, entry_id = self.position
+        following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
+        return not self._ledger.is_readable(following)
+
+    def _missing(self, ledger_id: int, entry_id: int, some: bool, now: Now) -> Position | None:
+        """The entry is not in memory: where to go on, None where there is nothing to go on with."""
+        following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
+        following = self._damaged.get(following, following)
+        if self.delayed is not None:
+            following = self.delayed.pass_by(following, now)
+        if following != (ledger_id, entry_id):
+            return following
+        if self._ledger.is_readable(following) and not some:
+            self._starved = True
+            if not self.reading:
+                self._read(following)
+        return None
+
+    def _read_ahead(self) -> None:
+        """Have the next entries of the backlog at hand before they are asked for."""
+        last = self._ahead[-1] if self._ahead else None
+        following = self._ledger.next(last.ledger_id, last.entry_id) if last is not None else self.position
+        if self._ledger.is_readable(following):
+            tail = self._ledger.tail.get(following.ledger_id)
+            if tail is None or following.entry_id not in tail:
+                following = self._cursor.next_unacked(following)
+                if self.delayed is not None and self.delayed.holds_back(following):
+                    return  # it is passed by when its turn has come, unread
+                self._read(self._damaged.get(following, following))
+
+    def _read(self, first: Position) -> None:
+        info = self._ledger.ledgers.get(first.ledger_id)
+        if info is None or first.entry_id >= info.confirmed or first >= self._ledger.read_limit:
+            return
+        self.reading = True
+        left_out: list[tuple[int, int]] = []
+        last = min(info.confirmed - 1, self._end_of_read(first, left_out))
+        limit = self._ledger.read_limit
+        if limit[0] == first.ledger_id:
+            last = min(last, limit[1] - 1)
+        answer = partial(self._answer, self._generation, first)
+        self._reads.ask(first.ledger_id, first.entry_id, last, self._bounds.read_bytes, answer, tuple(left_out))
+
+    def _end_of_read(self, first: Position, left_out: list[tuple[int, int]]) -> int:
+        """So many unacknowledged entries are wanted; the runs of acknowledged ones between them are added up."""
+        last = first.entry_id + self._bounds.read_entries - 1
+        if first > self._cursor.last_acked:
+            return last
+        furthest = first.entry_id + HOLES_READ * self._bounds.read_entries - 1
+        for (ledger_id, start), (_, end) in self._cursor.ranges.runs_from(*first):
+            if ledger_id != first.ledger_id or start > last:
+                break
+            if end > first.entry_id:  # the run may end before
+                left_out.append((start, end))
+                last += end - start + 1
+                if last >= furthest:
+                    return furthest
+        return last
+
+    def _answer(
+        self, generation: int, first: Position, entries: list[Entry], error: Exception | None, now: Now
+    ) -> None:
+        if generation != self._generation:
+            return
+        self.reading = False
+        if first.ledger_id not in self._ledger.ledgers:
+            # Trimmed while it was read, so everybody has acknowledged it: there is nothing to wait for.
+            self._starved = False
+            self._ready(now)
+            return
+        if isinstance(error, EntryDamaged):
+            damaged = Position(error.ledger_id, error.first)
+            self._damaged[damaged] = self._ledger.next(error.ledger_id, error.last)
+            self.set_aside(error, now)
+            self._starved = False
+            self._ready(now)
+            return
+        if error is not None:
+            log.error("subscription %s of topic %d cannot read: %s", self._cursor.name, self._ledger.topic_id, error)
+            self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
+            return
+        if entries and entries[0][:2] < self.position:
+            entries = [entry for entry in entries if entry[:2] >= self.position]
+        self._ahead.extend(entries)
+        if self._starved:
+            self._starved = False
+            self._ready(now)

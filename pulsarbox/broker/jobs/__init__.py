@@ -1,1 +1,0 @@
-"""Jobs: long work on stored messages that an operator asks for, such as putting dead letters back."""

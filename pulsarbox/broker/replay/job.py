@@ -1,0 +1,355 @@
+"""A job: what was asked for, how far it is, and both as rows and as the API tells them.
+
+What was asked for is a row that is written once. How far it is is another, written in the same batch as what it speaks
+of: so after a crash it goes on right behind the last thing that it has done.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.replay.job_states import RUNNING
+from pulsarbox.broker.replay.message_edit import Edit, read_edit
+from pulsarbox.broker.replay.message_filter import parse_filter
+from pulsarbox.broker.replay.transform import Task
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.clock import Now
+from pulsarbox.errors import InvalidTopicName, Unprocessable
+from pulsarbox.names import PERSISTENT, TopicName, parse_topic
+from pulsarbox.storage.catalog import Row
+from pulsarbox.storage.record import Position
+
+REPLAY: Final = "dlq-replay"
+DROP: Final = "dlq-drop"
+KINDS: Final = (REPLAY, DROP)
+
+RATE: Final = 100.0
+"""Messages a second that are put back unless somebody says otherwise: low, for what failed may fail again."""
+RATE_MAX: Final = 1_000_000.0
+RETURNED_MAX: Final = 100
+SHARE_MAX: Final = 0.2
+SHARE_FROM: Final = 10
+"""Messages that came back from which on their share counts."""
+TOLD_MAX: Final = 20
+"""Reasons, and targets, that are counted one by one; the others together."""
+OTHERS: Final = "others"
+NOWHERE: Final = Position(-1, -1)
+"""Before all entries."""
+_FILTER_MAX: Final = 4000
+_FIELDS: Final = (
+    "kind", "topic", "subscription", "target", "filter", "edit", "rate", "dryRun", "maxReturned", "maxReturnedShare",
+    "skipRefused",
+)  # fmt: skip
+
+
+class Part(NamedTuple):
+    """One topic that a job goes through: all of a topic, or one of its partitions."""
+
+    topic: str
+    end: Position
+    """The last entry that was there when the job began."""
+
+
+class Spec(NamedTuple):
+    """What was asked for."""
+
+    kind: str
+    topic: TopicName
+    subscription: str
+    """Empty for a dry run where the topic has none."""
+    target: TopicName | None
+    """None: each goes where it comes from."""
+    filter: str
+    edit: Edit | None
+    rate: float
+    """Messages a second; 0: as fast as it goes."""
+    dry_run: bool
+    max_returned: int
+    """So many that come back stop the job; 0: none do."""
+    max_share: float
+    """Of what was put back, from ``SHARE_FROM`` on that came back; 0: it does not matter."""
+    skip_refused: bool
+    """Go on where a topic does not take a message, which is kept; else the job pauses."""
+    by: str
+    """Who asked: the role; empty where nobody is anybody."""
+    method: str
+    original: str
+    created: int
+    """Milliseconds since 1970."""
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who asked, to be asked about again."""
+        return Principal(self.by, self.method, None, self.original) if self.by else None
+
+    @property
+    def row(self) -> Row:
+        """As it is stored."""
+        return {
+            "kind": self.kind,
+            "topic": str(self.topic),
+            "subscription": self.subscription,
+            "target": None if self.target is None else str(self.target),
+            "filter": self.filter,
+            "edit": None if self.edit is None else self.edit.row,
+            "rate": self.rate,
+            "dryRun": self.dry_run,
+            "maxReturned": self.max_returned,
+            "maxReturnedShare": self.max_share,
+            "skipRefused": self.skip_refused,
+            "by": self.by,
+            "method": self.method,
+            "original": self.original,
+            "created": self.created,
+        }
+
+
+def spec_of(row: Row) -> Spec:
+    """What was asked for, from its row."""
+    return Spec(
+        row["kind"],
+        parse_topic(row["topic"]),
+        row["subscription"],
+        None if row["target"] is None else parse_topic(row["target"]),
+        row["filter"],
+        read_edit(row["edit"]),
+        row["rate"],
+        row["dryRun"],
+        row["maxReturned"],
+        row["maxReturnedShare"],
+        row["skipRefused"],
+        row["by"],
+        row["method"],
+        row["original"],
+        row["created"],
+    )
+
+
+def read_spec(value: Any, principal: Principal | None, now: Now) -> Spec:
+    """What a request asks for. Raises Unprocessable, in words."""
+    if not isinstance(value, dict):
+        raise Unprocessable('A job is a JSON object: {"kind": "dlq-replay", "topic": "orders-billing-DLQ"}')
+    unknown = [name for name in value if name not in _FIELDS]
+    if unknown:
+        raise Unprocessable(f"A job has no {unknown[0]!r}: there are {', '.join(_FIELDS)}")
+    kind = value.get("kind")
+    if kind not in KINDS:
+        raise Unprocessable(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+    text = _text(value, "filter") or ""
+    if len(text) > _FILTER_MAX:
+        raise Unprocessable(f"filter has more than {_FILTER_MAX} characters")
+    parse_filter(text, now.wall)
+    target, edit = _text(value, "target"), read_edit(value.get("edit"))
+    if kind == DROP and (target is not None or edit is not None):
+        raise Unprocessable("What is dropped goes nowhere, and is not changed: leave target and edit out")
+    topic = _topic(_text(value, "topic"), "topic")
+    return Spec(
+        kind,
+        topic,
+        _text(value, "subscription") or "",
+        None if target is None else _topic(target, "target"),
+        text,
+        edit,
+        _number(value, "rate", RATE if kind == REPLAY else 0.0, RATE_MAX),
+        _flag(value, "dryRun"),
+        int(_number(value, "maxReturned", RETURNED_MAX, 2**31)),
+        _number(value, "maxReturnedShare", SHARE_MAX, 1.0),
+        _flag(value, "skipRefused"),
+        "" if principal is None else principal.role,
+        "" if principal is None else principal.method,
+        "" if principal is None else principal.original,
+        now.wall,
+    )
+
+
+def _text(value: dict[str, Any], name: str) -> str | None:
+    found = value.get(name)
+    if found is not None and not isinstance(found, str):
+        raise Unprocessable(f"{name} is a text")
+    return found or None
+
+
+def _flag(value: dict[str, Any], name: str) -> bool:
+    found = value.get(name)
+    if found is not None and not isinstance(found, bool):
+        raise Unprocessable(f"{name} is true or false")
+    return bool(found)
+
+
+def _number(value: dict[str, Any], name: str, default: float, most: float) -> float:
+    found = value.get(name)
+    if found is None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= most:
+        raise Unprocessable(f"{name} is a number from 0 to {most:g}")
+    return float(found)
+
+
+def _topic(text: str | None, what: str) -> TopicName:
+    if text is None:
+        raise Unprocessable(f"{what} is missing: the name of a topic")
+    try:
+        name = parse_topic(text)
+    except InvalidTopicName as error:
+        raise Unprocessable(f"{what}: {error}") from None
+    if name.domain != PERSISTENT:
+        raise Unprocessable(f"{what}: {name} keeps nothing")
+    return name
+
+
+@dataclass
+class Counts:
+    """What was done with messages, so far."""
+
+    seen: int = 0
+    done: int = 0
+    """Put back, or dropped; in a dry run those that would be."""
+    skipped: int = 0
+    """That the filter leaves out."""
+    failed: int = 0
+    """That were to be put back, cannot be, and are kept."""
+    returned: int = 0
+    """Dead letters that messages which were put back have become: of each subscription that gives one up."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Of those that failed, why."""
+    targets: dict[str, int] = field(default_factory=dict)
+    """Of those that are done, where they went."""
+    returned_in: dict[str, int] = field(default_factory=dict)
+    """Where those that came back are."""
+
+    def tally(self, into: dict[str, int], name: str, count: int) -> None:
+        """Count one by one what is not too much of it."""
+        name = name if name in into or len(into) < TOLD_MAX else OTHERS
+        into[name] = into.get(name, 0) + count
+
+    def copy(self) -> "Counts":
+        """As they are now."""
+        numbers = self.seen, self.done, self.skipped, self.failed, self.returned
+        return Counts(*numbers, dict(self.reasons), dict(self.targets), dict(self.returned_in))
+
+
+@dataclass
+class Progress:
+    """How far a job is: the part that it is at, the last entry there that it has done with, and what it has done."""
+
+    part: int = 0
+    at: Position = NOWHERE
+    counts: Counts = field(default_factory=Counts)
+    chunks: frozenset[str] = frozenset()
+    """Messages of which some chunks are put back, by uuid: the others follow, wherever they are."""
+
+    def copy(self) -> "Progress":
+        """As it is now."""
+        return Progress(self.part, self.at, self.counts.copy(), self.chunks)
+
+
+class Job:
+    """One job."""
+
+    def __init__(self, number: int, spec: Spec, parts: list[Part], total: int) -> None:
+        self.number = number
+        self.spec = spec
+        self.parts = parts
+        self.total = total
+        """Messages that were there to be looked at when it began."""
+        self.state = RUNNING
+        self.error = ""
+        """Why it is not running, or what it waits for."""
+        self.progress = Progress()
+        self.watched: dict[str, Position] = {}
+        """Up to where topics were looked through for what comes back; of parts, where that is behind their end."""
+        self.forgiven = (0, 0)
+        """What had come back, and was put back, when somebody resumed it nevertheless."""
+        self.started = spec.created
+        self.ended = 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether it changes anything."""
+        return not self.spec.dry_run
+
+    def task(self, source: str, most: int) -> Task:
+        """What it does with the messages of one part."""
+        spec = self.spec
+        target = None if spec.target is None else str(spec.target)
+        wanted = parse_filter(spec.filter, spec.created)
+        return Task(self.number, source, spec.kind == DROP, target, wanted, spec.edit, most)
+
+    # Rows
+
+    @property
+    def asked_row(self) -> Row:
+        """What never changes."""
+        parts = [[part.topic, *part.end] for part in self.parts]
+        return {"spec": self.spec.row, "parts": parts, "total": self.total}
+
+    @property
+    def row(self) -> Row:
+        """How far it is."""
+        progress, counts = self.progress, self.progress.counts
+        return {
+            "state": self.state,
+            "error": self.error,
+            "part": progress.part,
+            "at": list(progress.at),
+            "chunks": sorted(progress.chunks),
+            "watched": {name: list(at) for name, at in self.watched.items()},
+            "forgiven": list(self.forgiven),
+            "seen": counts.seen,
+            "done": counts.done,
+            "skipped": counts.skipped,
+            "failed": counts.failed,
+            "returned": counts.returned,
+            "reasons": counts.reasons,
+            "targets": counts.targets,
+            "returnedIn": counts.returned_in,
+            "ended": self.ended,
+        }
+
+    # The API
+
+    def as_json(self) -> dict[str, Any]:
+        """As the API tells it: one row of a table of jobs."""
+        spec, counts = self.spec, self.progress.counts
+        return {
+            "id": self.number,
+            "kind": spec.kind,
+            "state": self.state,
+            "topic": str(spec.topic),
+            "subscription": spec.subscription,
+            "target": None if spec.target is None else str(spec.target),
+            "filter": spec.filter,
+            "edit": None if spec.edit is None else spec.edit.row,
+            "rate": spec.rate,
+            "dryRun": spec.dry_run,
+            "maxReturned": spec.max_returned,
+            "maxReturnedShare": spec.max_share,
+            "skipRefused": spec.skip_refused,
+            "total": self.total,
+            "seen": counts.seen,
+            "done": counts.done,
+            "skipped": counts.skipped,
+            "failed": counts.failed,
+            "returned": counts.returned,
+            "reasons": counts.reasons,
+            "targets": counts.targets,
+            "returnedIn": counts.returned_in,
+            "started": self.started,
+            "ended": self.ended or None,
+            "by": spec.by or None,
+            "error": self.error or None,
+        }
+
+
+def job_of(number: int, asked: Row, row: Row) -> Job:
+    """A job as its rows say."""
+    parts = [Part(topic, Position(ledger, entry)) for topic, ledger, entry in asked["parts"]]
+    job = Job(number, spec_of(asked["spec"]), parts, asked["total"])
+    job.state, job.error, job.ended = row["state"], row["error"], row["ended"]
+    watched = {parts[int(name)].topic if name.isdecimal() else name: at for name, at in row["watched"].items()}
+    job.watched = {name: Position(*at) for name, at in watched.items()}  # once parts stood there by their numbers
+    job.forgiven = row["forgiven"][0], row["forgiven"][1]
+    names = ("seen", "done", "skipped", "failed", "returned", "reasons", "targets")
+    counts = Counts(*[row[name] for name in names])
+    counts.returned_in = row.get("returnedIn", {})
+    job.progress = Progress(row["part"], Position(*row["at"]), counts, frozenset(row["chunks"]))
+    return job

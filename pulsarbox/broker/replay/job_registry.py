@@ -1,0 +1,288 @@
+"""The jobs of the box: begun, told of, stopped, gone on with; and where they were left when the box starts.
+
+A job that is running takes its subscription for itself, as an exclusive consumer would: who reads there beside it would
+get what it moves.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.events import INFO, KINDS, WARNING
+from pulsarbox.broker.policies.kinds.dead_letter import DEFAULT_SUBSCRIPTION
+from pulsarbox.broker.replay.job_states import CANCELLED, ENDED, PAUSED, RUNNING, TRIPPED
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.registry import Topics
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.broker.topic.topic_schemas import Schemas
+from pulsarbox.clock import Now
+from pulsarbox.errors import (
+    Conflict,
+    ConsumerBusy,
+    NotFound,
+    ServiceNotReady,
+    Unprocessable,
+)
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
+from pulsarbox.storage.catalog import JOBS, job_key, job_state_key
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.replay.job import Job, Part, Spec
+    from pulsarbox.broker.replay.runner import Run
+
+log = logging.getLogger(__name__)
+
+KEPT_MAX: Final = 100
+"""Jobs that have ended and are still told of: the newest."""
+OPEN_MAX: Final = 100
+"""Jobs that have not ended."""
+PARTS_MAX: Final = 1000
+"""Partitions of one job: all are looked at in the turn in which it begins."""
+
+
+class Jobs:
+    """All of them; the rows are the truth, and there are few."""
+
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
+        self.core = core
+        self.topics = topics
+        self.schemas = schemas
+        self._jobs: dict[int, Job] = {}
+        self._runs: dict[int, Run] = {}
+        """Of those that have not ended."""
+        self._claims: dict[tuple[str, str], int] = {}
+        """Which running job has the subscription of a topic."""
+
+    def start(self, now: Now) -> None:
+        """The box starts: what was running goes on."""
+        catalog = self.core.catalog
+        if not any(True for _ in catalog.items(JOBS)):
+            return  # what a job takes is imported beside the loop, with server.http.jobs, by which all jobs come
+        from pulsarbox.broker.replay.job import job_of
+
+        for key, asked in list(catalog.items(JOBS)):
+            number = int(key.rpartition("/")[2], 16)
+            row = catalog.get(job_state_key(number))
+            assert row is not None, f"job {number} has no state"
+            job = self._jobs[number] = job_of(number, json.loads(asked), row)
+            if job.state == RUNNING:
+                self._run(job, now)
+
+    def rest(self) -> None:
+        """The box is about to stop: nothing new is begun, and the next start goes on."""
+        for run in self._runs.values():
+            run.end()
+
+    # Asked for
+
+    def create(self, spec: Spec, now: Now) -> Job:
+        """Begin a job. Raises NotFound, Unprocessable, Conflict, NotAllowed where it cannot be."""
+        from pulsarbox.broker.replay.job import Job, Part
+
+        if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
+            raise Conflict(f"There are {OPEN_MAX} jobs that have not ended: cancel some")
+        names = self.parts_of(spec.topic)
+        self._check_target(spec)
+        topics = [self._topic(name, now) for name in names]
+        spec = spec._replace(subscription=_chosen(spec, topics[0]))
+        if not spec.dry_run:
+            self._check_free(spec, topics)
+        parts, total = [], 0
+        for topic in topics:
+            subscription = self._subscription(spec, topic, now)
+            parts.append(Part(str(topic.name), topic.ledger.last_confirmed))
+            total += _stored(topic) if subscription is None else subscription.cursor.backlog_messages
+        job = Job(self.core.commits.new_id(), spec, parts, total)
+        self._jobs[job.number] = job
+        self.core.commits.put_row(job_key(job.number), job.asked_row)
+        self.keep(job)
+        self._tell(job, f"begins, {total:,} messages", now)
+        self._run(job, now)
+        return job
+
+    def find(self, number: int) -> Job | None:
+        """One job, None where there is none, or none any more."""
+        return self._jobs.get(number)
+
+    def get(self, number: int) -> Job:
+        """One job. Raises NotFound."""
+        job = self.find(number)
+        if job is None:
+            raise NotFound(f"There is no job {number}; of those that have ended the last {KEPT_MAX} are kept")
+        return job
+
+    def all(self) -> list[Job]:
+        """All that there are, the newest first."""
+        return list(reversed(self._jobs.values()))
+
+    def pause(self, job: Job, now: Now) -> None:
+        """Let it rest until it is resumed, over restarts too. Raises Conflict where it is not running."""
+        if job.state != RUNNING:
+            raise Conflict(f"Job {job.number} is not running: it is {job.state}")
+        self._stop(job, PAUSED, "", now)
+
+    def resume(self, job: Job, now: Now) -> None:
+        """Go on with one that rests; one that has tripped begins to count anew. Raises Conflict."""
+        if job.state not in (PAUSED, TRIPPED):
+            raise Conflict(f"Job {job.number} cannot be resumed: it is {job.state}")
+        self._check_free(job.spec, [self._topic(self._name(part), now) for part in job.parts if self._is_there(part)])
+        if job.state == TRIPPED:
+            counts = job.progress.counts
+            job.forgiven = counts.returned, counts.done
+        job.state, job.error = RUNNING, ""
+        self.keep(job)
+        self._tell(job, "goes on", now)
+        self._run(job, now)
+
+    def cancel(self, job: Job, now: Now) -> None:
+        """Stop it for good: what it has done stays done. Raises Conflict where it has ended."""
+        if job.state in ENDED:
+            raise Conflict(f"Job {job.number} has ended: it is {job.state}")
+        self._stop(job, CANCELLED, "", now)
+
+    # Told by runs
+
+    def stopped(self, run: Run, state: str, why: str, now: Now) -> None:
+        """A job has come to its end, or cannot go on."""
+        self._stop(run.job, state, why, now)
+
+    def tripped(self, run: Run, why: str, now: Now) -> None:
+        """What a job puts back comes back."""
+        self._stop(run.job, TRIPPED, why, now)
+
+    def keep(self, job: Job) -> None:
+        """Write down how far a job is, in the open batch."""
+        if self._jobs.get(job.number) is job:
+            self.core.commits.put_row(job_state_key(job.number), job.row)
+
+    def _stop(self, job: Job, state: str, why: str, now: Now) -> None:
+        job.state, job.error = state, why
+        if state in ENDED:
+            job.ended = now.wall
+        run = self._runs.get(job.number)
+        if run is not None:
+            run.end()
+            if state in ENDED:
+                del self._runs[job.number]
+        self._claims = {place: number for place, number in self._claims.items() if number != job.number}
+        self.keep(job)
+        self._tell(job, f"is {state}{f': {why}' if why else ''}", now)
+        self._forget_old()
+
+    def _tell(self, job: Job, what: str, now: Now) -> None:
+        """In the log, and as an event, whose kind has the state in it: so none of two that follow is only counted."""
+        spec = job.spec
+        text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
+        severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
+        log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
+        subject = f"{spec.topic} job {job.number}"
+        about: dict[str, Any] = {"job": job.number, "topic": str(spec.topic), "state": job.state, "severity": severity}
+        self.core.events.tell(f"job-{job.state}", subject, text, now, **about)
+
+    def _forget_old(self) -> None:
+        ended = [job for job in self._jobs.values() if job.state in ENDED]
+        for job in ended[: max(0, len(ended) - KEPT_MAX)]:
+            del self._jobs[job.number]
+            for key in (job_key(job.number), job_state_key(job.number)):
+                self.core.commits.put_row(key, None)
+
+    def _run(self, job: Job, now: Now) -> None:
+        if job.moves:
+            for part in job.parts:
+                self._claims[part.topic, job.spec.subscription] = job.number
+        run = self._runs.get(job.number)
+        if run is None:
+            from pulsarbox.broker.replay.runner import Run
+
+            run = self._runs[job.number] = Run(self, job)
+        run.begin(now)
+
+    # Who has a subscription
+
+    def check_consumer(self, subscription: Subscription) -> None:
+        """Raises ConsumerBusy where a job has the subscription, ServiceNotReady where its last step is on its way."""
+        number = self._claims.get((str(subscription.topic.name), subscription.name))
+        if number is not None:
+            kind = self._jobs[number].spec.kind
+            raise ConsumerBusy(
+                f"Job {number} ({kind}) has the subscription {subscription.name}: wait for its end, or pause it"
+            )
+        if subscription.job_moves:
+            raise ServiceNotReady("What a job has moved is on its way to the disk, try again")
+
+    def _check_free(self, spec: Spec, topics: list[PersistentTopic]) -> None:
+        """Raises Conflict where somebody else has the subscription."""
+        for topic in topics:
+            number = self._claims.get((str(topic.name), spec.subscription))
+            if number is not None:
+                raise Conflict(f"Job {number} has the subscription {spec.subscription} of {topic.name} already")
+            subscription = topic.subscriptions.get(spec.subscription)
+            if subscription is not None and subscription.consumers:
+                raise Conflict(
+                    f"The subscription {spec.subscription} of {topic.name} has {len(subscription.consumers)} consumers,"
+                    " who would get the same messages: close them, or name another subscription"
+                )
+
+    # What there is
+
+    def parts_of(self, name: TopicName) -> list[TopicName]:
+        """The topics that a topic is. Raises NotFound, Unprocessable."""
+        count = self.topics.partitions(name)
+        if not count and not self.topics.exists(name):
+            raise NotFound(f"Topic {name} not found")
+        if count > PARTS_MAX:
+            raise Unprocessable(
+                f"{name} has {count} partitions, {PARTS_MAX} at most go at a time: name them one by one"
+            )
+        return [name.partition(i) for i in range(count)] or [name]
+
+    def _check_target(self, spec: Spec) -> None:
+        target = spec.target
+        if target is None:
+            return
+        if target.base == spec.topic.base:
+            raise Unprocessable(f"target: {target} is where the messages are")
+        if not self.topics.exists(target) and not self.topics.partitions(target):
+            raise NotFound(f"Topic {target} not found")
+
+    def _topic(self, name: TopicName, now: Now) -> PersistentTopic:
+        topic = self.topics.open(name, now, create=False)
+        assert isinstance(topic, PersistentTopic)
+        return topic
+
+    def _name(self, part: Part) -> TopicName:
+        return parse_topic(part.topic)
+
+    def _is_there(self, part: Part) -> bool:
+        return self.topics.exists(self._name(part))
+
+    def _subscription(self, spec: Spec, topic: PersistentTopic, now: Now) -> Subscription | None:
+        """The job's subscription of a topic, made where it has none; None for a dry run of such a topic."""
+        found = topic.subscriptions.get(spec.subscription)
+        if found is not None or spec.dry_run:
+            return found
+        topic.admission.check_subscription(len(topic.subscriptions))
+        return topic.subscribe(spec.subscription, earliest=True, properties={}, now=now)
+
+
+def _chosen(spec: Spec, topic: PersistentTopic) -> str:
+    """Which subscription a job acknowledges on. Raises Unprocessable, NotFound."""
+    names = [
+        each.name for each in topic.subscriptions.values() if each.durable and each.name != COMPACTION_SUBSCRIPTION
+    ]
+    if spec.subscription:
+        if names and spec.subscription not in names:
+            raise NotFound(f"Subscription {spec.subscription} not found for topic {topic.name}")
+        return spec.subscription if names or not spec.dry_run else ""
+    if len(names) > 1:
+        raise Unprocessable(f"subscription: {topic.name} has {', '.join(sorted(names))}: name the one that is meant")
+    if names:
+        return names[0]
+    return "" if spec.dry_run else DEFAULT_SUBSCRIPTION
+
+
+def _stored(topic: PersistentTopic) -> int:
+    return topic.stored.visible_messages()

@@ -1,0 +1,438 @@
+"""A job at work: read some entries, see what is to be done with each, do it in one batch with the job's own row, go on.
+
+There is one step on its way to the disk at a time. What it has published, what it has acknowledged and how far the job
+says it is stand in one batch, so whatever happens they agree. Where the batch is not stored, the job is where it was
+before, and tries again.
+"""
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.replay.circuit_breaker import Returns
+from pulsarbox.broker.replay.job import NOWHERE, REPLAY, Job, Progress
+from pulsarbox.broker.replay.job_states import DONE, FAILED, PAUSED
+from pulsarbox.broker.replay.schema_check import Fitting
+from pulsarbox.broker.replay.transform import Outcome, Worked, work_on
+from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.timers import Timer
+from pulsarbox.broker.topic.internal_publisher import QuotaReached
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.broker.topic.topic_schemas import StillComparing
+from pulsarbox.broker.transactions.visibility import visible_runs
+from pulsarbox.clock import Now
+from pulsarbox.errors import (
+    EntryDamaged,
+    PersistenceError,
+    PulsarBoxError,
+    ServiceNotReady,
+    TopicNotFound,
+)
+from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.storage.format import MOVED
+from pulsarbox.storage.record import BatchAcked, Entry, Position, pack_batch_acked, pack_moved
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.replay.job_registry import Jobs
+
+log = logging.getLogger(__name__)
+
+READ_ENTRIES: Final = 200
+READ_BYTES: Final = 1 << 20
+"""What is read and worked on in one go; an entry is read whole, however large it is."""
+TURN_ENTRIES: Final = 50
+TURN_BYTES: Final = 1 << 20
+"""What one turn publishes at most: it is everybody's."""
+STEP_SECONDS: Final = 0.1
+"""Of a rate, what goes in one step."""
+AGAIN_SECONDS: Final = 1.0
+"""Pause before it is tried again what could not be done just now."""
+KEEP_ENTRIES: Final = 2000
+"""Entries passed by after which it is written down how far the job is."""
+
+
+class Step:
+    """One entry on its way."""
+
+    __slots__ = ("cursor_resets", "entry", "left", "subscription")
+
+    def __init__(self, subscription: Subscription, entry: Entry, left: int) -> None:
+        self.subscription = subscription
+        self.cursor_resets = subscription.resets
+        self.entry = entry
+        self.left = left
+        """The bits of its messages that stay unacknowledged."""
+
+    def acked(self, cursor_id: int) -> bytes:
+        """See group_commit.Move."""
+        if not self.left:
+            return pack_moved(cursor_id, self.entry)
+        partly = BatchAcked(cursor_id, self.entry.position, self.entry.num_messages, self.left)
+        return pack_batch_acked(partly, MOVED)
+
+
+class Stopped(Exception):
+    """The job cannot go on: in which state it is to be, and why."""
+
+    def __init__(self, state: str, why: str) -> None:
+        super().__init__(why)
+        self.state = state
+
+
+class NotNow(Exception):
+    """Another time may do; says what is waited for."""
+
+
+class Run:
+    """A job that is running."""
+
+    def __init__(self, jobs: "Jobs", job: Job) -> None:
+        self._jobs = jobs
+        self._core = jobs.core
+        self.job = job
+        self.read_entries = READ_ENTRIES
+        self.turn_entries = TURN_ENTRIES
+        self._over = False
+        self._timer: Timer | None = None
+        self._reading = False
+        self._queue: list[Outcome] = []
+        """What was read, and is still to be done."""
+        self._before: Progress | None = None
+        """How far it was before the step that is on its way to the disk."""
+        self._not_before = 0.0
+        self._kept = 0
+        """Entries that it had seen when that was written down last."""
+        self._passed = 0
+        self._known: dict[TopicName, PersistentTopic] = {}
+        """Where messages went in this turn."""
+        self._fitting = Fitting(jobs.schemas, job.spec.edit)
+        watched = job.moves and job.spec.kind == REPLAY
+        self._returns = Returns(self._core, jobs.topics, job, self._seen) if watched else None
+
+    # Its life
+
+    def begin(self, now: Now) -> None:
+        """Go to work, or on with it, with the next turn."""
+        self._over = False
+        self._again(now.monotonic)
+
+    def end(self) -> None:
+        """Do nothing more for now; what is on its way to the disk arrives, or is taken back."""
+        self._over = True
+        self._queue.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _again(self, monotonic: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._core.timers.at(monotonic, self._step)
+
+    def _stop(self, state: str, why: str, now: Now) -> None:
+        self._jobs.stopped(self, state, why, now)
+
+    # Steps
+
+    def _step(self, now: Now) -> None:
+        self._timer = None
+        if self._over or self._reading or self._before is not None:
+            return
+        try:
+            self._go_on(now)
+        except Stopped as stopped:
+            self._stop(stopped.state, str(stopped), now)
+        except NotNow as reason:
+            self._wait(str(reason), now)
+
+    def _wait(self, why: str, now: Now) -> None:
+        if self.job.error != why:
+            log.info("job %d waits: %s", self.job.number, why)
+        self.job.error = why
+        self._again(now.monotonic + AGAIN_SECONDS)
+
+    def _go_on(self, now: Now) -> None:
+        refusal = self._core.commits.housekeeping.refusal
+        if refusal is not None and self.job.moves:
+            raise NotNow(refusal)
+        if self._returns is not None and self._returns.due(now):
+            self._reading = True
+            self._returns.look(self._returned, now)
+            return
+        if now.monotonic < self._not_before:
+            self._again(self._not_before)
+        elif self.job.progress.part >= len(self.job.parts):
+            self._finish(now)
+        elif self._queue:
+            self._work(now)
+        else:
+            self._read(now)
+
+    def _finish(self, now: Now) -> None:
+        if self._returns is not None and not self._returns.last_looked:
+            self._returns.last_looked = self._reading = True
+            self._returns.look(self._returned, now)
+            return
+        self._stop(DONE, "", now)
+
+    def _returned(self, found: int, now: Now) -> None:
+        """It was looked what has come back."""
+        self._reading = False
+        if found:
+            self._jobs.keep(self.job)
+        if self._over:
+            return
+        assert self._returns is not None
+        tripped = self._returns.tripped()
+        if tripped:
+            self._jobs.tripped(self, tripped, now)
+            return
+        self._again(now.monotonic)
+
+    # Where it is
+
+    def _look_at(self, name: str, now: Now) -> PersistentTopic:
+        """The topic of a part. Raises Stopped, NotNow."""
+        try:
+            topic = self._jobs.topics.open(parse_topic(name), now, create=False)
+        except ServiceNotReady as error:
+            raise NotNow(str(error)) from None
+        except TopicNotFound:
+            raise Stopped(FAILED, f"{name} was deleted") from None
+        except PulsarBoxError as error:
+            raise Stopped(FAILED, str(error)) from None
+        assert isinstance(topic, PersistentTopic)
+        return topic
+
+    def _seen(self, name: str, now: Now) -> PersistentTopic | None:
+        """The topic of a part, None where it is not there just now: the job itself will find out why."""
+        try:
+            return self._look_at(name, now)
+        except (Stopped, NotNow):
+            return None
+
+    def _place(self, now: Now) -> tuple[PersistentTopic, Subscription | None]:
+        """The topic that it is at, and its subscription. Raises Stopped, NotNow."""
+        spec = self.job.spec
+        topic = self._look_at(self.job.parts[self.job.progress.part].topic, now)
+        subscription = topic.subscriptions.get(spec.subscription) if spec.subscription else None
+        if subscription is None:
+            if self.job.moves or spec.subscription:
+                raise Stopped(FAILED, f"the subscription {spec.subscription} of {topic.name} was deleted")
+        elif subscription.fenced:
+            raise NotNow(f"the subscription {spec.subscription} is being reset")
+        elif subscription.moving:  # of a job that was cancelled just now, or as dead letters of their own
+            raise NotNow(f"what has moved from {spec.subscription} is on its way to the disk")
+        elif subscription.consumers and self.job.moves:
+            raise Stopped(PAUSED, f"the subscription {spec.subscription} has consumers: they would get the same")
+        authorization = self._core.authorization
+        try:
+            authorization.require_on_topic(spec.principal, topic.name, (CONSUME,), spec.subscription)
+        except PulsarBoxError as error:
+            raise Stopped(PAUSED, str(error)) from None
+        return topic, subscription
+
+    # Reading
+
+    def _read(self, now: Now) -> None:
+        topic, subscription = self._place(now)
+        progress, part = self.job.progress, self.job.parts[self.job.progress.part]
+        ledger = topic.ledger
+        at = ledger.next(*progress.at)
+        if subscription is not None:
+            at = subscription.cursor.next_unacked(at)
+        limit = ledger.read_end
+        if not progress.chunks:
+            limit = min(part.end, limit)
+        info = ledger.ledgers.get(at.ledger_id)
+        if at > limit or info is None:
+            self.job.progress = Progress(progress.part + 1, NOWHERE, progress.counts)
+            self._again(now.monotonic)
+            return
+        last = min(at.entry_id + self.read_entries, info.confirmed) - 1
+        if at.ledger_id == limit.ledger_id:
+            last = min(last, limit.entry_id)
+        if subscription is None and topic.stored.has_aborted:
+            first, end = next(visible_runs(topic, at.ledger_id, at.entry_id, last + 1), (last + 1, last + 1))
+            if first > at.entry_id:  # so far what was aborted, and nobody is to have
+                self.job.progress.at = Position(at.ledger_id, first - 1)
+                self._again(now.monotonic)
+                return
+            last = end - 1
+        unacked: dict[tuple[int, int], int] = {}
+        if subscription is not None:
+            partly = subscription.cursor.batch_acks
+            found = ((each, partly.get(each)) for each in [(at.ledger_id, i) for i in range(at.entry_id, last + 1)])
+            unacked = {each: bits[1] for each, bits in found if bits is not None}
+        schemas = self._jobs.schemas.by_version(topic.name)
+        task = self.job.task(part.topic, self._core.settings.maxMessageSize)
+        work = partial(work_on, task, schemas, unacked, progress.chunks, part.end)
+        self._reading = True
+        self._core.reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, self._answer, work)
+
+    def _answer(self, found: Worked | None, error: Exception | None, now: Now) -> None:
+        self._reading = False
+        if self._over:
+            return
+        if found is not None:
+            self._queue = found.outcomes
+        elif isinstance(error, EntryDamaged):
+            self._core.quarantine.report(error, now)
+            counts = self.job.progress.counts
+            lost = error.counts[0] if error.counts is not None else error.last - error.first + 1
+            counts.seen, counts.failed = counts.seen + lost, counts.failed + lost
+            counts.tally(counts.reasons, "it is damaged, and cannot be read", lost)
+            self.job.progress.at = Position(error.ledger_id, error.last)
+            self._jobs.keep(self.job)
+        else:
+            self._not_before = now.monotonic + AGAIN_SECONDS  # trimmed meanwhile, or the disk does not answer
+        self._again(now.monotonic)
+
+    # Working
+
+    def _work(self, now: Now) -> None:
+        """Do what is to be done with some of what was read."""
+        topic, subscription = self._place(now)
+        job, before = self.job, self.job.progress.copy()
+        most = max(1, job.spec.rate * STEP_SECONDS) if job.spec.rate and job.moves else float("inf")
+        steps: list[Step] = []
+        size, looked = 0, 0
+        stopped: Stopped | NotNow | None = None
+        done_before = before.counts.done
+        self._known.clear()
+        while self._queue and looked < self.turn_entries and size < TURN_BYTES:
+            if job.progress.counts.done - done_before >= most:
+                break
+            outcome = self._queue[0]
+            if not self._is_current(outcome, subscription):
+                self._queue.clear()  # acknowledged in part since it was read: to be looked at once more
+                break
+            try:
+                step = self._do(outcome, topic, subscription, now)
+            except (NotNow, Stopped) as reason:
+                stopped = reason
+                break
+            self._queue.pop(0)
+            looked, size = looked + 1, size + len(outcome.entry.body)
+            if step is not None:
+                steps.append(step)
+        self._passed += looked
+        sent = job.progress.counts.done - done_before
+        if job.spec.rate and job.moves:
+            self._not_before = max(self._not_before, now.monotonic) + sent / job.spec.rate
+        if steps:
+            self._send(steps, before, now)
+        elif self._passed - self._kept >= KEEP_ENTRIES:
+            self._keep()
+        if stopped is not None:
+            raise stopped
+        if not steps:
+            self._again(now.monotonic)
+
+    def _is_current(self, outcome: Outcome, subscription: Subscription | None) -> bool:
+        """Whether of an entry the same is acknowledged as when it was read."""
+        if subscription is None:
+            return True
+        partly = subscription.cursor.batch_acks.get(outcome.entry.position)
+        return outcome.unacked == (None if partly is None else partly[1])
+
+    def _do(self, outcome: Outcome, topic: PersistentTopic, subscription: Subscription | None, now: Now) -> Step | None:
+        """Do what is to be done with one entry. Raises Stopped, NotNow, and has done nothing."""
+        job, entry = self.job, outcome.entry
+        progress, counts = job.progress, job.progress.counts
+        if subscription is not None and subscription.cursor.is_acked(entry.ledger_id, entry.entry_id):
+            progress.at = entry.position
+            return None
+        done, refused = outcome.done, dict(outcome.refused)
+        why = self._post(outcome, topic, now) if outcome.back else ""
+        if why:
+            refused[why] = refused.get(why, 0) + done
+            done = 0
+        progress.at = entry.position
+        counts.done += done
+        counts.skipped += outcome.skipped
+        counts.failed += sum(refused.values())
+        counts.seen += done + outcome.skipped + sum(refused.values())
+        for each, count in refused.items():
+            counts.tally(counts.reasons, each, count)
+        for back in outcome.back if done else ():
+            counts.tally(counts.targets, back.target, back.messages)
+        if outcome.chunk is not None and done:
+            uuid = {outcome.chunk.uuid}
+            progress.chunks = progress.chunks - uuid if outcome.chunk.last else progress.chunks | uuid
+        return Step(subscription, entry, outcome.left) if done and job.moves and subscription is not None else None
+
+    def _post(self, outcome: Outcome, topic: PersistentTopic, now: Now) -> str:
+        """Publish what an entry becomes; why it was refused, where the job goes on nevertheless. Raises as ``_do``."""
+        spec = self.job.spec
+        letters = [(parse_topic(back.target), back.letter) for back in outcome.back]
+        try:
+            for target, _ in letters:
+                self._core.authorization.require_on_topic(spec.principal, target, (PRODUCE,))
+            self._core.office.put_back(
+                letters, topic.name, self._fitting.check, now, dry=spec.dry_run, known=self._known
+            )
+        except PulsarBoxError as error:
+            later = isinstance(error, ServiceNotReady | PersistenceError) and not isinstance(error, QuotaReached)
+            if later and (self.job.moves or isinstance(error, StillComparing)):
+                raise NotNow(str(error)) from None
+            if not self.job.moves or spec.skip_refused:
+                return str(error)
+            at = outcome.entry.position
+            raise Stopped(PAUSED, f"message {at.ledger_id}:{at.entry_id} is refused, and stays: {error}") from None
+        return ""
+
+    # What becomes of it
+
+    def _send(self, steps: list[Step], before: Progress, now: Now) -> None:
+        self._before = before
+        for step in steps:
+            step.subscription.job_moves += 1
+            self._core.commits.move(step.subscription.cursor, self, step)
+        if self._returns is not None:
+            self._returns.notice(before.counts.targets, now)
+        self._keep()
+
+    def _keep(self) -> None:
+        self._kept = self._passed
+        self._jobs.keep(self.job)
+
+    def moved(self, moves: list[Step], now: Now) -> None:
+        """See group_commit.Mover."""
+        self._before = None
+        subscription = self._arrived(moves)
+        if subscription is not None:
+            whole = [step.entry for step in moves if self._acknowledge(step)]
+            subscription.moved_on(whole, now)
+        if not self._over:
+            self.job.error = ""
+            self._again(now.monotonic)
+
+    def _acknowledge(self, step: Step) -> bool:
+        """Tell the cursor; whether all of the entry is acknowledged now."""
+        cursor, entry = step.subscription.cursor, step.entry
+        if step.cursor_resets != step.subscription.resets:
+            return False
+        if step.left and not cursor.acknowledge_batch(entry.position, entry.num_messages, step.left):
+            return False
+        size, total = len(entry.body), (entry.total_messages, entry.total_bytes)
+        cursor.acknowledge(entry.ledger_id, entry.entry_id, entry.num_messages, size, *total)
+        return True
+
+    def not_moved(self, moves: list[Step], now: Now) -> None:
+        """See group_commit.Mover."""
+        assert self._before is not None
+        self.job.progress, self._before = self._before, None
+        self._arrived(moves)
+        self._queue.clear()
+        self._keep()
+        if not self._over:
+            self._wait("what it did could not be stored, and is done once more", now)
+
+    def _arrived(self, moves: list[Step]) -> Subscription | None:
+        """None of these is on its way any more; their subscription where that is still there."""
+        subscription = moves[0].subscription
+        subscription.job_moves -= len(moves)
+        topic = subscription.topic
+        there = topic.stored.in_use and topic.subscriptions.get(subscription.name) is subscription
+        return subscription if there else None

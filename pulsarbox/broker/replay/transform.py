@@ -1,0 +1,321 @@
+"""What becomes of dead letters that a job comes by: put back, dropped, passed by, or refused and kept.
+
+The inverse of ``dead_letter``: a message is put back as it was, without what was written into it when it was given up,
+and with a mark of the job, by which it is known where it comes back. Everything else stays: key, event time, schema,
+compression, encryption, chunks, the time of delivery. Pure; done where entries are read.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.dead_letter.message import (
+    DEAD_LETTER_REASON,
+    DEAD_LETTER_REDELIVERIES,
+    ORIGIN_MESSAGE_ID,
+    ORIGIN_MESSAGE_ID_OLD,
+    ORIGIN_PUBLISH_TIME,
+    REAL_SUBSCRIPTION,
+    REAL_TOPIC,
+    RECONSUMETIMES,
+    Letter,
+)
+from pulsarbox.broker.replay.entry_messages import REPLAY_COUNT, REPLAY_JOB, Looked, Opened, Schemas, open_entry
+from pulsarbox.broker.replay.message_edit import Edit
+from pulsarbox.broker.replay.message_filter import Wanted
+from pulsarbox.errors import InvalidTopicName
+from pulsarbox.names import PERSISTENT, TOPIC_NAME_MAX, parse_topic
+from pulsarbox.plugins.compression.wire import compress
+from pulsarbox.protocol.batch import encode_batch
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry, Position
+
+_TRIED: Final = (RECONSUMETIMES, "DELAY_TIME", "RETRY_TOPIC", DEAD_LETTER_REASON, DEAD_LETTER_REDELIVERIES)
+_IN_PIPELINES: Final = ("FAILURE_REASON", "PIPELINE_ATTEMPTS", "PIPELINE_QUERY")
+GIVEN_UP: Final = frozenset({*_TRIED, *_IN_PIPELINES, REPLAY_JOB, REPLAY_COUNT})
+"""Properties that speak of what was tried, which begins anew."""
+ORIGIN: Final = frozenset(
+    {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID_OLD, ORIGIN_PUBLISH_TIME}
+)
+"""Properties that say where it comes from: it is there again, unless it goes elsewhere."""
+
+CHUNKED_MAX: Final = 1000
+"""Messages in chunks of which some are put back and others still to come."""
+
+NOT_BEGUN: Final = "it is sent in chunks, and the first of them was not among what was done"
+NO_ORIGIN: Final = "it does not say which topic it comes from (REAL_TOPIC): name a target"
+
+
+class Task(NamedTuple):
+    """What a job does with each message; nothing of it changes while it runs."""
+
+    job: int
+    source: str
+    """The topic whose entries are read."""
+    drops: bool
+    """They are acknowledged, and go nowhere."""
+    target: str | None
+    """The topic to put them into; None: the one that each comes from."""
+    wanted: Wanted | None
+    edit: Edit | None
+    most: int
+    """Bytes that a body has at most once it is unpacked; one that would be more is not opened."""
+
+
+class Back(NamedTuple):
+    """One entry to be published."""
+
+    target: str
+    letter: Letter
+    messages: int
+
+
+class Chunk(NamedTuple):
+    """Which part of a message an entry is."""
+
+    uuid: str
+    first: bool
+    last: bool
+
+
+class Outcome(NamedTuple):
+    """What is to be done with one stored entry."""
+
+    entry: Entry
+    unacked: int | None
+    """The bits of its batch that it was made from; None for all."""
+    back: tuple[Back, ...]
+    left: int
+    """The bits of its messages that stay unacknowledged."""
+    done: int
+    """Messages that are put back, or dropped."""
+    skipped: int
+    refused: Mapping[str, int]
+    """How many messages were to be put back and cannot be, by why."""
+    chunk: Chunk | None = None
+
+
+class Worked(NamedTuple):
+    """What was read in one go."""
+
+    outcomes: list[Outcome]
+    size: int
+    """Bytes of the entries."""
+
+
+def work_on(
+    task: Task,
+    schemas: Schemas,
+    unacked: Mapping[tuple[int, int], int],
+    begun: frozenset[str],
+    end: Position,
+    entries: list[Entry],
+) -> Worked:
+    """What is to be done with entries. ``begun``: messages of which chunks are done with already, by uuid; behind
+    ``end`` nothing else is looked for."""
+    started = set(begun)
+    outcomes = []
+    for entry in entries:
+        bits = unacked.get((entry.ledger_id, entry.entry_id))
+        outcome = _outcome(task, schemas, entry, bits, started, behind=entry.position > end)
+        if outcome.chunk is not None and outcome.done:
+            (started.discard if outcome.chunk.last else started.add)(outcome.chunk.uuid)
+        outcomes.append(outcome)
+    return Worked(outcomes, sum([len(entry.body) for entry in entries]))
+
+
+def _outcome(
+    task: Task, schemas: Schemas, entry: Entry, unacked: int | None, begun: set[str], *, behind: bool
+) -> Outcome:
+    if entry.flags & EntryFlag.MARKER or (behind and not entry.flags & EntryFlag.CHUNK):
+        return Outcome(entry, unacked, (), 1, 0, 0, {})
+    opened = open_entry(entry, task.source, schemas, task.most)
+    if behind and _chunk_of(opened.messages[0].metadata).uuid not in begun:
+        return Outcome(entry, unacked, (), 1, 0, 0, {})
+    if opened.whole or not entry.flags & EntryFlag.BATCH:
+        return _of_whole(task, entry, unacked, opened, begun)
+    return _of_batch(task, entry, unacked, opened)
+
+
+# Entries that are one
+
+
+def _of_whole(task: Task, entry: Entry, unacked: int | None, opened: Opened, begun: set[str]) -> Outcome:
+    (message,) = opened.messages
+    everything = (1 << entry.num_messages) - 1
+    bits = everything if unacked is None else unacked
+    count = bits.bit_count()
+    chunk = _chunk_of(message.metadata) if entry.flags & EntryFlag.CHUNK else None
+
+    def stays(skipped: int, refused: Mapping[str, int]) -> Outcome:
+        return Outcome(entry, unacked, (), bits, 0, skipped, refused, chunk)
+
+    goes_on = chunk is not None and chunk.uuid in begun
+    if task.wanted is not None and not goes_on and not task.wanted(message):
+        return stays(count, {})
+    if chunk is not None and not chunk.first and not goes_on:
+        return stays(0, {NOT_BEGUN: count})
+    if chunk is not None and chunk.first and not chunk.last and len(begun) >= CHUNKED_MAX:
+        return stays(0, {f"more than {CHUNKED_MAX} messages are sent in chunks at a time": count})
+    if task.drops:
+        return Outcome(entry, unacked, (), 0, count, 0, {}, chunk)
+    target, why = _target_of(task, message)
+    if not why and bits != everything:
+        why = f"some of its batch is acknowledged, and {opened.whole}"
+    if not why and task.edit is not None and opened.whole:
+        why = _uneditable(task.edit, entry, opened.whole)
+    if why:
+        return stays(0, {why: count})
+    metadata = MessageMetadata()
+    metadata.CopyFrom(message.metadata)
+    metadata.ClearField("txnid_least_bits")
+    metadata.ClearField("txnid_most_bits")
+    body = opened.body
+    _unmark(metadata, message, task, target)
+    if task.edit is not None:
+        task.edit.apply(metadata)
+        if task.edit.payload is not None:
+            body = compress(metadata.compression, task.edit.payload)
+            metadata.uncompressed_size = len(task.edit.payload)
+    return Outcome(entry, unacked, (Back(target, Letter(metadata, body), count),), 0, count, 0, {}, chunk)
+
+
+def _chunk_of(metadata: MessageMetadata) -> Chunk:
+    uuid: str | bytes = metadata.uuid
+    text = uuid.decode(errors="replace") if isinstance(uuid, bytes) else uuid
+    return Chunk(text, metadata.chunk_id == 0, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)
+
+
+def _uneditable(edit: Edit, entry: Entry, why: str) -> str:
+    if edit.payload is not None:
+        return f"its payload cannot be changed: {why}"
+    if entry.flags & EntryFlag.BATCH:
+        return f"the messages of its batch cannot be changed: {why}"
+    return ""
+
+
+# Batches that are open
+
+
+def _of_batch(task: Task, entry: Entry, unacked: int | None, opened: Opened) -> Outcome:
+    bits = (1 << entry.num_messages) - 1 if unacked is None else unacked
+    left, skipped = bits, 0
+    refused: dict[str, int] = {}
+    chosen: dict[str, list[Looked]] = {}
+    for message in opened.messages:
+        if not bits >> message.index & 1 or (task.wanted is not None and not task.wanted(message)):
+            skipped += bits >> message.index & 1
+            continue
+        target, why = ("", "") if task.drops else _target_of(task, message)
+        if why:
+            refused[why] = refused.get(why, 0) + 1
+            continue
+        left &= ~(1 << message.index)
+        chosen.setdefault(target, []).append(message)
+    back = [] if task.drops else [_batch_of(task, target, messages) for target, messages in chosen.items()]
+    done = bits.bit_count() - left.bit_count()
+    return Outcome(entry, unacked, tuple(back), left, done, skipped, refused)
+
+
+def _batch_of(task: Task, target: str, messages: list[Looked]) -> Back:
+    metadata = MessageMetadata()
+    metadata.CopyFrom(messages[0].metadata)
+    metadata.ClearField("txnid_least_bits")
+    metadata.ClearField("txnid_most_bits")
+    if task.edit is not None and task.edit.key is not None:
+        task.edit.apply_key(metadata)
+    parts = []
+    for message in messages:
+        own = SingleMessageMetadata()
+        own.CopyFrom(message.own)  # type: ignore[arg-type]  # of a batch it is that
+        _unmark(own, message, task, target)
+        payload = message.payload or b""
+        if task.edit is not None:
+            task.edit.apply(own)
+            payload = payload if task.edit.payload is None else task.edit.payload
+        parts.append((own, payload))
+    plain = encode_batch(parts)
+    metadata.num_messages_in_batch = len(parts)
+    if metadata.compression or metadata.HasField("uncompressed_size"):
+        metadata.uncompressed_size = len(plain)
+    return Back(target, Letter(metadata, compress(metadata.compression, plain)), len(parts))
+
+
+# What is common
+
+
+def _target_of(task: Task, message: Looked) -> tuple[str, str]:
+    """Where a message goes, and why it cannot, if it cannot."""
+    return target_of(message, task.source, task.target)
+
+
+def target_of(message: Looked, source: str, wanted: str | None) -> tuple[str, str]:
+    """Where a message of topic ``source`` goes, and why it cannot, if it cannot. ``wanted``: elsewhere than home."""
+    return _way(source, (wanted or message.origin or "")[: TOPIC_NAME_MAX + 1])  # no topic has a longer name
+
+
+@lru_cache(maxsize=1024)
+def _way(source: str, target: str) -> tuple[str, str]:
+    if not target:
+        return "", NO_ORIGIN
+    try:
+        name = parse_topic(target)
+    except InvalidTopicName:
+        return "", f"it comes from {target[:80]!r}, which is no topic"
+    if name.domain != PERSISTENT:
+        return "", f"{name} keeps nothing: name another target"
+    if name.base == parse_topic(source).base:
+        return "", f"{name} is where it is: name another target"
+    return str(name), ""
+
+
+def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task: Task, target: str) -> None:
+    """Without what made it a dead letter, and with the mark of the job."""
+    gone = gone_at(message.origin, target)
+    kept = [each for each in own.properties if each.key not in gone]
+    del own.properties[:]
+    own.properties.extend(kept)
+    own.properties.add(key=REPLAY_JOB, value=str(task.job))
+    own.properties.add(key=REPLAY_COUNT, value=str(message.replays + 1))
+
+
+def gone_at(origin: str | None, target: str) -> frozenset[str]:
+    """The properties that a message does not take along to ``target``; elsewhere than at home it keeps its origin."""
+    return _gone_at(None if origin is None else origin[: TOPIC_NAME_MAX + 1], target)
+
+
+@lru_cache(maxsize=1024)
+def _gone_at(origin: str | None, target: str) -> frozenset[str]:
+    at_home = origin is None or _same_topic(origin, target)
+    return GIVEN_UP | ORIGIN if at_home else GIVEN_UP
+
+
+def _same_topic(origin: str, target: str) -> bool:
+    try:
+        return parse_topic(origin).base == parse_topic(target).base
+    except InvalidTopicName:
+        return False
+
+
+# Those that come back
+
+
+class Returned(NamedTuple):
+    """What was read in one go of what came after a job had begun."""
+
+    next_entry: int
+    messages: int
+    """Those that the job had put back."""
+
+
+def count_returned(job: int, source: str, most: int, entries: list[Entry]) -> Returned:
+    """How many messages of these entries bear the mark of a job."""
+    mark, found = str(job), 0
+    for entry in entries:
+        if entry.flags & EntryFlag.MARKER:
+            continue
+        opened = open_entry(entry, source, {}, most)
+        weight = entry.num_messages if opened.whole and entry.flags & EntryFlag.BATCH else 1
+        found += sum(weight for each in opened.messages if each.properties.get(REPLAY_JOB) == mark)
+    return Returned(entries[-1].entry_id + 1, found)

@@ -1,0 +1,75 @@
+"""Why a subscription is not sending, and why a client waits, in words: for people who look at a backlog or a client."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pulsarbox.broker.dispatch.blocked_reason import Reason
+from pulsarbox.clock import WALL_MAX
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.topic.producer import Producer
+
+UNREAD: Final = "unread"
+SUSPENDED: Final = "suspended"
+HELD: Final = "throttled"
+"""Why a client waits: its connection is not read, its producer is suspended, its receipts wait for a publish rate."""
+
+TEXTS: Final[dict[str, str]] = {
+    Reason.NO_CONSUMER: "nobody is connected",
+    Reason.NO_PERMITS: "no consumer asks for more: their receiver queues are full",
+    Reason.SLOW_CONNECTION: "the clients do not read what was sent to them",
+    Reason.UNACKED_LIMIT: "too many messages are unacknowledged: it goes on when half of them are acknowledged",
+    Reason.KEY_BLOCKED: "what is left has keys of consumers that take nothing now, or of nobody",
+    Reason.DRAINING: "keys moved to other consumers; those that had them before are to acknowledge first",
+    Reason.CHUNKS: "what is left are chunks for a consumer that asks for nothing",
+    Reason.DEAD_LETTERS: "many messages have become dead letters, and are on their way to the disk",
+    Reason.DELAYED: "what is left is not due yet",
+    Reason.THROTTLED: "the dispatch rate is used up",
+    Reason.TAKING_OVER: "another consumer is about to take over",
+    Reason.RESETTING: "the cursor is being moved",
+    Reason.OPEN_TRANSACTION: "what is left waits for a transaction that is open",
+    Reason.READING: "entries are being read from the disk",
+    Reason.END_OF_LOG: "everything is sent",
+}
+
+
+class Why(NamedTuple):
+    """The one reason why nothing is being sent."""
+
+    reason: str
+    """One of Reason."""
+    since: int
+    """Milliseconds since 1970, on the wall clock; 0: since the subscription came into memory."""
+    text: str
+    """The same for people."""
+    until: int = 0
+    """When it goes on (ms since 1970), where that is known: when the next delayed message is due."""
+
+
+def why_of(reason: str, since: int, until: int = 0) -> Why:
+    """A reason with its words."""
+    text = TEXTS[reason]
+    if 0 < until <= WALL_MAX:
+        at = datetime.fromtimestamp(until / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+        text = f"{text}; the next is at {at[:-6]} UTC"
+    return Why(reason, since, text, until)
+
+
+def why_unread(cnx: "ServerCnx") -> Why | None:
+    """Why a connection, and so everything on it, is not read; None while it is."""
+    unread = cnx.unread
+    return None if unread is None else Why(UNREAD, unread.since, f"the connection is not read: {unread.text}")
+
+
+def why_held(producer: "Producer") -> Why | None:
+    """Why a producer waits for receipts, or for being read at all; None while it does not."""
+    hold = producer.held
+    limiter = hold.limiter if hold is not None else None
+    if hold is None or limiter is None:
+        return why_unread(producer.cnx)
+    text = f"{hold.held:,} receipts ({hold.held_bytes:,} bytes) wait for the publish rate: {limiter.in_words}"
+    if producer.suspended:
+        text = f"suspended until its receipts have left, then its client sends the rest again; {text}"
+        return Why(SUSPENDED, producer.suspended, text)
+    return why_unread(producer.cnx) or Why(HELD, hold.since, text)

@@ -1,0 +1,300 @@
+"""One topic and its subscriptions, as they were seen last: what live views order and show them by."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pulsarbox.broker.stats.current_rate import Pace, Trend
+from pulsarbox.broker.subscription.first_unacked import expiring
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pulsarbox.broker.subscription.interface import AnySubscription
+    from pulsarbox.broker.topic.topic import Topic
+    from pulsarbox.storage.cursor import ManagedCursor
+    from pulsarbox.storage.ledger import ManagedLedger
+    from pulsarbox.storage.recovery import StoredTopic
+
+REFRESHED_MAX: Final = 20
+MANY_YEARS: Final = 3e9
+"""Seconds; a backlog that takes longer will not be gone."""
+
+
+class Letters(NamedTuple):
+    """What a topic for dead letters holds. Times are ms since 1970, 0 for none."""
+
+    messages: int
+    first: int
+    """When the oldest ledger that is kept was begun: no message is older."""
+    last: int
+    """When the newest message was published."""
+    kept: bool
+    """Whether a subscription keeps what comes."""
+    left: int
+    """Messages that some subscription has not acknowledged; all of them where there is none."""
+
+
+class SubscriptionSample:
+    """One subscription, as it was seen last. Without ``subscription``: of a topic that is not in memory."""
+
+    __slots__ = (
+        "_pace", "_rests", "_trend", "backlog", "bytes_out", "cursor", "looking", "name", "oldest",
+        "subscription", "topic", "unacked",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: "TopicSample",
+        name: str,
+        at: float,
+        *,
+        backlog: int = 0,
+        subscription: "AnySubscription | None" = None,
+        cursor: "ManagedCursor | None" = None,
+    ) -> None:
+        """``cursor``: of a stored one, what its backlog is known by."""
+        self.topic = topic
+        self.name = name
+        self.subscription = subscription
+        self.cursor = cursor
+        self.backlog = backlog if cursor is None else cursor.backlog_messages
+        """Messages, as ``unacked``."""
+        self.unacked = 0
+        out, self.bytes_out = (0, 0) if subscription is None else sent(subscription)
+        self.oldest: tuple[tuple[int, int], int | None] | None = None
+        """Of the oldest unacknowledged entry that was looked for last: its place, and from when on it gets old (ms
+        since 1970; None where it cannot be read). See ``ages``."""
+        self.looking = False
+        """It is being read."""
+        self._pace = Pace(at, out, self.backlog)
+        self._rests = False
+        """Nothing has changed for a while."""
+        self._trend = Trend(at, self.backlog)
+
+    def look(self, at: float, since: float) -> int | None:
+        """See what it does now; the bytes that it was sent since the last look, at ``since``. None where it rests: then
+        next to nothing was touched, for most do most of the time."""
+        subscription = self.subscription
+        if subscription is None:
+            return None
+        out, size = subscription.gone
+        unacked = 0
+        for consumer in subscription.consumers:
+            out += consumer.messages_out
+            size += consumer.bytes_out
+            unacked += consumer.unacked
+        cursor = self.cursor
+        backlog = 0 if cursor is None else cursor.backlog_messages
+        if self._rests and backlog == self.backlog and size == self.bytes_out and unacked == self.unacked:
+            return None
+        self.backlog = backlog
+        self.unacked = unacked
+        more, self.bytes_out = size - self.bytes_out, size
+        self._rests = not self._pace.look(at, out, backlog, since if self._rests else None)
+        self._trend.look(at, backlog)
+        return more
+
+    @property
+    def consumers(self) -> int:
+        """How many are connected."""
+        return len(self.subscription.consumers) if self.subscription is not None else 0
+
+    @property
+    def out_rate(self) -> float:
+        """Messages that were sent, a second."""
+        return self._pace.first
+
+    @property
+    def in_rate(self) -> float:
+        """Messages that were published to its topic, a second."""
+        return self.topic.in_rate
+
+    @property
+    def change(self) -> float:
+        """What the backlog grows by, in messages a second; negative where it falls."""
+        return self._pace.second
+
+    @property
+    def drain(self) -> float | None:
+        """Seconds until the backlog is gone, as it falls now; None where it does not."""
+        return seconds_to_drain(self.backlog, self._pace.second)
+
+    @property
+    def trend(self) -> list[float]:
+        """The backlog of the last minute or more."""
+        return self._trend.values()
+
+
+def seconds_to_drain(backlog: int, change: float) -> float | None:
+    """How long a backlog takes that grows by ``change`` a second; None for ever, 0 where there is none."""
+    if not backlog:
+        return 0.0
+    if change >= 0 or backlog / -change > MANY_YEARS:
+        return None
+    return backlog / -change
+
+
+def sent(subscription: "AnySubscription") -> tuple[int, int]:
+    """Messages and bytes that a subscription was sent so far."""
+    totals = subscription.gone
+    for consumer in subscription.consumers:
+        totals = consumer.added_to(totals)
+    return totals
+
+
+class TopicSample:
+    """One topic, as it was seen last. Without ``topic``: one that is not in memory."""
+
+    __slots__ = (
+        "_ledger", "_ledgers", "_looked_at", "_pace", "_published", "_rests", "_trend", "backlog", "counted", "name",
+        "namespace", "out_rate", "size", "stored_letters", "subscriptions", "topic", "unclaimed",
+    )  # fmt: skip
+
+    def __init__(self, name: str, namespace: str, at: float, topic: "Topic | None" = None) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.topic = topic
+        self._ledger: ManagedLedger | None = getattr(topic, "ledger", None)
+        self._ledgers = 0
+        self.subscriptions: dict[str, SubscriptionSample] = {}
+        self.stored_letters: Letters | None = None
+        """Of one that is not in memory and is for dead letters."""
+        self.backlog = 0
+        """Messages, of all subscriptions."""
+        self.size = 0
+        """Bytes that are stored."""
+        self.out_rate = 0.0
+        """Messages that all its subscriptions were sent, a second."""
+        self._published = (0, 0) if topic is None else self._counters(topic)
+        self._pace = Pace(at, *self._published)
+        self._trend = Trend(at, 0.0)
+        self._rests = False
+        self.unclaimed: int | None = None
+        """Bytes that its subscriptions were sent, as looks between passes have seen; None where these saw nothing."""
+        self._looked_at = at
+        self.counted: tuple[int, ...] | None = None
+        """What of it is in the totals of all."""
+
+    def _counters(self, topic: "Topic") -> tuple[int, int]:
+        ledger = self._ledger
+        if ledger is not None:
+            return ledger.confirmed_messages, ledger.confirmed_bytes
+        messages, size = topic.gone_in
+        for producer in topic.producers:
+            messages += producer.messages_in
+            size += producer.bytes_in
+        return messages, size
+
+    def look(self, at: float) -> int | None:
+        """See what it does now, and its subscriptions; the bytes that these were sent since the last look of a pass.
+        None where nothing has changed for a while."""
+        more, unclaimed = self._look(at), self.unclaimed
+        self.unclaimed = None
+        return more if unclaimed is None else unclaimed + (more or 0)
+
+    def refresh(self, at: float) -> None:
+        """See what it does now, in between: somebody looks at its row. Many subscriptions are left to the passes."""
+        if len(self.subscriptions) <= REFRESHED_MAX:
+            self._claim(self._look(at))
+
+    def refresh_one(self, subscription: SubscriptionSample, at: float) -> None:
+        """The same of one of its subscriptions."""
+        self._claim(subscription.look(at, self._looked_at))
+
+    def _claim(self, more: int | None) -> None:
+        """Something has changed, which the next pass does not see any more: it is told."""
+        if more is not None:
+            self.unclaimed = more + (self.unclaimed or 0)
+
+    def _look(self, at: float) -> int | None:
+        topic = self.topic
+        if topic is None:
+            return None
+        since, self._looked_at = self._looked_at, at
+        published, ledger = self._counters(topic), self._ledger
+        rests = self._rests and published == self._published
+        if not rests:
+            self._rests = not self._pace.look(at, *published, since if self._rests else None)
+            self._trend.look(at, self._pace.first)
+        if ledger is not None and (published != self._published or len(ledger.ledgers) != self._ledgers):
+            rests = False
+            self._ledgers = len(ledger.ledgers)
+            self.size = ledger.size
+        self._published = published
+        more = self._look_at_subscriptions(topic, at, since)
+        return None if rests and more is None else more or 0
+
+    def _look_at_subscriptions(self, topic: "Topic", at: float, since: float) -> int | None:
+        mine = self.subscriptions
+        there: Mapping[str, AnySubscription] = topic.subscriptions  # type: ignore[attr-defined]  # of both kinds
+        more: int | None = None
+        if len(mine) != len(there):
+            for name in [name for name in mine if name not in there]:
+                del mine[name]
+            more = 0
+        for name, subscription in there.items():
+            sample = mine.get(name)
+            if sample is None or sample.subscription is not subscription:
+                cursor = getattr(subscription, "cursor", None)
+                sample = SubscriptionSample(self, name, at, subscription=subscription, cursor=cursor)
+                mine[name] = sample
+            size = sample.look(at, since)
+            if size is not None:
+                more = size if more is None else more + size
+        if more is not None:
+            self.backlog = sum([each.backlog for each in mine.values()])
+            self.out_rate = sum([each.out_rate for each in mine.values()])
+        return more
+
+    def counts(self) -> tuple[int, ...]:
+        """What it adds to the totals, by ``totals.COUNTS``."""
+        letters = self.letters
+        mine = self.subscriptions.values()
+        return (
+            1, len(mine), self.backlog, sum([each.unacked for each in mine]), self.size,
+            letters.left if letters is not None else 0,
+        )  # fmt: skip
+
+    @property
+    def producers(self) -> int:
+        """How many are connected, as ``consumers``."""
+        return len(self.topic.producers) if self.topic is not None else 0
+
+    @property
+    def consumers(self) -> int:
+        """Of all its subscriptions."""
+        topic = self.topic
+        return 0 if topic is None else sum([len(each.consumers) for each in topic.all_subscriptions()])
+
+    @property
+    def letters(self) -> Letters | None:
+        """What it holds where it is for dead letters, None where it is not."""
+        topic = self.topic
+        if topic is None:
+            return self.stored_letters
+        stored = getattr(topic, "stored", None)
+        return letters_of(stored) if stored is not None and topic.for_dead_letters else None  # type: ignore[attr-defined]
+
+    @property
+    def in_rate(self) -> float:
+        """Messages that were published, a second."""
+        return self._pace.first
+
+    @property
+    def bytes_in_rate(self) -> float:
+        """Bytes that were published, a second."""
+        return self._pace.second
+
+    @property
+    def trend(self) -> list[float]:
+        """Messages published a second, of the last minute or more."""
+        return self._trend.values()
+
+
+def letters_of(stored: "StoredTopic") -> Letters:
+    """What a topic for dead letters holds."""
+    ledger = stored.ledger
+    first = next(iter(ledger.ledgers.values()), None)
+    messages = stored.visible_messages()
+    backlogs = [cursor.backlog_messages for cursor in expiring(stored)]
+    left = max(backlogs, default=messages)
+    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, bool(backlogs), left)

@@ -1,0 +1,270 @@
+"""Acknowledging: what an ACK names becomes part of the cursor, whoever of the subscription's consumers holds it."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.dead_letter.message import IndexAcks
+from pulsarbox.broker.subscription.consumer import Consumer, Held
+from pulsarbox.clock import Now
+from pulsarbox.protocol.ack_sets import bits_of
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.storage.record import Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.subscription.subscription import Subscription
+
+Done = Callable[[Now], None]
+Failed = Callable[[Exception], None]
+Apply = Callable[[Consumer, MessageIdData, Held], None]
+NOTHING: Final = Held(0, 0, 0, 0, 0)
+"""Of an entry that the log does not have any more: nothing need be known of it."""
+
+
+class Acknowledging:
+    """The acknowledgements of one subscription."""
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        self._source = subscription.source
+        self._topic = subscription.topic
+        self._ledgers = self._topic.ledgers
+        self._cursor = subscription.cursor
+        self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
+        self._has_index_acks = False
+        """A consumer has acknowledged by batch index since the subscription came into memory."""
+        self._mark = self._cursor.mark_delete
+        """Mark-delete as it was after the last acknowledgement."""
+        self._closed: set[int] = set()
+        """Ledgers that do not grow, of which something was acknowledged since it was last looked whether any can go."""
+        self._epoch = 0
+        """Resets of the cursor so far."""
+
+    @property
+    def index_acks(self) -> IndexAcks:
+        """Batch index acknowledgements seen so far; see ``IndexAcks``."""
+        if not self._batch_indexes:
+            return IndexAcks.OFF
+        return IndexAcks.KEPT if self._has_index_acks or self._cursor.batch_acks else IndexAcks.NONE
+
+    def begin_reset(self) -> None:
+        """The cursor is being reset: answers to earlier reads mean nothing any more."""
+        self._epoch += 1
+
+    def end_reset(self) -> None:
+        """The cursor is reset."""
+        self._mark = self._cursor.mark_delete
+
+    def acknowledge(
+        self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
+    ) -> None:
+        """Acknowledge what a command names; ``done`` is called when all of it is durable, ``failed`` where not all is.
+
+        An entry of which nothing is known any more (it was delivered to an earlier consumer) is read first.
+        """
+        apply = self._apply_individual
+        ids: Iterable[MessageIdData] = ack.message_id
+        if ack.ack_type == CommandAck.Cumulative:
+            apply = self._apply_cumulative
+            if self._side_by_side:
+                ids = ()  # as Pulsar does: it means nothing where others hold what lies before
+        unknown: list[MessageIdData] = []
+        held_of = consumer.held.get
+        compacted = self._source.compacted
+        for message_id in ids:
+            position = (message_id.ledgerId, message_id.entryId)
+            held = held_of(position)
+            if held is None and compacted is not None and compacted.claims(position):
+                held = NOTHING
+            if held is not None:
+                apply(consumer, message_id, held)
+                continue
+            holder = self._holder(position)
+            if holder is not None:
+                apply(holder, message_id, holder.held[position])
+                self._subscription.dispatcher.acknowledged(holder, now)
+            else:
+                unknown.append(message_id)
+        if unknown:
+            if len(unknown) < len(ack.message_id):
+                self._subscription.dispatcher.acknowledged(consumer, now)  # the others may take their time
+            self._look_up(consumer, unknown, apply, (done, failed), now)
+        else:
+            self._settled(consumer, done, now)
+
+    def _look_up(
+        self,
+        consumer: Consumer,
+        ids: list[MessageIdData],
+        apply: Apply,
+        answers: tuple[Done | None, Failed | None],
+        now: Now,
+    ) -> None:
+        epoch = self._epoch
+        cumulative = apply == self._apply_cumulative
+        left = len(ids)
+        done, failed = answers
+        errors: list[Exception] = []
+
+        def found(message_id: MessageIdData, held: Held | None, when: Now) -> None:
+            nonlocal left
+            left -= 1
+            if held is not None and epoch == self._epoch:  # a reset in between has made a new start
+                holder = self._holder((message_id.ledgerId, message_id.entryId)) or consumer
+                apply(holder, message_id, held)
+                self._subscription.dispatcher.acknowledged(holder, when)
+            elif cumulative and not errors and epoch == self._epoch:
+                self._apply_behind(consumer, Position(message_id.ledgerId, message_id.entryId))
+            if left == 0:
+                self._settled(consumer, None if errors else done, when)
+                if errors and failed is not None:
+                    failed(errors[0])
+
+        def unread(message_id: MessageIdData, error: Exception) -> None:
+            errors.append(error)
+            found(message_id, None, now)
+
+        for message_id in ids:
+            position = Position(message_id.ledgerId, message_id.entryId)
+            # Before an entry that is acknowledged by itself there may be others that are not.
+            if position <= self._cursor.mark_delete or (not cumulative and self._cursor.is_acked(*position)):
+                found(message_id, None, now)
+            else:
+                self._topic.look_up(position, partial(found, message_id), partial(unread, message_id), now)
+
+    @property
+    def _side_by_side(self) -> bool:
+        """Whether several consumers take entries at a time."""
+        return self._subscription.type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared)
+
+    def _holder(self, position: tuple[int, int]) -> Consumer | None:
+        """Who has the entry unacknowledged, when it is not the one that acknowledges it."""
+        if self._side_by_side:
+            for consumer in self._subscription.consumers:
+                if position in consumer.held:
+                    return consumer
+        return None
+
+    def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
+        """What a command acknowledges is applied: have it written, and go on with what it made room for."""
+        compacted = self._source.compacted
+        if compacted is not None:
+            compacted.keep(now)
+        consumer.last_acked = now.wall
+        self.settle(now)
+        if done is not None:
+            if self._cursor.durable:
+                self._topic.core.commits.after_commit(done)
+            else:
+                done(now)
+        self._subscription.dispatcher.acknowledged(consumer, now)
+        if self._topic.termination.ended:
+            self._subscription.tell_end()
+
+    def settle(self, now: Now, unheld: Iterable[tuple[int, int]] = ()) -> None:
+        """The cursor has changed: have it written, and do what follows where mark-delete has moved. ``unheld`` entries
+        were acknowledged by no consumer: they too may have been the last that their ledger was held for."""
+        growing = self._ledgers.growing
+        self._closed.update(ledger_id for ledger_id, _ in unheld if ledger_id < growing)
+        self._topic.core.commits.cursor_changed(self._cursor, now)
+        mark = self._cursor.mark_delete
+        moved = mark != self._mark
+        if moved:
+            self._subscription.mark_moved = now.wall
+            another = mark.ledger_id != self._mark.ledger_id
+            if self._cursor.durable and (another or self._mark < self._topic.ledgers.oldest_end <= mark):
+                self._topic.trim(now)
+            self._mark = mark
+        if self._topic.backlog.blocked is not None and self._cursor.durable:
+            self._topic.backlog.acknowledged(now, moved=moved)
+        if self._closed:
+            self._maybe_trim(now)
+
+    def _maybe_trim(self, now: Now) -> None:
+        """Entries of ledgers that do not grow were acknowledged: was this subscription the last that held them?"""
+        closed, self._closed = self._closed, set()
+        if self._cursor.durable and any(self._topic.ledgers.may_go(self._cursor, each) for each in closed):
+            self._topic.trim(now)
+
+    def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
+        position = (message_id.ledgerId, message_id.entryId)
+        compacted, ack_set = self._source.compacted, message_id.ack_set
+        unacked = bits_of(ack_set) if ack_set else 0
+        if compacted is not None:
+            unacked = compacted.unacked(position, unacked) if ack_set else 0
+            if compacted.claims(position):
+                if not unacked:
+                    self._release(consumer, position, held)
+                    compacted.acknowledged(position)
+                return
+        if ack_set:
+            self._has_index_acks = True
+            if not self._is_whole(consumer, position, held, unacked):
+                return
+        self._release(consumer, position, held)
+        (_, size, total_messages, total_bytes, batch_size, _) = held
+        self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)
+        if position[0] < self._ledgers.growing:
+            self._closed.add(position[0])
+        if compacted is not None:
+            compacted.acknowledged(position)
+
+    def _is_whole(self, consumer: Consumer, position: tuple[int, int], held: Held, unacked: int) -> bool:
+        """Whether all messages of a batch are acknowledged now; what is left of it is known where it is not."""
+        if unacked and not self._batch_indexes:
+            return False  # only whole entries are acknowledged
+        if self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
+            return True
+        left = self._cursor.batch_acks.get(Position(*position))
+        now_held = consumer.held.get(position)  # ``held`` may have been looked up
+        if left is not None and now_held is not None:
+            count = left[1].bit_count()
+            consumer.unacked -= now_held.messages - count
+            consumer.held[position] = now_held._replace(messages=count)
+        return False
+
+    def _release(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
+        if consumer.release(position) is None:
+            consumer.forgotten -= held.messages
+            self._subscription.dispatcher.acknowledged_unheld(position)
+
+    def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
+        position = Position(message_id.ledgerId, message_id.entryId)
+        unacked = bits_of(message_id.ack_set)
+        compacted = self._source.compacted
+        if compacted is not None:
+            unacked = compacted.unacked(position, unacked)
+            if compacted.claims(position):
+                through = position if not unacked else Position(position.ledger_id, position.entry_id - 1)
+                compacted.acknowledged_through(through)
+                self._release_through(consumer, through)
+                return
+        totals = (position, held.total_messages, held.total_bytes)
+        whole = not unacked or (
+            self._batch_indexes and self._cursor.acknowledge_batch(position, held.batch_size, unacked)
+        )
+        if not whole:
+            before = Position(position.ledger_id, position.entry_id - 1)
+            totals = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
+        if position.ledger_id < self._ledgers.growing:
+            self._closed.add(position.ledger_id)
+        self._through(consumer, *totals)
+
+    def _apply_behind(self, consumer: Consumer, position: Position) -> None:
+        """A cumulative acknowledgement of an entry that is no more: of what is before, some may be left."""
+        through = self._topic.ledger.behind_dropped(position)
+        if through is not None:
+            self._through(consumer, *through)
+
+    def _through(self, consumer: Consumer, mark: Position, messages: int, size: int) -> None:
+        self._cursor.acknowledge_through(mark, messages, size)
+        compacted = self._source.compacted
+        if compacted is not None:
+            compacted.acknowledged_through(mark)
+        self._release_through(consumer, mark)
+
+    def _release_through(self, consumer: Consumer, position: Position) -> None:
+        # What is held stands in the order of sending, which here is that of the topic.
+        for each in list(takewhile(lambda held_at: held_at <= position, consumer.held)):
+            consumer.release(each)

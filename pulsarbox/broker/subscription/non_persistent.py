@@ -1,0 +1,150 @@
+"""A subscription of a non-persistent topic: messages go to a consumer with room, or are lost."""
+
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.dispatch.compatibility import check_compatible
+from pulsarbox.broker.dispatch.non_persistent import (
+    DirectDispatcher,
+    DirectKeyShared,
+    DirectRoundRobin,
+    DirectSingleActive,
+    has_room,
+)
+from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.broker.subscription.consumer import Consumer
+from pulsarbox.clock import Now
+from pulsarbox.errors import MetadataError, PulsarBoxError
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
+from pulsarbox.storage.record import Entry
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
+
+
+class NonPersistentSubscription:
+    """A subscription that forgets. It lives as long as its consumers, who all have the type of the first."""
+
+    durable = False
+
+    def __init__(self, topic: "NonPersistentTopic", name: str) -> None:
+        self.topic = topic
+        self.name = name
+        self.consumers: list[Consumer] = []
+        self.type = CommandSubscribe.Exclusive
+        self.dropped = 0
+        """Messages for which no consumer had room."""
+        self._drops: Meter | None = None
+        """Since the first of them."""
+        self.gone = (0, 0)
+        """Messages and bytes that were sent to consumers that have gone."""
+        self._dispatcher: DirectDispatcher = DirectRoundRobin()
+        """Of the first consumer's type as soon as there is one."""
+
+    @property
+    def topic_name(self) -> TopicName:
+        """See AnySubscription."""
+        return self.topic.name
+
+    def __str__(self) -> str:
+        """As Pulsar names a subscription in errors."""
+        return f"NonPersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
+    def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
+        """Take a consumer. Raises ConsumerBusy, ConsumerAssignError where it does not fit to those that are here."""
+        if self.consumers:
+            check_compatible(self.consumers[0], self.type, consumer, sub_type)
+        else:
+            self._dispatcher = self._make_dispatcher(sub_type, consumer)
+            self.type = sub_type
+        try:
+            self._dispatcher.add(consumer, now)
+        except PulsarBoxError:
+            self._forget_if_empty(now)
+            raise
+        self.consumers.append(consumer)
+
+    def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, consumer: Consumer) -> DirectDispatcher:
+        settings = self.topic.core.settings
+        if sub_type == CommandSubscribe.Shared:
+            return DirectRoundRobin()
+        if sub_type == CommandSubscribe.Key_Shared:
+            plugins = self.topic.core.plugins
+            selector = plugins.selector_of(consumer.key_shared.mode, settings, {})
+            return DirectKeyShared(selector, plugins.key_hash(settings.keySharedHashing) or key_hash)
+        return DirectSingleActive(
+            self.topic.name,
+            failover=sub_type == CommandSubscribe.Failover,
+            consistent_hashing=settings.activeConsumerFailoverConsistentHashing,
+        )
+
+    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        """The consumer has gone. Nothing depends on how."""
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            self.gone = consumer.added_to(self.gone)
+            self._dispatcher.remove(consumer)
+            self._forget_if_empty(now)
+
+    def _forget_if_empty(self, now: Now) -> None:
+        if not self.consumers and self.topic.subscriptions.get(self.name) is self:
+            del self.topic.subscriptions[self.name]
+            self.topic.subscription_went(self)
+            self.topic.maybe_unused(now)
+
+    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
+        """The consumer can take ``permits`` more messages."""
+        consumer.asked(permits, now)
+
+    def dispatch(self, now: Now) -> None:
+        """Nothing waits here."""
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+        dispatcher = self._dispatcher
+        return dispatcher.active if isinstance(dispatcher, DirectSingleActive) else None
+
+    @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
+        dispatcher = self._dispatcher
+        return dispatcher.selector.ranges() if isinstance(dispatcher, DirectKeyShared) else {}
+
+    def send(self, entry: Entry, metadata: MessageMetadata, now: Now) -> bool:
+        """Send a message to the consumer whose turn it is. False where it is dropped, as no consumer has room."""
+        consumer = self._dispatcher.choose(metadata)
+        if consumer is None or not has_room(consumer):
+            if self._drops is None:
+                self._drops = Meter(now.monotonic, 1)
+            self.dropped += entry.num_messages
+            return False
+        consumer.deliver([entry], {}, {}, consumer.cnx.body_of)
+        consumer.sent(now)
+        # Nothing is ever given back, so that there is no limit of unacknowledged messages either.
+        consumer.held.clear()
+        consumer.unacked = 0
+        consumer.forgotten = consumer.messages_out
+        return True
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        if self._drops is not None:
+            self._drops.look((self.dropped,), now)
+
+    def drop_rate(self, now: Now) -> float:
+        """Messages that are dropped, a second."""
+        return 0.0 if self._drops is None else self._drops.rates((self.dropped,), now)[0]
+
+    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
+        """Let all consumers go; they are told, but for the one that asked for it."""
+        for consumer in list(self.consumers):
+            self.remove_consumer(consumer, now)
+            consumer.disconnect(now, tell=consumer is not asked_by)
+
+    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
+        """Let the consumers go. Raises MetadataError where the consumer is not the only one, unless forced."""
+        if not force and self.consumers != [consumer]:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        self.close(now, asked_by=consumer)

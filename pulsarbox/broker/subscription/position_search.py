@@ -1,0 +1,147 @@
+"""Finding a place by what stands in the entries: binary search, a read a step where memory does not have them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsarbox.clock import Now
+from pulsarbox.storage.compacted_ledger import View, unpack_compacted
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+Found = Callable[[Position, Now], None]
+Failed = Callable[[Exception], None]
+Told = Callable[[bool, Now], None]
+"""Told whether it is it."""
+Look = Callable[[int, Told, Now], None]
+"""Asked whether what stands at an index is it."""
+
+
+def find_first_since(
+    topic: "PersistentTopic",
+    publish_time: int,
+    found: Found,
+    failed: Failed,
+    now: Now,
+    *,
+    compacted: bool = False,
+) -> None:
+    """The first entry published at ``publish_time`` (ms since 1970) or later; behind the last one where none was.
+
+    Publish times are the clients' own and need not rise from entry to entry: like Pulsar, the search takes them as if
+    they did. ``compacted``: entries are looked at too that only the compacted view has, because they were trimmed from
+    the log.
+    """
+
+    def is_it(entry: Entry) -> bool:
+        return entry.publish_time >= publish_time
+
+    def in_log(when: Now) -> None:
+        find_first(topic, Position(-1, -1), is_it, found, failed, when)
+
+    view = topic.compaction.view
+    if compacted and view is not None and view.entries:
+        _InView(topic, view, is_it).find(found, in_log, failed, now)
+    else:
+        in_log(now)
+
+
+class _InView:
+    """A search of what the view has and the log has not; the view stays meanwhile, whatever is compacted."""
+
+    def __init__(self, topic: "PersistentTopic", view: View, is_it: Callable[[Entry], bool]) -> None:
+        self._topic = topic
+        self._view = view
+        self._is_it = is_it
+        self._found: Position | None = None
+        """The first that it is, so far."""
+
+    def find(self, found: Found, not_found: Callable[[Now], None], failed: Failed, now: Now) -> None:
+        """The first entry in front of the log that it is, or ``not_found``."""
+        compaction, view = self._topic.compaction, self._view
+        compaction.pin(view, self)
+
+        def look(index: int, told: Told, _: Now) -> None:
+            def read(entries: list[Entry], error: Exception | None, at: Now) -> None:
+                if error is not None:
+                    compaction.unpin(view, self)
+                    failed(error)
+                else:
+                    told(not self._is_before(entries[0]), at)
+
+            self._topic.core.reads.ask(view.ledger_id, index, index, 1, read)
+
+        def ended(_: int, when: Now) -> None:
+            compaction.unpin(view, self)
+            found(self._found, when) if self._found is not None else not_found(when)
+
+        _bisect(view.entries, look, ended, now)
+
+    def _is_before(self, stored: Entry) -> bool:
+        """Whether what is looked for stands behind an entry of the view."""
+        entry = unpack_compacted(stored).entry
+        position = Position(entry.ledger_id, entry.entry_id)
+        if position >= self._topic.ledger.first_position():
+            return False  # what the log has is looked for there
+        if self._is_it(entry):
+            self._found = position
+            return False
+        return True
+
+
+def find_first(
+    topic: "PersistentTopic",
+    after: Position,
+    is_it: Callable[[Entry], bool],
+    found: Found,
+    failed: Failed,
+    now: Now,
+    unread: Callable[[Position], bool] | None = None,
+) -> None:
+    """The first confirmed entry behind ``after`` that ``is_it`` says of, as it does of all behind that one; behind the
+    last one where there is none. ``unread`` is asked of an entry that cannot be read."""
+    ledger = topic.ledger
+    spans = [
+        (info.ledger_id, after.entry_id + 1 if info.ledger_id == after.ledger_id else 0, info.confirmed)
+        for info in ledger.ledgers.values()
+        if info.ledger_id >= after.ledger_id
+    ]
+    spans = [(ledger_id, first, end) for ledger_id, first, end in spans if first < end]
+    behind = ledger.next(*ledger.last_confirmed)  # what is confirmed while we search is not looked at
+
+    def position_of(index: int) -> Position:
+        for ledger_id, first, end in spans:
+            if index < end - first:
+                return Position(ledger_id, first + index)
+            index -= end - first
+        return behind
+
+    def look(index: int, told: Told, when: Now) -> None:
+        position = position_of(index)
+
+        def lost(error: Exception) -> None:
+            if unread is None:
+                failed(error)
+            else:
+                told(unread(position), when)
+
+        topic.read_entry(position, lambda entry, at: told(is_it(entry), at), lost, when)
+
+    count = sum(end - first for _, first, end in spans)
+    _bisect(count, look, lambda index, when: found(position_of(index), when), now)
+
+
+def _bisect(count: int, look: Look, found: Callable[[int, Now], None], now: Now) -> None:
+    """The first of ``count`` indexes that it is, as are all behind it; ``count`` where none is. Who is asked may answer
+    later."""
+
+    def step(low: int, high: int, when: Now) -> None:
+        # What is before low is not it, what is from high on is.
+        if low == high:
+            found(low, when)
+            return
+        middle = (low + high) // 2
+        look(middle, lambda it, at: step(low, middle, at) if it else step(middle + 1, high, at), when)
+
+    step(0, count, now)

@@ -1,0 +1,299 @@
+"""Acknowledging without a consumer: what an operator skips, clears or expires.
+
+Nothing here takes time that depends on how much there is: places are found by arithmetic, or by a walk over the
+acknowledged ranges that goes on in later turns where there are many.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.broker.subscription.consumer import Held, held_of
+from pulsarbox.broker.subscription.position_search import find_first_since
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.protocol.ack_sets import bits_of
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.subscription.subscription import Subscription
+
+Done = Callable[[Now], None]
+Failed = Callable[[Exception], None]
+Found = Callable[[Position | None, Now], None]
+
+RANGES_AT_ONCE: Final = 2000
+"""Acknowledged ranges that one turn walks over, in about a millisecond."""
+
+CHUNKS_AT_ONCE: Final = 25
+"""Chunks of acknowledged ranges that mark-delete passes in one turn, in some five milliseconds where they are full."""
+
+_NO_RANGE: Final = ((1 << 64, 0), (1 << 64, 0))
+
+
+class Walk:
+    """Looks for the ``count``-th entry that is not acknowledged, in steps: between them anything may happen."""
+
+    def __init__(self, cursor: ManagedCursor, count: int) -> None:
+        self._cursor = cursor
+        self._left = count
+        self._through = cursor.mark_delete
+        """Up to here everything is counted."""
+        self.found: Position | None = None
+        """The entry; None as long as it is not found, and where there are fewer."""
+
+    def step(self, ranges: int = RANGES_AT_ONCE) -> bool:
+        """Go on over so many ranges; whether the walk is over."""
+        ledger, last = self._cursor.ledger, self._cursor.ledger.read_end
+        through = self._through = max(self._through, self._cursor.mark_delete)
+        runs = self._cursor.ranges.runs_from(*ledger.next(*through))
+        first, end = next(runs, _NO_RANGE)
+        for _ in range(ranges):
+            if end <= through:  # the first may be behind
+                first, end = next(runs, _NO_RANGE)
+            before = min(Position(first[0], first[1] - 1), last)
+            same = through.ledger_id == before.ledger_id
+            entries = before.entry_id - through.entry_id if same else ledger.entries_between(through, before)
+            if entries >= self._left:
+                self.found = _advanced(self._cursor, through, self._left)
+                return True
+            self._left -= max(entries, 0)
+            if first > last or end >= last:
+                return True
+            through = self._through = Position(*end)
+            first, end = next(runs, _NO_RANGE)
+        return False
+
+
+def _advanced(cursor: ManagedCursor, after: Position, count: int) -> Position:
+    """The position of the ``count``-th entry behind ``after``, acknowledged or not."""
+    ledger = cursor.ledger
+    at = after
+    while True:
+        info = ledger.ledgers.get(at.ledger_id)
+        here = max(info.confirmed - 1 - at.entry_id, 0) if info is not None else 0
+        if count <= here:
+            return Position(at.ledger_id, at.entry_id + count)
+        count -= here
+        at = Position(ledger.next(at.ledger_id, (info.entries if info is not None else 1 << 62) - 1).ledger_id, -1)
+
+
+class Clearing:
+    """What is acknowledged of one subscription without its consumers."""
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        self._cursor = subscription.cursor
+        self.expired = 0
+        """Entries that expired, since the subscription came into memory: a batch is one, as in Pulsar."""
+        self.last_expired = 0
+        """When that was asked for last (ms since 1970)."""
+        self._meter: Meter | None = None
+        """Of those, from the first on."""
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        if self._meter is not None:
+            self._meter.look((self.expired,), now)
+
+    def rate_expired(self, now: Now) -> float:
+        """Entries that expire, a second."""
+        return self._meter.rates((self.expired,), now)[0] if self._meter is not None else 0.0
+
+    def _count(self, entries: int, now: Now) -> None:
+        if self._meter is None:
+            self._meter = Meter(now.monotonic, 1)
+        self.expired += max(entries, 0)
+
+    def clear(self, done: Done, now: Now) -> None:
+        """Acknowledge everything that can be seen. Raises PreconditionFailed, NotFound."""
+        self.check()
+        ledger = self._cursor.ledger
+        self._through(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes, done, now)
+
+    def skip(self, count: int, done: Done, failed: Failed, now: Now) -> None:
+        """Acknowledge the next ``count`` entries that are not acknowledged. Raises PreconditionFailed, NotFound."""
+        self.check()
+        if count <= 0:
+            done(now)
+            return
+
+        def found(position: Position | None, when: Now) -> None:
+            if position is None:
+                self._again(self.clear, done, failed, when)
+            else:
+                self._acknowledge_to(position, 0, done, failed, when)
+
+        self.find(count, found, now)
+
+    def find(self, count: int, found: Found, now: Now) -> None:
+        """The ``count``-th entry that is not acknowledged; None where there are fewer."""
+        walk = Walk(self._cursor, count)
+        timers = self._subscription.topic.core.timers
+
+        def step(when: Now) -> None:
+            if walk.step():
+                found(walk.found, when)
+            else:
+                timers.at(when.monotonic, step)
+
+        step(now)
+
+    def expire_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """Acknowledge everything up to ``mark``, whose totals are given, because it is too old.
+
+        Raises PreconditionFailed, NotFound.
+        """
+        self.check()
+        self.last_expired = now.wall
+        self._expire(mark, messages, size, done, now)
+
+    def evict_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """The same, because there is too much. Raises PreconditionFailed, NotFound."""
+        self.check()
+        self._through(mark, messages, size, done, now)
+
+    def expire_entries(self, entries: Iterable[Entry], now: Now) -> None:
+        """Acknowledge these because they are too old, whoever holds them."""
+        subscription, cursor = self._subscription, self._cursor
+        self.last_expired = now.wall
+        fresh = [entry for entry in entries if not cursor.is_acked(entry[0], entry[1])]
+        for entry in fresh:
+            at, held = (entry[0], entry[1]), held_of(entry)
+            for consumer in subscription.consumers:
+                released = consumer.release(at)
+                consumer.forgotten += released.messages if released is not None else 0
+            cursor.acknowledge(*at, held.batch_size, held.size, held.total_messages, held.total_bytes)
+        self._count(len(fresh), now)
+        subscription.moved_on(fresh, now)
+        for consumer in list(subscription.consumers):
+            subscription.dispatcher.acknowledged(consumer, now)
+
+    def expire_before(self, publish_time: int, done: Done, failed: Failed, now: Now) -> None:
+        """Acknowledge what was published before an instant (ms since 1970). Raises PreconditionFailed, NotFound."""
+        self.check()
+        self.last_expired = now.wall
+
+        def located(mark: Position, messages: int, size: int, when: Now) -> None:
+            expire = partial(self._expire, mark, messages, size)
+            self._again(expire, done, failed, when)
+
+        def found(position: Position, when: Now) -> None:
+            self._subscription.topic.locate(position, located, failed, when)
+
+        find_first_since(self._subscription.topic, publish_time, found, failed, now)
+
+    def expire_through(self, position: Position, ack_set: list[int], done: Done, failed: Failed, now: Now) -> None:
+        """Acknowledge everything up to an entry, of which the messages in ``ack_set`` are left.
+
+        Raises PreconditionFailed, NotFound.
+        """
+        self.check()
+        self.last_expired = now.wall
+        before = self._cursor.backlog_entries
+
+        def counted(when: Now) -> None:
+            self._count(before - self._cursor.backlog_entries, when)
+            done(when)
+
+        self._acknowledge_to(position, bits_of(ack_set), counted, failed, now)
+
+    def _expire(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        before = self._cursor.backlog_entries
+
+        def counted(when: Now) -> None:
+            self._count(before - self._cursor.backlog_entries, when)
+            done(when)
+
+        self.check()
+        self._through(mark, messages, size, counted, now)
+
+    def _acknowledge_to(self, position: Position, unacked: int, done: Done, failed: Failed, now: Now) -> None:
+        """Up to an entry, of which the messages with a bit in ``unacked`` are left."""
+
+        def known(held: Held | None, when: Now) -> None:
+            through = topic.ledger.behind_dropped(position) if held is None else None
+            if through is not None:  # everybody has acknowledged that one, but maybe not what is before
+                located(*through, when)
+            elif held is None:
+                done(when)
+            else:
+                self._again(partial(self._known, position, unacked, held), done, failed, when)
+
+        def located(mark: Position, messages: int, size: int, when: Now) -> None:
+            self._again(partial(self._through, mark, messages, size), done, failed, when)
+
+        topic = self._subscription.topic
+        if position.entry_id < 0:  # before the first entry of a ledger
+            topic.locate(Position(position.ledger_id, 0), located, failed, now)
+        else:
+            topic.look_up(position, known, failed, now)
+
+    def _known(self, position: Position, unacked: int, held: Held, done: Done, now: Now) -> None:
+        self.check()
+        if unacked and not self._cursor.acknowledge_batch(position, held.batch_size, unacked):
+            position = Position(position.ledger_id, position.entry_id - 1)
+            held = held._replace(
+                total_messages=held.total_messages - held.batch_size, total_bytes=held.total_bytes - held.size
+            )
+        self._through(position, held.total_messages, held.total_bytes, done, now)
+
+    def _again(self, step: Callable[[Done, Now], None], done: Done, failed: Failed, now: Now) -> None:
+        """Go on in a later turn: what raised in the first would now be told to nobody."""
+        try:
+            step(done, now)
+        except (PreconditionFailed, NotFound) as error:
+            failed(error)
+
+    def check(self) -> None:
+        """Raises PreconditionFailed, NotFound where nothing may be acknowledged now."""
+        subscription = self._subscription
+        if subscription.topic.subscriptions.get(subscription.name) is not subscription:
+            raise NotFound(f"Subscription {subscription.name} not found for topic {subscription.topic.name}")
+        if subscription.fenced:
+            raise PreconditionFailed("Failed for Subscription Busy: it is being reset or closed, try again")
+
+    def _through_checked(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        self.check()
+        self._through(mark, messages, size, done, now)
+
+    def _through(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """Acknowledge everything up to ``mark``, whose totals are given, whoever holds it.
+
+        Where that passes many ranges it goes on in later turns; a subscription that is deleted or being moved meanwhile
+        is let be. What is of an open transaction, and what is behind that, stays: it is nobody's yet.
+        """
+        subscription, cursor = self._subscription, self._cursor
+        readable = subscription.topic.stored.open.readable
+        if readable is not None and mark > readable[0]:
+            mark, messages, size = readable
+        part = cursor.ranges.end_of(CHUNKS_AT_ONCE)
+        if part is not None and (part.ledger_id, part.last) < mark:
+            cursor.acknowledge_through(Position(part.ledger_id, part.last), part.messages_after, part.bytes_after)
+
+            def go_on(when: Now) -> None:
+                self._again(partial(self._through_checked, mark, messages, size), done, lambda _: done(when), when)
+
+            subscription.topic.core.timers.at(now.monotonic, go_on)
+            return
+        if cursor.acknowledge_through(mark, messages, size):
+            subscription.mark_moved = now.wall
+        for consumer in list(subscription.consumers):
+            for at in [each for each in consumer.held if each <= cursor.mark_delete]:
+                released = consumer.release(at)
+                consumer.forgotten += released.messages if released is not None else 0
+        commits = subscription.topic.core.commits
+        commits.cursor_changed(cursor, now)
+        if subscription.durable:
+            subscription.topic.trim(now)
+            if subscription.topic.backlog.blocked is not None:
+                subscription.topic.backlog.moved(now)
+            subscription.topic.upkeep.maybe_unused(now)
+            commits.after_commit(done)
+        subscription.marked()
+        for consumer in list(subscription.consumers):
+            subscription.dispatcher.acknowledged(consumer, now)
+        if not subscription.durable:
+            done(now)

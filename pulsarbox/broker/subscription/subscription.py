@@ -1,0 +1,460 @@
+"""A subscription of a persistent topic: its cursor, its consumers, the dispatcher of its type."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.compaction.compacted_reader import CompactedReading
+from pulsarbox.broker.dead_letter.message import IndexAcks
+from pulsarbox.broker.dead_letter.redelivery_limit import DeadLetters
+from pulsarbox.broker.dispatch.blocked_reason import Reason
+from pulsarbox.broker.dispatch.compatibility import check_compatible
+from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
+from pulsarbox.broker.dispatch.dispatcher import Dispatcher
+from pulsarbox.broker.dispatch.entry_source import EntrySource
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.plugin_hash_registry import key_hash_of
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
+from pulsarbox.broker.dispatch.shared import SharedDispatcher
+from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.policies.kinds.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
+from pulsarbox.broker.stats.blocked_reason_text import Why, why_of
+from pulsarbox.broker.subscription.acknowledgement import Acknowledging, Done, Failed
+from pulsarbox.broker.subscription.consumer import Consumer, Held
+from pulsarbox.broker.subscription.position_search import find_first_since
+from pulsarbox.broker.subscription.skip_and_clear import Clearing
+from pulsarbox.broker.transactions.pending_acks import PendingAcks
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.ack_sets import bits_of
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
+from pulsarbox.storage.catalog import Row, cursor_key
+from pulsarbox.storage.compacted_ledger import Behind
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+log = logging.getLogger(__name__)
+
+ABANDONED_SECONDS = 60.0
+"""How long a subscription that is not durable waits for its consumer after a seek."""
+
+ONE_ACTIVE = frozenset({CommandSubscribe.Exclusive, CommandSubscribe.Failover})
+"""Types of which one consumer gets everything."""
+TYPE_NAMES = {0: "Exclusive", 1: "Shared", 2: "Failover", 3: "Key_Shared"}
+
+
+class Subscription:
+    """One named subscription.
+
+    Its type is that of the consumers it has, and may change once they have all gone. A subscription that is not
+    durable lives as long as its consumers.
+    """
+
+    def __init__(
+        self, topic: "PersistentTopic", cursor: ManagedCursor, properties: dict[str, str], row: Row | None = None
+    ) -> None:
+        self.topic = topic
+        self.cursor = cursor
+        self.name = cursor.name
+        self.properties = properties
+        self.consumers: list[Consumer] = []
+        self.type = CommandSubscribe.Exclusive
+        self.fenced = False
+        """A seek is under way: nobody may come, nobody is here."""
+        self.served = False
+        """Somebody has been here since it came into memory: until then its type means nothing."""
+        self.gone = (0, 0)
+        """Messages and bytes that were sent to consumers that have gone."""
+        self.unused_since = 0
+        """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
+        self.mark_moved = 0
+        """When mark-delete moved last (ms since 1970), since it came into memory."""
+        self.job_moves = 0
+        """Entries of it that a job moves, and that are on their way to the disk."""
+        self.resets = 0
+        """How often its cursor was set elsewhere, since it came into memory."""
+        self.clearing = Clearing(self)
+        self.dead_letters = DeadLetters(self, row or {})
+        self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
+        self._acks = Acknowledging(self)
+        self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
+        self._key_shared = KeySharedMeta()
+        self._plugins = topic.core.plugins.told_of(self.type, properties, topic.core.settings)
+        """What its dispatcher goes by."""
+        self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
+        self.pending: PendingAcks | None = None
+        """What open transactions have acknowledged; None where none ever has, since it came into memory."""
+        topic.stored.skip_aborted(cursor)
+        for txn, rows in topic.core.transactions.acks_on(topic.stored.topic_id, cursor.cursor_id):
+            self.pending_acks().restore(txn, rows)
+
+    def __str__(self) -> str:
+        """As Pulsar names a subscription in errors."""
+        return f"PersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
+    @property
+    def topic_name(self) -> TopicName:
+        """See AnySubscription."""
+        return self.topic.name
+
+    @property
+    def durable(self) -> bool:
+        """Whether the subscription outlives its consumers."""
+        return self.cursor.durable
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
+
+    @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.selector.ranges() if isinstance(dispatcher, KeySharedDispatcher) else {}
+
+    @property
+    def waiting_again(self) -> int:
+        """Entries that wait to be sent again, of a Shared or Key_Shared subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.waiting_again if isinstance(dispatcher, MultipleConsumersDispatcher) else 0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether too many of its messages are unacknowledged, over all its consumers."""
+        dispatcher = self.dispatcher
+        return isinstance(dispatcher, MultipleConsumersDispatcher) and dispatcher.blocked
+
+    @property
+    def taking_over(self) -> bool:
+        """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
+        dispatcher = self.dispatcher
+        return isinstance(dispatcher, SingleActiveDispatcher) and dispatcher.taking_over
+
+    # Consumers
+
+    def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
+        """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
+        if self.fenced:
+            raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
+        self.topic.core.jobs.check_consumer(self)
+        if self.consumers:
+            check_compatible(self.consumers[0], self.type, consumer, sub_type)
+        if sub_type in ONE_ACTIVE and self.dead_letters.moving:
+            raise ServiceNotReady("Dead letters of the subscription are on their way to the disk, try again")
+        if consumer.read_compacted:
+            self.compacted_reading()
+        asked = consumer.key_shared
+        core = self.topic.core
+        plugins = core.plugins.told_of(sub_type, self.properties, core.settings)
+        if not self.consumers and (sub_type, asked, plugins) != (self.type, self._key_shared, self._plugins):
+            self.dispatcher = self._make_dispatcher(sub_type, asked)
+            self._plugins = plugins
+            self.type = sub_type
+            self._key_shared = asked
+            self.limit_unacked(now)
+        self.dispatcher.add(consumer, now)
+        self.consumers.append(consumer)
+        self.served = True
+        if self.durable and self.unused_since:
+            self.topic.upkeep.consumer_came(self, now)
+
+    def compacted_reading(self) -> CompactedReading:
+        """How it reads the compacted view; made when somebody asks for that."""
+        topic, source = self.topic, self.source
+        if source.compactable is None:
+            source.compactable = CompactedReading(topic.compaction, self.cursor, topic.core, self.dispatch)
+            key = cursor_key(topic.ledger.topic_id, self.cursor.cursor_id)
+            row = topic.core.catalog.get(key) if self.durable else None
+            source.compactable.restore(Behind.of((row or {}).get("compacted")))
+        return source.compactable
+
+    def log_trimmed(self, mark: Position) -> None:
+        """The log begins with ``mark`` now, and mark-delete, which nothing durable holds, is about to go there."""
+        if self.source.compactable is not None:
+            self.source.compactable.trimmed(mark)
+
+    def limit_unacked(self, now: Now) -> None:
+        """See what may be held unacknowledged: by each consumer, and by all."""
+        dispatcher, get = self.dispatcher, self.topic.policies.get
+        if isinstance(dispatcher, MultipleConsumersDispatcher):
+            dispatcher.limit_unacked(get(MAX_UNACKED_PER_CONSUMER), get(MAX_UNACKED_PER_SUBSCRIPTION), now)
+
+    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        """The consumer has gone. ``lost``: its connection broke, it did not close."""
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            self.gone = consumer.added_to(self.gone)
+            held = lost and bool(consumer.held)
+            self.dispatcher.remove(consumer, now, lost=lost)
+            if not self.consumers and self.throttle.limiters:
+                self.throttle.stop_waiting(now)
+            if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
+                self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
+            if not self.consumers:
+                self._is_unused(now)
+
+    def _is_unused(self, now: Now) -> None:
+        """The last consumer has gone."""
+        upkeep = self.topic.upkeep
+        if not self.durable and not self.fenced:
+            self.topic.remove_subscription(self, now)
+        elif self.durable and self.topic.stored.in_use:
+            upkeep.consumers_left(self, now)
+            upkeep.maybe_unused(now)
+
+    def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
+        core = self.topic.core
+        self._set_delayed(sub_type)
+        if sub_type == CommandSubscribe.Shared:
+            choose = core.plugins.choice_of(core.settings.sharedConsumerSelection, self.properties)
+            shared = SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
+            shared.dead_letters = self.dead_letters
+            return shared
+        if sub_type == CommandSubscribe.Key_Shared:
+            selector = core.plugins.selector_of(asked.mode, core.settings, self.properties)
+            draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
+            hash32 = key_hash_of(self, core.plugins, core.settings.keySharedHashing)
+            by_key = KeySharedDispatcher(
+                self.cursor, self.source, core, self.throttle, selector, draining=draining, hash32=hash32
+            )
+            by_key.dead_letters = self.dead_letters
+            return by_key
+        failover = sub_type == CommandSubscribe.Failover
+        return SingleActiveDispatcher(
+            self.cursor, self.source, core, self.throttle, failover=failover, topic=self.topic.name
+        )
+
+    def _set_delayed(self, sub_type: CommandSubscribe.SubType) -> None:
+        """Exclusive and Failover subscriptions know of no delays."""
+        topic = self.topic
+        if self.source.delayed is not None:
+            self.source.delayed.clear()
+            self.source.delayed = None
+        if sub_type not in ONE_ACTIVE:
+            delays = topic.stored.delays
+            self.source.delayed = Delayed(
+                self.cursor, delays, topic.policies, topic.core, self.dispatch, self._set_aside
+            )
+
+    def delayed(self, now: Now) -> int:
+        """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
+        if self.served and self.type in ONE_ACTIVE:
+            return 0
+        topic = self.topic
+        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core, now))
+
+    # Dispatch
+
+    def dispatch(self, now: Now) -> None:
+        """Send what can be sent."""
+        if self.consumers:
+            self.dispatcher.dispatch(now)
+
+    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
+        """The consumer can take ``permits`` more messages."""
+        consumer.asked(permits, now)
+        self.dispatcher.flow(consumer, now)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
+        """Send again what the consumer holds: the entries at ``positions``, or all with None."""
+        self.dispatcher.redeliver(consumer, positions, now)
+        if isinstance(self.dispatcher, MultipleConsumersDispatcher):
+            self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
+
+    def acknowledge(
+        self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
+    ) -> None:
+        """Acknowledge what a command names; see Acknowledging.acknowledge."""
+        self._acks.acknowledge(consumer, ack, now, done, failed)
+
+    @property
+    def index_acks(self) -> IndexAcks:
+        """See Acknowledging.index_acks."""
+        return self._acks.index_acks
+
+    def pending_acks(self) -> PendingAcks:
+        """What transactions acknowledge."""
+        if self.pending is None:
+            self.pending = PendingAcks(self)
+        return self.pending
+
+    def acknowledged_in_transaction(self, positions: list[Position], now: Now) -> None:
+        """A transaction that is committed has acknowledged these."""
+        self._acks.settle(now, positions)
+        for each in positions:
+            self.dispatcher.acknowledged_unheld(each)
+        for consumer in list(self.consumers):
+            self.dispatcher.acknowledged(consumer, now)
+        self.dispatch(now)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    @property
+    def life(self) -> object:
+        """What changes whenever the dispatcher starts again behind mark-delete."""
+        dispatcher = self.dispatcher
+        return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
+
+    @property
+    def moving(self) -> bool:
+        """Whether entries of it are on their way to another topic."""
+        return self.dead_letters.moving or self.job_moves > 0
+
+    def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
+        """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
+        self._passed([(entry[0], entry[1]) for entry in entries], now)
+        self.dispatch(now)
+
+    def _set_aside(self, damage: EntryDamaged, now: Now) -> None:
+        """See SetAside."""
+        if self.topic.core.quarantine.take(damage, self.cursor, now):
+            self._passed([(damage.ledger_id, damage.first)], now)
+
+    def _passed(self, acknowledged: Collection[tuple[int, int]], now: Now) -> None:
+        """Entries are acknowledged that no consumer holds."""
+        self._acks.settle(now, acknowledged)
+        for at in acknowledged:
+            self.dispatcher.acknowledged_unheld(at)
+        if not self.consumers:
+            self.topic.upkeep.maybe_unused(now)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    def send_again(self, entries: list[Entry], now: Now) -> None:
+        """Entries that were to be dead letters are not: they wait to be sent."""
+        if isinstance(self.dispatcher, MultipleConsumersDispatcher):
+            self.dispatcher.send_again(entries, now)
+
+    def marked(self) -> None:
+        """Mark-delete was moved past its consumers: what waits may be acknowledged."""
+        self._acks.end_reset()
+        self.dispatcher.acknowledged_unheld(self.cursor.mark_delete)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    def tell_end(self) -> None:
+        """The topic has ended: tell the consumers, if all there is of it is acknowledged. None hears it twice."""
+        if not self.cursor.backlog_entries:
+            for consumer in self.consumers:
+                consumer.tell_end()
+
+    def why(self) -> Why:
+        """The one reason why nothing is being sent right now, and since when."""
+        if self.fenced:
+            return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
+        reason, limiter, delayed = self.dispatcher.why(), self.throttle.refusing, self.source.delayed
+        until = delayed.next_at if reason == Reason.DELAYED and delayed is not None else 0
+        if reason == Reason.END_OF_LOG and self._waits_for_transaction():
+            reason = Reason.OPEN_TRANSACTION
+        why = why_of(reason, self.dispatcher.standstill.since, until)
+        if reason == Reason.THROTTLED and limiter is not None:
+            why = why._replace(text=f"{why.text}: {limiter.in_words}")
+        return why
+
+    def _waits_for_transaction(self) -> bool:
+        """Whether there is something for it at the first entry of an open transaction, or behind that."""
+        ledger = self.topic.ledger
+        if self.source.position < ledger.read_limit or ledger.last_confirmed < ledger.read_limit:
+            return False
+        return self.cursor.next_unacked(Position(*ledger.read_limit)) <= ledger.last_confirmed
+
+    # Cursor
+
+    def seek(
+        self, position: Position, ack_set: list[int], done: Done, failed: Callable[[Exception], None], now: Now
+    ) -> None:
+        """Start again at ``position``: the consumers are closed and come back. ``done`` comes when it is durable."""
+        if self.fenced:
+            raise PersistenceError("Failed to fence subscription")
+        self.fenced = True
+        reading = self._reading_of_seek()
+        self._acks.begin_reset()
+        for consumer in list(self.consumers):
+            self.remove_consumer(consumer, now)
+            consumer.disconnect(now)
+
+        def located(mark: Position, messages: int, size: int, when: Now) -> None:
+            self.cursor.reset(mark, messages, size)
+            self.topic.stored.skip_aborted(self.cursor)
+            self.resets += 1
+            self.dead_letters.forget()
+            if reading is not None:
+                reading.start_at(position, mark)
+                reading.keep(when)
+            self.source.rewind()
+            self.dispatcher.rewind()
+            self.fenced = False
+            if ack_set:
+                self._seek_into_batch(position, ack_set, when)
+            self.topic.core.commits.cursor_changed(self.cursor, when)
+            self._acks.end_reset()
+            if self.durable:
+                self.topic.trim(when)  # it may have gone forward
+                self.topic.upkeep.subscribed(when)
+                self.topic.core.commits.after_commit(done)
+            else:
+                done(when)
+                # Its client is to come back; if it does not, nobody else ever will.
+                self.topic.core.timers.at(when.monotonic + ABANDONED_SECONDS, self._remove_if_abandoned)
+
+        def lost(error: Exception) -> None:
+            self.fenced = False
+            failed(error)
+
+        self.topic.locate(position, located, lost, now)
+
+    def _remove_if_abandoned(self, now: Now) -> None:
+        if not self.consumers and not self.fenced:
+            self.topic.remove_subscription(self, now)
+
+    def seek_to_time(self, publish_time: int, done: Done, failed: Callable[[Exception], None], now: Now) -> None:
+        """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""
+
+        def found(position: Position, when: Now) -> None:
+            try:
+                self.seek(position, [], done, failed, when)
+            except PersistenceError as error:
+                failed(error)
+
+        compacted = self._reading_of_seek() is not None
+        find_first_since(self.topic, publish_time, found, failed, now, compacted=compacted)
+
+    def _reading_of_seek(self) -> CompactedReading | None:
+        """How the view is read by whoever comes: of one whose consumers nobody knows yet, they may ask for that."""
+        if self.source.compactable is None and not self.served and self.topic.compaction.view is not None:
+            return self.compacted_reading()
+        return self.source.compactable
+
+    def _seek_into_batch(self, position: Position, ack_set: list[int], now: Now) -> None:
+        def found(held: Held | None, when: Now) -> None:
+            if held is not None and not self.cursor.is_acked(*position):
+                self.cursor.acknowledge_batch(position, held.batch_size, bits_of(ack_set))
+                self.topic.core.commits.cursor_changed(self.cursor, when)
+
+        def unread(error: Exception) -> None:
+            log.error("subscription %s starts at the whole batch %s: %s", self.name, position, error)
+
+        self.topic.look_up(position, found, unread, now)
+
+    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
+        """Delete the subscription. Raises MetadataError where the consumer is not the only one, unless forced."""
+        if not force and self.consumers != [consumer]:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        self.close(now, asked_by=consumer)
+        self.topic.remove_subscription(self, now)
+
+    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
+        """Let all consumers go; they are told, but for the one that asked for it."""
+        self.fenced = True
+        for consumer in list(self.consumers):
+            self.remove_consumer(consumer, now)
+            consumer.disconnect(now, tell=consumer is not asked_by)

@@ -1,0 +1,334 @@
+"""The life of a topic's ledgers: when the one that grows is closed, when closed ones are trimmed, when to look again.
+
+It works on the stored topic alone, so that topics which nobody uses are kept in order without being loaded.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.backlog.unsubscribed_messages import NEVER, TopicUnsubscribed
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.policies.kinds.retention import (
+    DISABLED,
+    RETENTION,
+    UNLIMITED,
+    LedgerBounds,
+    Retention,
+    last_ledger_goes_after,
+    ledger_bounds,
+)
+from pulsarbox.broker.policies.kinds.unsubscribed_retention import OFF, bounds_of
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.topic.deadline_index import TopicDeadline, first_of
+from pulsarbox.clock import Now, in_words
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
+from pulsarbox.storage.catalog import ledger_key
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
+from pulsarbox.storage.record import Position
+from pulsarbox.storage.recovery import StoredTopic, ledger_row
+
+NOWHERE = Position(2**63, 0)
+DELAYED_BYTES: Final = 64 << 20
+"""What a delayed message holds until it is due, at most, where the settings allow larger ledgers."""
+
+
+class Trim(NamedTuple):
+    """What can go now, and when more may (ms since 1970; 0: not by the passing of time)."""
+
+    ledgers: tuple[int, ...]
+    again_at: int
+
+
+def trimmable(
+    ledger: ManagedLedger,
+    cursors: Collection[ManagedCursor],
+    retention: Retention,
+    now_ms: int,
+    *,
+    held: Callable[[int], bool] | None = None,
+    retained: Callable[[LedgerInfo], Retention] | None = None,
+) -> Trim:
+    """The closed ledgers that nobody needs, oldest first. Pure.
+
+    ``cursors`` are those of the durable subscriptions. Where there is none, only retention holds the closed ledgers, as
+    in Pulsar. One that somebody needs holds only itself. ``held`` says of one whether it has entries of an open
+    transaction: that needs it. ``retained`` gives the retention of a ledger where that is not the same for all.
+    """
+    going: list[int] = []
+    size = ledger.size
+    last: LedgerInfo | None = None
+    """The last of those with entries that stay."""
+    for info in list(ledger.ledgers.values())[:-1]:
+        if info.confirmed < info.entries:
+            break
+        needed = not all(cursor.is_done_with(info) for cursor in cursors)
+        needed = needed or (held is not None and held(info.ledger_id))
+        if not needed and last is not None and info.ledger_id == ledger.last_confirmed.ledger_id:
+            needed = last.last_batch is None  # the topic would end there, and it is not known with what
+        if needed:
+            last = info if info.entries else last
+            continue
+        if retained is not None:
+            retention = retained(info)
+        too_large = retention.size != UNLIMITED and size - info.size >= retention.size
+        too_old = retention.time_ms != UNLIMITED and now_ms - info.closed >= retention.time_ms
+        if not too_large and not too_old:
+            again_at = info.closed + retention.time_ms if retention.time_ms != UNLIMITED else 0
+            return Trim(tuple(going), again_at)
+        going.append(info.ledger_id)
+        size -= info.size
+    return Trim(tuple(going), 0)
+
+
+class TopicLedgers:
+    """Rolls over and trims the ledgers of one stored topic."""
+
+    # As in ManagedLedger.
+    __slots__ = (
+        "_bounds", "_core", "_deadline", "_ledger", "_max_entries", "_old_at", "_policies", "_stored", "_unneeded_due",
+        "growing", "oldest_end", "trim_due", "unsubscribed",
+    )  # fmt: skip
+
+    def __init__(self, core: Core, stored: StoredTopic, policies: TopicPolicies, deadline: TopicDeadline) -> None:
+        self._core = core
+        self._stored = stored
+        self._ledger = stored.ledger
+        self._policies = policies
+        self._deadline = deadline
+        self.unsubscribed = TopicUnsubscribed(core, stored, policies)
+        """The messages of the topic that no subscription has covered."""
+        self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
+        self._bounds = self._find_bounds()
+        self._old_at = self._ledger.current.created + self._bounds.age if deadline.at else 0
+        """When the ledger that grows is to be closed for its age (ms since 1970); 0 where no deadline says so yet."""
+        self._unneeded_due = self._ledger.current.entries > 0
+        """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
+        self.trim_due = len(self._ledger.ledgers) > 1
+        """A ledger was closed, and since its last entry is durable it was not looked at whether one can go."""
+        self._find_ends()
+
+    def _find_bounds(self) -> LedgerBounds:
+        settings = self._core.settings
+        size = settings.managedLedgerMaxSizePerLedgerMbytes << 20
+        age = settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
+        time_ms = self.unsubscribed.time_ms
+        if time_ms != OFF:
+            return bounds_of(time_ms, self._core.unsubscribed.limit, LedgerBounds(size, age))
+        return ledger_bounds(self._policies.get(RETENTION), LedgerBounds(size, age))
+
+    def holds_delayed(self) -> None:
+        """A delayed message is in the ledger that grows, and may hold it for long: it is closed while it is small."""
+        if self._bounds.size > DELAYED_BYTES:
+            self._bounds = self._bounds._replace(size=DELAYED_BYTES)
+
+    def for_append(self, now: Now) -> LedgerInfo:
+        """The ledger that takes the next entry: a new one where the last is full or old."""
+        info = self._ledger.current
+        if info.entries >= self._max_entries or info.size >= self._bounds.size or now.wall >= self._old_at:
+            return self._next_for_append(now)
+        return info
+
+    def _next_for_append(self, now: Now) -> LedgerInfo:
+        info = self._ledger.current
+        if not info.entries:  # an empty one only gets older
+            self._old_at = now.wall + self._bounds.age
+        elif not self._old_at and now.wall < info.created + self._bounds.age:
+            self._old_at = info.created + self._bounds.age
+        else:
+            info = self.roll_over(now)
+            self._old_at = now.wall + self._bounds.age
+        after = self._unneeded_after()
+        self._deadline.want(self._old_at if after < 0 else min(self._old_at, now.wall + after))
+        return self._ledger.current
+
+    def _unneeded_after(self) -> int:
+        least = self._core.settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000
+        time_ms = self.unsubscribed.time_ms
+        if time_ms != OFF and (self._ledger.current.entries == 0 or self.unsubscribed.is_in(self._ledger.current)):
+            return last_ledger_goes_after(Retention(time_ms, UNLIMITED), least)
+        return last_ledger_goes_after(self._policies.get(RETENTION), least)
+
+    def subscribed(self, now: Now) -> None:
+        """There is a new durable subscription: where it is the first, Pulsar's rules hold from now on, and what it
+        does not want goes in a while."""
+        if self.unsubscribed.count_at != NEVER:
+            self._unneeded_due = self._ledger.current.entries > 0
+            self._bounds = self._find_bounds()
+            self._find_ends()
+            self.unsubscribed.count(now)
+            least = self._core.settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000
+            self._deadline.want(now.wall + least)
+
+    def unsubscribed_from(self, now: Now) -> None:
+        """A durable subscription was deleted."""
+        self.unsubscribed.unsubscribe(now)
+        self._bounds = self._find_bounds()
+
+    def roll_over(self, now: Now) -> LedgerInfo:
+        """Close the ledger that grows and open the next."""
+        ledger, commits = self._ledger, self._core.commits
+        before = ledger.current
+        info = ledger.open_ledger(commits.new_id(), now.wall)
+        for each in (before, info):
+            commits.put_row(ledger_key(ledger.topic_id, each.ledger_id), ledger_row(ledger, each))
+        self.trim_due = True
+        self._unneeded_due = False
+        self._find_ends()
+        return info
+
+    def _find_ends(self) -> None:
+        ledger = self._ledger
+        oldest = next(iter(ledger.ledgers.values()))
+        can_go = oldest is not ledger.current or self._unneeded_due
+        self.oldest_end = Position(oldest.ledger_id, oldest.entries - 1) if can_go else NOWHERE
+        """The end of the oldest ledger, where it can go: a cursor that comes to it may be the last that held it."""
+        self.growing = ledger.current.ledger_id + self._unneeded_due
+        """Ledgers before this one can go once they are acknowledged."""
+
+    def close(self, age: int, now: Now) -> int | None:
+        """Close the ledger that grows where it has entries and was opened ``age`` ms ago or earlier; gives its id."""
+        current = self._ledger.current
+        if not current.entries or now.wall < current.created + age:
+            return None
+        self.roll_over(now)
+        self._old_at = 0
+        return current.ledger_id
+
+    def may_go(self, cursor: ManagedCursor, ledger_id: int) -> bool:
+        """Whether the cursor, which has just acknowledged an entry of a ledger, may be the last that held it."""
+        info = self._ledger.ledgers.get(ledger_id)
+        return info is not None and ledger_id < self.growing and cursor.is_done_with(info)
+
+    def trim(self, now: Now) -> list[int]:
+        """Drop the ledgers that nobody needs any more; gives their ids."""
+        if self._unneeded_due:
+            self._deadline.want(self._close_unneeded(now))
+        going, again_at = self._trim(now)
+        self._deadline.want(again_at)
+        return going
+
+    def truncate(self, now: Now) -> list[int]:
+        """Drop every ledger that nobody needs, whatever retention says, the one that grows too; gives their ids."""
+        current = self._ledger.current
+        if current.entries and current.confirmed == current.entries:
+            self.roll_over(now)
+        return self._trim(now, DISABLED)[0]
+
+    @property
+    def _cursors(self) -> Collection[ManagedCursor]:
+        return self._stored.cursors.values()
+
+    def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
+        """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
+        ledger = self._ledger
+        self.trim_due = not ledger.closed_are_confirmed
+        retained: Callable[[LedgerInfo], Retention] | None = None
+        if retention is None:
+            retention = self._policies.get(RETENTION)
+            if self.unsubscribed.time_ms != OFF:
+                retained = self._retention_of
+        going, again_at = trimmable(ledger, self._cursors, retention, now.wall, held=self._held, retained=retained)
+        if going and retained is not None:
+            self._tell_trimmed(going, f"after {in_words(self.unsubscribed.time_ms)}", "time", now)
+        self._drop(going, now)
+        return list(going), again_at
+
+    def _retention_of(self, info: LedgerInfo) -> Retention:
+        """That of a ledger while unsubscribed retention holds."""
+        return Retention(self.unsubscribed.time_ms, UNLIMITED) if self.unsubscribed.is_in(info) else DISABLED
+
+    @property
+    def _held(self) -> Callable[[int], bool] | None:
+        return self._stored.open.holds if self._stored.open else None
+
+    def trim_unsubscribed(self, now: Now) -> list[int]:
+        """Drop the oldest ledger with messages that no subscription has covered, whatever its age; gives its id. Gives
+        nothing where there is none, or where it cannot go yet."""
+        oldest = self.unsubscribed.oldest
+        if oldest is None or self.unsubscribed.time_ms == OFF:
+            self.unsubscribed.count(now)
+            return []
+        held = self._held
+        needed = any(not cursor.is_done_with(oldest) for cursor in self._cursors)
+        if needed or oldest.confirmed < oldest.entries or (held is not None and held(oldest.ledger_id)):
+            return []
+        if oldest is self._ledger.current:
+            self.close(0, now)
+        going = [oldest.ledger_id]
+        self._tell_trimmed(going, "to keep all topics within unsubscribedRetentionSize", "size", now)
+        self._drop(going, now)
+        return going
+
+    def _tell_trimmed(self, going: Collection[int], why: str, reason: str, now: Now) -> None:
+        """Report what unsubscribed retention does not keep any longer."""
+        infos = [info for each in going if self.unsubscribed.is_in(info := self._ledger.ledgers[each])]
+        if infos:
+            size, count = sum(info.size for info in infos), sum(map(self._ledger.messages_of, infos))
+            text = f"{count:,} messages ({size:,} bytes) that no subscription has covered are deleted {why}"
+            self._core.events.tell(
+                "unsubscribed-trimmed", self._stored.name, text, now, messages=count, bytes=size, reason=reason
+            )
+
+    def _drop(self, going: Collection[int], now: Now) -> None:
+        ledger = self._ledger
+        holed: dict[int, LedgerInfo] = {}
+        compacted = going and any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in self._stored.cursors.values())
+        for ledger_id in going:
+            entries = ledger.ledgers[ledger_id].entries
+            behind = ledger.drop(ledger_id)
+            self._core.commits.drop_ledger(ledger, ledger_id, now)
+            holed.pop(ledger_id, None)
+            if behind is not None:
+                holed[behind.ledger_id] = behind
+                for cursor in self._cursors:
+                    if compacted:
+                        cursor.keep_in_view(ledger_id, entries)
+                    if cursor.forget_ledger(ledger_id) or compacted:
+                        self._core.commits.cursor_changed(cursor, now)
+        for info in holed.values():
+            self._core.commits.put_row(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
+        self._find_ends()
+        if going:
+            self.unsubscribed.count(now)
+
+    def _close_unneeded(self, now: Now) -> int:
+        """Close the ledger that grows where retention holds nothing in it and nobody needs it; when to look again."""
+        ledger, after = self._ledger, self._unneeded_after()
+        current = ledger.current
+        self._unneeded_due = False
+        if after < 0 or not current.entries or current.confirmed < current.entries:
+            return 0
+        if now.wall < ledger.last_append_time + after:
+            return ledger.last_append_time + after
+        if all(cursor.is_done_with(current) for cursor in self._cursors):
+            self.roll_over(now)
+        else:
+            self._unneeded_due = True
+            self._find_ends()
+        return 0
+
+    def look(self, now: Now) -> tuple[list[int], int]:
+        """Close what is old, drop what can go; gives the ids of what went, and when to look again (0: not for this)."""
+        self._bounds = self._find_bounds()
+        current = self._ledger.current
+        again_at = 0
+        if current.entries and current.confirmed == current.entries:
+            again_at = old_at = current.created + self._bounds.age
+            if now.wall >= old_at:
+                self.roll_over(now)
+                old_at = again_at = 0
+            else:
+                unneeded_at = self._close_unneeded(now)
+                if self._ledger.current is not current:
+                    old_at = again_at = 0
+                elif unneeded_at:
+                    again_at = min(again_at, unneeded_at)
+            self._old_at = old_at
+        elif current.entries:
+            again_at = now.wall + 1000  # entries are on their way to the disk: in a second they are there
+        else:
+            self._old_at = 0
+        going, trim_at = self._trim(now)
+        self.unsubscribed.count(now)
+        return going, first_of(again_at, trim_at)

@@ -1,0 +1,314 @@
+"""Looking at stored messages page by page, both ways: nothing is acknowledged, no cursor is made, no consumer told.
+
+A walk reads a piece of a ledger, has its entries taken apart beside the loop, and goes on until it has enough or has
+looked at enough; it says where the next page begins, whatever ended it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pulsarbox.broker.replay.entry_messages import Looked, Opened, Schemas, open_entry
+from pulsarbox.broker.transactions.visibility import visible_runs
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.protocol.violations import ProtocolError
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+READ_ENTRIES: Final = 200
+READ_BYTES: Final = 1 << 20
+"""Of one read; an entry is read whole, however large it is."""
+Row = dict[str, Any]
+WHOLE: Final = -1
+"""The index of a place that means all of its entry."""
+
+
+class Place(NamedTuple):
+    """Where a page begins: with this message of this entry; backward, it ends there."""
+
+    ledger_id: int
+    entry_id: int
+    batch_index: int = WHOLE
+
+
+@dataclass(slots=True)
+class Bounds:
+    """What a walk may do at most."""
+
+    rows: int
+    entries: int = 5000
+    read: int = 16 << 20
+    """Bytes of entries."""
+    opened: int = 32 << 20
+    """Bytes of what is unpacked."""
+    opened_of_one: int = 16 << 20
+    """The same of one entry: what has more stays closed."""
+    shown: int = 4 << 20
+    """Bytes of payloads in the rows."""
+    milliseconds: int = 2000
+
+
+class Found(NamedTuple):
+    """One message of a page, or entries that are damaged as one."""
+
+    ledger_id: int
+    entry_id: int
+    """Of several, the first."""
+    batch_index: int
+    """In a batch; WHOLE where it is the entry."""
+    row: Row
+    """What was made of it."""
+
+
+Wanted = Callable[[Looked], bool]
+Make = Callable[[Looked, str], Row]
+"""What is told of a message; of one that stands for an entry which could not be opened, why."""
+Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
+
+
+@dataclass(slots=True)
+class Page:
+    """What a walk has found."""
+
+    found: list[Found] = field(default_factory=list)
+    """In the order of the walk."""
+    on: Place | None = None
+    """Where a walk in the same direction goes on; None where there is nothing more that way, and never will be."""
+    back: Place | None = None
+    """The same for a walk in the other direction from the beginning of this one."""
+    ended: bool = False
+    """The end that there is now was reached; otherwise there is enough, or a bound was reached."""
+    looked_at: int = 0
+    """Entries."""
+
+
+class Walk:
+    """One walk through the entries of a topic that anybody can see."""
+
+    def __init__(
+        self,
+        topic: "PersistentTopic",
+        schemas: Schemas,
+        wanted: Wanted | None,
+        make: Make,
+        bounds: Bounds,
+        beside: Beside,
+        *,
+        forward: bool,
+    ) -> None:
+        """``wanted`` and ``make`` are called in a thread, as ``beside`` has it."""
+        self._topic = topic
+        self._make = make
+        self._ledger = topic.ledger
+        self._schemas = schemas
+        self._wanted = wanted
+        self._bounds = bounds
+        self._beside = beside
+        self._forward = forward
+        self._end = topic.ledger.read_end
+        self._page = Page()
+        self._left = bounds.rows
+        self._deadline = 0.0
+        self._read_bytes = 0
+        self._opened = 0
+        self._shown = 0
+
+    def begin(
+        self, place: Place, done: Callable[[Page, Now], None], failed: Callable[[Exception], None], now: Now
+    ) -> None:
+        """Walk from ``place`` on; it need not exist."""
+        self._done, self._failed, self._now = done, failed, now
+        self._deadline = now.monotonic + self._bounds.milliseconds / 1000
+        start = self._clamped(place)
+        self._page.back = self._other_way(start if start is not None else place)
+        self._go_on(start)
+
+    # Places
+
+    def _clamped(self, place: Place) -> Place | None:
+        at = Position(place.ledger_id, place.entry_id)
+        if self._forward:
+            found = self._ledger.clamp(*at)
+            return place if found == at else Place(*found)
+        if at > self._end:
+            there = self._end.entry_id >= 0 and self._end.ledger_id in self._ledger.ledgers
+            return Place(*self._end) if there else self._before(self._end)
+        info = self._ledger.ledgers.get(at.ledger_id)
+        if info is not None and 0 <= at.entry_id < info.confirmed:
+            return place
+        return self._before(at)
+
+    def _before(self, at: Position) -> Place | None:
+        """The entry before a position; None where there is none."""
+        ledgers = self._ledger.ledgers
+        info = ledgers.get(at.ledger_id)
+        if info is not None and info.confirmed and at.entry_id > 0:
+            return Place(at.ledger_id, min(at.entry_id, info.confirmed) - 1)
+        order = sorted(ledgers)
+        for ledger_id in reversed(order[: bisect_left(order, at.ledger_id)]):
+            if confirmed := ledgers[ledger_id].confirmed:
+                return Place(ledger_id, confirmed - 1)
+        return None
+
+    def _other_way(self, place: Place) -> Place | None:
+        """Where a walk the other way begins so that it meets this one."""
+        if self._forward:
+            if place.batch_index > 0:
+                return place._replace(batch_index=place.batch_index - 1)
+            return self._before(Position(place.ledger_id, place.entry_id))
+        if place.batch_index >= 0:
+            return place._replace(batch_index=place.batch_index + 1)
+        return Place(place.ledger_id, place.entry_id + 1)
+
+    # Walking
+
+    def _go_on(self, place: Place | None) -> None:
+        page, bounds = self._page, self._bounds
+        page.on = place
+        if place is None or (self._forward and Position(*place[:2]) > self._end):
+            page.ended = True
+            self._done(page, self._now)
+            return
+        over = page.looked_at >= bounds.entries or self._read_bytes >= bounds.read or self._opened >= bounds.opened
+        if over or self._left <= 0 or self._shown >= bounds.shown or self._now.monotonic > self._deadline:
+            self._done(page, self._now)
+            return
+        info = self._ledger.ledgers[place.ledger_id]
+        mean = max(info.size // max(info.entries, 1), 1)
+        count = max(min(READ_ENTRIES, READ_BYTES // mean, bounds.entries - page.looked_at, 2 * self._left + 8), 1)
+        if self._forward:
+            last = self._end.entry_id if place.ledger_id == self._end.ledger_id else info.confirmed - 1
+            self._read(place, place.entry_id, min(place.entry_id + count - 1, last))
+        else:
+            self._read(place, max(place.entry_id - count + 1, 0), place.entry_id)
+
+    def _read(self, place: Place, first: int, last: int) -> None:
+        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+            self._now = when
+            if error is not None:
+                self._lost(place, first, last, error)
+                return
+            self._read_bytes += sum(len(entry.body) for entry in entries)
+            reached = entries[-1].entry_id
+            if not self._forward and reached < last:  # the piece is too large: what is nearest comes first
+                self._read(place, max(reached + 1, (first + last + 1) // 2), last)
+                return
+            self._open(place, entries if self._forward else entries[::-1])
+
+        room = max(min(READ_BYTES, self._bounds.read - self._read_bytes), 1)
+        self._topic.read_run(Position(place.ledger_id, first), last, room, answer)
+
+    def _lost(self, place: Place, first: int, last: int, error: Exception) -> None:
+        """The first entry of a piece cannot be read."""
+        if place.ledger_id not in self._ledger.ledgers:  # trimmed meanwhile
+            self._go_on(self._clamped(place))
+        elif not isinstance(error, EntryDamaged):
+            self._failed(error)
+        elif not self._forward and error.last < last:
+            self._read(place, error.last + 1, last)
+        else:
+            self._page.looked_at += 1
+            at = first if self._forward else max(first, error.first)
+            end = min(error.last, last)
+            row = {"damaged": error.reason, "entries": end - at + 1}
+            self._page.found.append(Found(place.ledger_id, at, WHOLE, row))
+            self._left -= 1
+            self._go_on(self._next(Position(place.ledger_id, end if self._forward else at)))
+
+    def _next(self, at: Position) -> Place | None:
+        """The entry that follows in the direction of the walk."""
+        return Place(*self._ledger.next(*at)) if self._forward else self._before(at)
+
+    def _open(self, place: Place, entries: list[Entry]) -> None:
+        behind = self._next(entries[-1].position)
+        if self._topic.stored.has_aborted:
+            ids = [entry.entry_id for entry in entries]
+            runs = list(visible_runs(self._topic, place.ledger_id, min(ids), max(ids) + 1))
+            seen = [each for each in entries if any(first <= each.entry_id < end for first, end in runs)]
+            self._page.looked_at += len(entries) - len(seen)
+            if not seen:
+                self._go_on(behind)
+                return
+            entries = seen
+        opening = _Opening(self, place, entries)
+
+        def opened(result: object, error: Exception | None) -> None:
+            if error is not None:
+                self._failed(error)
+                return
+            page = self._page
+            page.found += opening.found
+            page.looked_at += opening.looked_at
+            self._left -= len(opening.found)
+            self._opened += opening.opened
+            self._shown += opening.shown
+            at = opening.stopped_at
+            self._go_on(at if at is not None else behind)
+
+        self._beside("browse", opening.run, opened)
+
+
+class _Opening:
+    """The entries of one piece, taken apart in a thread; it touches nothing that changes."""
+
+    def __init__(self, walk: Walk, place: Place, entries: list[Entry]) -> None:
+        self._place = place
+        self._entries = entries
+        self._forward = walk._forward
+        self._wanted = walk._wanted
+        self._schemas = walk._schemas
+        self._source = str(walk._topic.name)
+        self._rows = walk._left
+        self._room = walk._bounds.opened - walk._opened
+        self._make = walk._make
+        self._most = walk._bounds.opened_of_one
+        self._shown_room = walk._bounds.shown - walk._shown
+        self.found: list[Found] = []
+        self.looked_at = 0
+        self.opened = 0
+        self.shown = 0
+        self.stopped_at: Place | None = None
+        """Where it goes on within these entries; None behind all of them."""
+
+    def run(self) -> None:
+        """Take them apart until there is enough."""
+        for entry in self._entries:
+            start = self._place.batch_index if entry.position == self._place[:2] else WHOLE
+            if self.opened >= self._room or self.shown >= self._shown_room or len(self.found) >= self._rows:
+                self.stopped_at = Place(entry.ledger_id, entry.entry_id, start)
+                return
+            opened = opened_or_not(entry, self._source, self._schemas, self._most)
+            self.looked_at += 1
+            self.opened += sum(len(each.payload or b"") for each in opened.messages)
+            if self._take(entry, opened, start):
+                return
+
+    def _take(self, entry: Entry, opened: Opened, start: int) -> bool:
+        """Take what is wanted of an entry; whether that is enough before its end."""
+        messages = opened.messages
+        if start >= 0:
+            messages = [each for each in messages if (each.index >= start if self._forward else each.index <= start)]
+        for each in messages if self._forward else messages[::-1]:
+            if len(self.found) >= self._rows:
+                self.stopped_at = Place(entry.ledger_id, entry.entry_id, each.index)
+                return True
+            if self._wanted is None or self._wanted(each):
+                row = self._make(each, opened.whole)
+                self.found.append(Found(entry.ledger_id, entry.entry_id, each.index, row))
+                self.shown += len(row.get("payload") or "")
+        return False
+
+
+def opened_or_not(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened:
+    """The messages of an entry; where not even its metadata can be read, one without anything, and why."""
+    try:
+        return open_entry(entry, source, schemas, most)
+    except ProtocolError as error:
+        from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+
+        nothing = MessageMetadata(producer_name="", sequence_id=0, publish_time=entry.publish_time)
+        return Opened([Looked(entry, nothing, nothing, WHOLE, None, source, schemas)], f"it cannot be read: {error}")

@@ -1,0 +1,250 @@
+"""One producer on one connection, as the broker sees it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pulsarbox.broker.limits.limiter import Limiter, time_of
+from pulsarbox.broker.limits.publish_throttle import Receipt, ReceiptHold
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.clock import Now
+from pulsarbox.errors import ProducerFenced, PulsarBoxError
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
+from pulsarbox.protocol.send_receipt import ReceiptEncoder
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.topic.topic import Topic
+
+NO_REQUEST = 0xFFFFFFFFFFFFFFFF
+"""Request id of a command that the broker sends on its own account."""
+
+
+class Access(NamedTuple):
+    """How a producer wants to stand beside others."""
+
+    mode: ProducerAccessMode
+    topic_epoch: int | None = None
+    """The epoch that the topic had when it was given to this producer; None for one that has not had it."""
+
+
+class ProducerRates(NamedTuple):
+    """Of a producer, each a second."""
+
+    messages_in: float
+    bytes_in: float
+    chunks_in: float
+    dropped: float
+    """Messages; see Producer.dropped."""
+
+
+SHARED: Final = Access(ProducerAccessMode.Shared)
+
+
+class Producer:
+    """A producer: who it is, and how many of its messages are on their way to the disk."""
+
+    # As in ManagedLedger.
+    __slots__ = (
+        "_drained", "_hold", "_limits", "_meter", "_receipt", "access", "bytes_in", "chunks_in", "closed", "cnx",
+        "connected_since", "dropped", "encrypted", "fenced", "messages_in", "metadata", "name", "outbox", "pending",
+        "producer_id", "schema_version", "suspended", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        cnx: "ServerCnx",
+        producer_id: int,
+        name: str,
+        topic: "Topic",
+        *,
+        access: Access = SHARED,
+        now: Now,
+    ) -> None:
+        self.cnx = cnx
+        self.outbox: Outbox = cnx.outbox
+        self.producer_id = producer_id
+        self.name = name
+        self.topic = topic
+        self.access = access
+        self.connected_since = now.wall
+        self.metadata: dict[str, str] = {}
+        """What its client says of it."""
+        self.pending = 0
+        """Messages (entries) that are sent and have no receipt yet."""
+        self.closed = False
+        self.suspended = 0
+        """Since when its messages are dropped (ms since 1970) because too many receipts wait for publish rates; 0 where
+        they are not. The producer is closed once the receipts have left."""
+        self.encrypted = False
+        """Whether it says that it encrypts what it sends."""
+        self.schema_version = b""
+        self.fenced: ProducerFenced | None = None
+        """Why it was closed before it was open, where somebody else took the topic."""
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.chunks_in = 0
+        """Entries that were chunks of larger messages."""
+        self.dropped = 0
+        """Messages to a non-persistent topic that at least one subscription had no room for."""
+        self._meter = Meter(now.monotonic, len(ProducerRates._fields))
+        self._receipt = ReceiptEncoder(producer_id).encode
+        self._drained: list[Callable[[Now], None]] = []
+        self._limits = topic.limits
+        self._hold: ReceiptHold | None = None
+        """What the publish rates hold back of it; None while there are none."""
+
+    def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int, now: Now) -> None:
+        """The entry is durable: tell the client, at the rate at which the topic may be published to."""
+        self.cnx.pending_sends -= 1
+        if self._hold is not None:
+            self._hold_receipt(self._hold, Receipt(sequence_id, highest_sequence_id, ledger_id, entry_id), now)
+            return
+        self.pending -= 1
+        self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
+        if self._drained:
+            self._settle(now)
+
+    def _hold_receipt(self, hold: ReceiptHold, receipt: Receipt, now: Now) -> None:
+        """Send a receipt at the publish rates. Suspend the producer if it holds back more than its connection has room
+        for."""
+        before = hold.held
+        hold.receipt(receipt, now)
+        limiter = hold.limiter
+        if limiter is None:
+            return
+        if not before and limiter.waiting == 1 and not limiter.holds.last_minute(time_of(now)):
+            text = f"receipts wait for the publish rate: {limiter.in_words}"
+            self.topic.core.events.tell("publish-held", str(self.topic.name), text, now)
+        if not self.suspended and not self.closed and hold.waiting_bytes > self.cnx.held_room:
+            self._suspend(hold.waiting_bytes, now)
+
+    def _suspend(self, waiting: int, now: Now) -> None:
+        """Drop further messages until all receipts have left; then close the producer, and its client sends them again.
+
+        An exclusive producer is never suspended: another one could take the topic while it is closed.
+        """
+        if self.access.mode != ProducerAccessMode.Shared:
+            return
+        self.suspended = now.wall
+        self._drained.append(self.disconnect)
+        text = f"producer {self.name} of {self.cnx.address} is suspended: {waiting:,} bytes wait for the publish rate"
+        events, topic = self.topic.core.events, str(self.topic.name)
+        events.tell("producer-suspended", topic, text, now, producer=self.name, bytes=waiting)
+
+    def _send_held(self, receipt: Receipt, now: Now) -> None:
+        """A receipt that a rate held back, or could have."""
+        self.pending -= 1
+        self.outbox.send(self._receipt(*receipt))
+        if self._drained:
+            self._settle(now)
+
+    @property
+    def held(self) -> ReceiptHold | None:
+        """What the publish rates hold back of it; None while there are none."""
+        return self._hold
+
+    def let_go(self, now: Now) -> None:
+        """Hold back no receipt any more: the producer goes, or nothing is limited."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.end(now)
+
+    def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
+        """Other publish rates hold than those of ``before``."""
+        if not self._limits.publish:
+            self.let_go(now)
+        elif self._hold is not None:
+            self._hold.changed(before, now)
+
+    def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
+        """The entry is not stored: tell the client why. It is disconnected right after."""
+        self.let_go(now)
+        self.pending -= 1
+        self.cnx.pending_sends -= 1
+        self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
+        if self._drained:
+            self._settle(now)
+
+    def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
+        """An entry of ``messages`` messages and ``size`` bytes is on its way."""
+        if is_chunk:
+            self.chunks_in += 1
+            self.topic.producers.has_chunks = True
+        if self._limits.publish:
+            if self._hold is None:
+                self._hold = ReceiptHold(self._limits, self.cnx, self._send_held, self.pending)
+            self._hold.published(messages, size)
+        self.pending += 1
+        self.cnx.pending_sends += 1
+        self.messages_in += messages
+        self.bytes_in += size
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        self._meter.look(self._counters, now)
+
+    def rates(self, now: Now) -> ProducerRates:
+        """Current rates, each per second."""
+        return ProducerRates(*self._meter.rates(self._counters, now))
+
+    @property
+    def _counters(self) -> tuple[int, int, int, int]:
+        return self.messages_in, self.bytes_in, self.chunks_in, self.dropped
+
+    def close(self, drained: Callable[[], None], now: Now) -> None:
+        """The client closes: go at once, call back when every message has its receipt."""
+        self.closed = True
+        self.topic.remove_producer(self, now)
+        self._drain(now, drained)
+
+    def disconnect(self, now: Now, refused: tuple[int, PulsarBoxError] | None = None) -> None:
+        """The broker closes: the client is told to come back, when all that is on its way has its receipts.
+
+        Told before, it would send that again, and it would be stored twice. What comes behind is not looked at, so all
+        stays in order. ``refused`` is the sequence id of a message that cannot be taken, and why: told in its turn too,
+        for clients give up the connection over it.
+        """
+        if not self.closed:
+            self.closed = True
+            self.topic.remove_producer(self, now)
+            self.cnx.producer_is_gone(self, now)
+            self._drained.append(lambda when: self._tell_closed(refused))
+            self._settle(now)
+
+    def _tell_closed(self, refused: tuple[int, PulsarBoxError] | None) -> None:
+        if refused is not None:
+            sequence_id, error = refused
+            self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
+        self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
+
+    def fence(self, error: ProducerFenced, now: Now) -> None:
+        """Another producer has taken the topic: nothing that comes from now on is stored.
+
+        As with Pulsar the client is not told: its next message gets an error while others are on their way to the
+        disk, after that it costs the connection, and when the client comes back it is refused. A producer that is not
+        open yet gets the error as its answer.
+        """
+        if self.closed:
+            return
+        self.closed = True
+        self.let_go(now)
+        if self.cnx.producers.get(self.producer_id) is not self:
+            self.fenced = error
+            return
+        self._drain(now)
+
+    def _drain(self, now: Now, drained: Callable[[], None] | None = None) -> None:
+        """It is closed: what its client still sends gets errors while messages are on their way."""
+        self.cnx.producer_drains(self)
+        if drained is not None:
+            self._drained.append(lambda when: drained())
+        self._drained.append(lambda when: self.cnx.producer_is_drained(self))
+        self._settle(now)
+
+    def _settle(self, now: Now) -> None:
+        if self.pending == 0:
+            drained, self._drained = self._drained, []
+            for each in drained:
+                each(now)

@@ -1,0 +1,599 @@
+"""A topic: its producers and subscriptions; of a persistent one also what it stores."""
+
+from collections.abc import Callable, Iterator
+
+from pulsarbox.broker.backlog.message_expiry import Expiry
+from pulsarbox.broker.backlog.quota_enforcement import Backlog
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dead_letter.retention_warning import for_dead_letters, warn
+from pulsarbox.broker.dispatch import plugin_hash_registry
+from pulsarbox.broker.limits.token_bucket import More
+from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.policies.kinds.deduplication import DEDUPLICATION
+from pulsarbox.broker.policies.kinds.delayed_delivery import check_delay
+from pulsarbox.broker.read_queue import Answer
+from pulsarbox.broker.security.revocation import close_forbidden
+from pulsarbox.broker.stats.commit_stats import Traffic
+from pulsarbox.broker.subscription.consumer import Held, held_of
+from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.admission_policies import Admission
+from pulsarbox.broker.topic.deduplication import Deduplication
+from pulsarbox.broker.topic.entry_factory import make_entry
+from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.maintenance_schedule import Upkeep
+from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer_access import Claim, Producers, StoredProducers
+from pulsarbox.broker.topic.termination import Termination
+from pulsarbox.clock import BEGINNING, Now
+from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
+from pulsarbox.protocol.metadata import ParsedEntry, parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
+from pulsarbox.storage.catalog import Row, cursor_key, topic_key
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry, Position, pack_entry
+from pulsarbox.storage.recovery import StoredTopic
+from pulsarbox.storage.transactions import TxnId
+
+CHUNK, TRANSACTION = EntryFlag.CHUNK, EntryFlag.TRANSACTION
+
+Located = Callable[[Position, int, int, Now], None]
+
+
+class Topic:
+    """What persistent and non-persistent topics have in common: the producers."""
+
+    def __init__(self, core: Core, name: TopicName) -> None:
+        self.core = core
+        self.name = name
+        self.policies = core.policies.of(name)
+        core.policies.attach(self.policies)
+        self.producers: Producers = Producers(str(name))
+        self.limits = TopicLimits(core.limits, self.policies, self, self._published())
+        self.admission = Admission(self)
+        self.policies.on_change(self._policies_changed)
+        self.gone_in = (0, 0)
+        """Messages and bytes from producers that have gone."""
+        self.gone_out = (0, 0)
+        """Messages and bytes that subscriptions sent that have gone."""
+
+    def _published(self) -> More | None:
+        """Counts what is published; None where dispatch is not limited."""
+        return None
+
+    def producers_now(self) -> Iterator[Producer]:
+        """See Members of limits."""
+        return iter(self.producers)
+
+    def throttled_subscriptions(self) -> "Iterator[Subscription]":
+        """See Members of limits."""
+        return iter(())
+
+    def _policies_changed(self, now: Now) -> None:
+        """Policies may be other ones: do what follows at once."""
+        self.admission.changed(now)
+        close_forbidden(self, now)
+
+    def last_sequence_id(self, name: str) -> int:
+        """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
+        return -1
+
+    def is_settling(self, name: str) -> bool:
+        """Whether ``last_sequence_id`` may change by what is on its way to the disk already."""
+        return False
+
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """Open a producer, or queue it; raises as Producers.add. ``again``: its client has opened it before."""
+        self.producers.add(claim, now)
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
+        """The producer has gone."""
+        if producer in self.producers:
+            self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
+        producer.let_go(now)
+        self.producers.remove(producer, now)
+
+    def check_takes(self) -> None:
+        """Raises TopicTerminated where the topic takes no more messages, ever."""
+
+    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+        """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
+        raise NotImplementedError
+
+    def all_subscriptions(self) -> Iterator[AnySubscription]:
+        """Its subscriptions."""
+        raise NotImplementedError
+
+    def close(self, now: Now) -> None:
+        """Let everybody go: clients are told to come back."""
+        self.producers.close(now)
+        for subscription in list(self.all_subscriptions()):
+            subscription.close(now)
+
+    def subscription_went(self, subscription: AnySubscription) -> None:
+        """A subscription is no more."""
+        messages, size = subscription.gone
+        self.gone_out = self.gone_out[0] + messages, self.gone_out[1] + size
+
+    def look(self, now: Now) -> None:
+        """Keep the counters of everybody who is connected; see Meter.look."""
+        for producer in self.producers:
+            producer.look(now)
+        for subscription in self.all_subscriptions():
+            for consumer in subscription.consumers:
+                consumer.look(now)
+
+    def check_idle(self) -> None:
+        """Raises PreconditionFailed where producers or consumers are connected."""
+        producers = len(self.producers)
+        consumers = sum(len(subscription.consumers) for subscription in self.all_subscriptions())
+        if producers or consumers:
+            raise PreconditionFailed(
+                f"Topic {self.name} has {producers + consumers} connected producers/consumers:"
+                f" {consumers} consumers, {producers} producers"
+            )
+
+
+class PersistentTopic(Topic):
+    """A topic whose messages are stored."""
+
+    def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
+        self.ledger = stored.ledger
+        self.subscriptions: dict[str, Subscription] = {}
+        super().__init__(core, name)
+        self.producers: StoredProducers = StoredProducers(core, name)
+        self.stored = stored
+        stored.in_use = True
+        self.ended_transactions = {True: 0, False: 0}
+        """Of those that have published here, how many were committed (True), and how many aborted, since it came into
+        memory."""
+        self.traffic = Traffic(stored.ledger)
+        self.upkeep = Upkeep(self)
+        self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
+        self.expiry = Expiry(self)
+        self.backlog = Backlog(self)
+        self.compaction = TopicCompaction(self)
+        self.policies.on_change(self.upkeep.look)
+        topic_row = core.catalog.get(topic_key(str(name))) or {}
+        self.termination = Termination(self, topic_row)
+        self.for_dead_letters = for_dead_letters(name, topic_row)
+        self.warned_of_loss = False
+        """The log says that dead letters will be lost."""
+        self._housekeeping = core.commits.housekeeping
+        self._reads = 0
+        """Reads for somebody who is not connected any more, maybe."""
+        self.policies.on_change(self.dispatch)  # delays may end
+        self.deduplication: Deduplication | None = None
+        self.update_deduplication()
+        for cursor in stored.cursors.values():
+            row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
+            restored = self.restore_subscription(cursor, row.get("properties", {}), row)
+            restored.unused_since = row.get("unused") or max(row.get("created", 0), core.started)
+
+    def all_subscriptions(self) -> Iterator[Subscription]:
+        """See Topic."""
+        return iter(self.subscriptions.values())
+
+    def _published(self) -> More:
+        """See Topic."""
+        ledger = self.ledger
+        return lambda: (ledger.confirmed_messages, ledger.confirmed_bytes)
+
+    def throttled_subscriptions(self) -> Iterator[Subscription]:
+        """See Topic."""
+        return iter(list(self.subscriptions.values()))
+
+    def look(self, now: Now) -> None:
+        """See Topic.look."""
+        super().look(now)
+        self.traffic.look(now)
+        for subscription in self.subscriptions.values():
+            subscription.clearing.look(now)
+
+    # Producers
+
+    def _policies_changed(self, now: Now) -> None:
+        """See Topic."""
+        super()._policies_changed(now)
+        self.update_deduplication()
+        for subscription in list(self.subscriptions.values()):
+            subscription.limit_unacked(now)
+
+    def _deduplicates(self) -> bool:
+        """Whether messages are deduplicated: decided here and nowhere else."""
+        return self.policies.get(DEDUPLICATION)
+
+    def update_deduplication(self) -> None:
+        """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
+        if not self._deduplicates():
+            self.deduplication = self.producers.deduplication = None
+            names = self.stored.sequences.names()
+            if names:
+                self.core.commits.forget_producers(self.stored, names)
+        elif self.deduplication is None:
+            self.deduplication = Deduplication(self.core, self.stored, self.producers)
+            self.producers.deduplication = self.deduplication
+
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """See Topic.admit. Beyond the backlog quota also raises ProducerHeld or ProducerQuotaExceeded."""
+        self.backlog.admit(claim, now, again=again)
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
+        """See Topic.remove_producer."""
+        super().remove_producer(producer, now)
+        self.backlog.forget(producer, now)
+        if self.producers.unused:
+            self.upkeep.maybe_unused(now)
+
+    def last_sequence_id(self, name: str) -> int:
+        """See Topic.last_sequence_id."""
+        last = self.stored.sequences.last_persisted(name)
+        return -1 if last is None else last
+
+    def is_settling(self, name: str) -> bool:
+        """See Topic.is_settling."""
+        return self.stored.sequences.is_pending(name)
+
+    # Publishing
+
+    def check_takes(self) -> None:
+        """See Topic.check_takes."""
+        self.termination.check()
+
+    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+        """See Topic.publish; the receipt leaves when the entry is durable."""
+        parsed = parse_entry(payload)
+        txn = self._transaction(producer, send) if send.txnid_least_bits or send.txnid_most_bits else None
+        if not self._takes(producer, send, parsed.metadata, len(payload), now):
+            return
+        entry = self._entry(parsed, payload, now, 0 if txn is None else TRANSACTION)
+        deduplication, ids = self.deduplication, (send.sequence_id, send.highest_sequence_id)
+        if deduplication is not None and not deduplication.takes(producer, ids, entry[2], parsed, payload, now):
+            return
+        self._append(entry, payload, now, txn)
+        self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
+        producer.published(entry[3], len(payload), is_chunk=bool(entry[2] & CHUNK))
+
+    def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
+        """Put a message that may be stored into the open batch."""
+        entry = self._entry(parsed, payload, now)
+        self._append(entry, payload, now)
+        return entry
+
+    def _transaction(self, producer: Producer, send: CommandSend) -> TxnId:
+        """That of a message, which may be sent in it. Raises NotAllowed."""
+        return self.core.transactions.of_send(send.txnid_most_bits, send.txnid_least_bits, producer).id
+
+    def _entry(self, parsed: ParsedEntry, payload: bytes, now: Now, more: int = 0) -> Entry:
+        return make_entry(self.ledger, self.ledgers.for_append(now), parsed, payload, now, more)
+
+    def _append(self, entry: Entry, payload: bytes, now: Now, txn: TxnId | None = None) -> None:
+        ledger = self.ledger
+        ledger.append(entry)
+        if self.expiry.on:
+            self.expiry.published(entry)
+        if txn is None:
+            header = pack_entry(entry)
+        else:
+            header = pack_entry(entry, txn[0], txn[1])
+            self.stored.open.record(txn, entry)
+            self.core.commits.open_changed(self.stored.open)
+        ledger_id, entry_id = entry[0], entry[1]
+        if entry[9] > entry[8]:
+            self.stored.delays.record(ledger_id, entry_id, entry[9], len(payload))
+            self.ledgers.holds_delayed()
+            if self.backlog.excludes:
+                self.backlog.delayed_published(len(payload), entry[9])
+            self.core.commits.delays_changed(self.stored.delays)
+        group = self.core.commits.open
+        group.batch.add_entry(ledger_id, entry_id, header, payload)
+        appended = group.appended.get(self)
+        if appended is None:
+            group.appended[self] = [entry]
+            if ledger.total_bytes >= self.ledgers.unsubscribed.count_at:
+                self.ledgers.unsubscribed.count(now)
+            if not ledger.changed:
+                self.core.commits.ledger_changed(ledger)
+        else:
+            appended.append(entry)
+
+    def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
+        """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""
+        if self.termination.begun:
+            self.termination.check()
+        if self.admission.measures:
+            self.admission.check_message(size, metadata)
+        refusal = self._housekeeping.refusal
+        if refusal is not None:
+            self._refuse(producer, send, refusal, now)
+            return False
+        if self.ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
+            return False
+        if metadata.deliver_at_time:
+            check_delay(metadata, self.policies)
+        return True
+
+    def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
+        """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
+        error = PersistenceError(f"The message could not be stored: {reason}")
+        producer.disconnect(now, (send.sequence_id, error))
+
+    @property
+    def is_consumed(self) -> bool:
+        """Whether consumers are connected: then what is published is worth keeping at hand."""
+        return any(subscription.consumers for subscription in self.subscriptions.values())
+
+    def confirmed(self, now: Now) -> None:
+        """Entries were confirmed: give them to the consumers."""
+        if self.ledgers.trim_due:
+            self.trim(now)
+        if self.ledger.confirmed_bytes >= self.ledgers.unsubscribed.count_at:
+            self.ledgers.unsubscribed.count(now)
+        if self.ledger.total_bytes >= self.backlog.full_at:
+            self.backlog.confirmed(now)
+        if self.ledger.confirmed_bytes > self.compaction.due_at:
+            self.compaction.reached(now)
+        self.dispatch(now)
+
+    def transactions_ended(self, now: Now) -> None:
+        """Entries that nobody could see can be seen, or never will be."""
+        self.trim(now)
+        self.confirmed(now)
+        if self.expiry.on:
+            self.upkeep.soon(now)  # they may be too old already
+        if self.termination.ended:
+            for subscription in self.subscriptions.values():
+                subscription.tell_end()
+
+    def trim(self, now: Now) -> None:
+        """Drop the ledgers that nobody needs any more."""
+        self._dropped(self.ledgers.trim(now), now)
+
+    def trim_unsubscribed(self, now: Now) -> bool:
+        """Drop the oldest ledger with messages that no subscription has covered; whether there was one that can go."""
+        dropped = self.ledgers.trim_unsubscribed(now)
+        self._dropped(dropped, now)
+        if dropped:
+            self.upkeep.soon(now)
+        return bool(dropped)
+
+    def truncate(self, done: Callable[[Now], None], now: Now) -> None:
+        """Acknowledge everything for everybody, and drop it, whatever retention says."""
+        waiting = len(self.subscriptions) + 1
+
+        def cleared(when: Now) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                self._dropped(self.ledgers.truncate(when), when)
+                done(when)
+
+        for subscription in list(self.subscriptions.values()):
+            subscription.clearing.clear(cleared, now)
+        cleared(now)
+
+    def look_after_ledgers(self, now: Now) -> int:
+        """Close and drop the ledgers that are due; when to look again (ms since 1970; 0: not for this)."""
+        dropped, again_at = self.ledgers.look(now)
+        self._dropped(dropped, now)
+        return again_at
+
+    def _dropped(self, ledgers: list[int], now: Now) -> None:
+        """Ledgers are no more: subscriptions that are not durable go on behind them, as in Pulsar."""
+        if not ledgers:
+            return
+        first = next(iter(self.ledger.ledgers.values()))
+        start = self.ledger.first_position()
+        for subscription in list(self.subscriptions.values()):
+            cursor = subscription.cursor
+            subscription.source.dropped()
+            if cursor.durable:
+                continue
+            for ledger_id in ledgers:
+                cursor.forget_ledger(ledger_id)
+            if cursor.mark_delete < start:
+                subscription.log_trimmed(start)
+                cursor.acknowledge_through(start, first.messages_before, first.bytes_before)
+            subscription.dispatch(now)
+        self.backlog.dropped(now)
+
+    def dispatch(self, now: Now) -> None:
+        """Give the consumers what there is for them."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.dispatch(now)
+
+    # Subscriptions
+
+    def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> Subscription:
+        """A new durable subscription at the start of the topic or at its end; durable with the next commit."""
+        ledger = self.ledger
+        if earliest:
+            info = next(iter(ledger.ledgers.values()))
+            start = ledger.first_position(), info.messages_before, info.bytes_before
+        else:
+            start = ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes
+        return self.subscribe_behind(name, start, properties, now)
+
+    def subscribe_behind(
+        self, name: str, start: tuple[Position, int, int], properties: dict[str, str], now: Now
+    ) -> Subscription:
+        """A new durable subscription behind a position, given with its totals of messages and bytes."""
+        ledger, commits = self.ledger, self.core.commits
+        cursor = ManagedCursor(commits.new_id(), name, ledger)
+        cursor.reset(*start)
+        self.stored.cursors[cursor.cursor_id] = cursor
+        row = {"name": name, "properties": properties, "created": now.wall}
+        commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
+        commits.cursor_changed(cursor, now)
+        subscription = self.restore_subscription(cursor, properties)
+        subscription.unused_since = now.wall
+        self.upkeep.subscribed(now)
+        return subscription
+
+    def restore_subscription(
+        self, cursor: ManagedCursor, properties: dict[str, str], row: Row | None = None
+    ) -> Subscription:
+        """A subscription over a cursor that exists, and has this row."""
+        subscription = self.subscriptions[cursor.name] = Subscription(self, cursor, properties, row)
+        return subscription
+
+    def read_from(self, name: str, mark: Position, messages: int, size: int) -> Subscription:
+        """A subscription that is not durable and starts behind ``mark``, whose totals are given."""
+        cursor = ManagedCursor(0, name, self.ledger, durable=False)
+        cursor.reset(mark, messages, size)
+        return self.restore_subscription(cursor, {})
+
+    def remove_subscription(self, subscription: Subscription, now: Now) -> None:
+        """The subscription is no more; of a durable one the rows go with the next commit, and what it alone held."""
+        self._forget_subscription(subscription)
+        if subscription.name == COMPACTION_SUBSCRIPTION:
+            self.compaction.forget(now)
+        elif subscription.durable:
+            self.ledgers.unsubscribed_from(now)
+        if subscription.durable:
+            self.trim(now)
+            self.backlog.look(now)
+            warn(self)
+        self.upkeep.maybe_unused(now)
+
+    def _forget_subscription(self, subscription: Subscription) -> None:
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+            subscription.throttle.end(BEGINNING)
+            self.subscription_went(subscription)
+        if subscription.durable:
+            cursor_id = subscription.cursor.cursor_id
+            self.stored.cursors.pop(cursor_id, None)
+            self.core.commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
+            plugin_hash_registry.forget(self.ledger.topic_id, cursor_id, self.core.commits, self.core.catalog)
+            self.core.commits.forget_cursor(subscription.cursor)
+
+    # Positions
+
+    def read_entry(
+        self, position: Position, found: Callable[[Entry, Now], None], failed: Callable[[Exception], None], now: Now
+    ) -> None:
+        """A confirmed entry: at once where it is in memory, else after a read."""
+        entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
+        if entry is not None:
+            found(entry, now)
+            return
+
+        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+            if error is not None:
+                failed(error)
+            else:
+                found(entries[0], when)
+
+        self.read_run(position, position.entry_id, 1, answer)
+
+    def read_run(self, first: Position, last: int, max_bytes: int, answer: Answer) -> None:
+        """Confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``; the topic stays in memory."""
+        self._reads += 1
+
+        def read(entries: list[Entry], error: Exception | None, now: Now) -> None:
+            self._reads -= 1
+            answer(entries, error, now)
+
+        self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
+
+    def look_up(
+        self,
+        position: Position,
+        found: Callable[[Held | None, Now], None],
+        failed: Callable[[Exception], None],
+        now: Now,
+    ) -> None:
+        """What an acknowledgement needs to know of an entry; None where there is none."""
+        info = self.ledger.ledgers.get(position.ledger_id)
+        if info is None or not 0 <= position.entry_id < info.confirmed:
+            found(None, now)
+            return
+
+        def lost(error: Exception) -> None:
+            if position.ledger_id in self.ledger.ledgers:
+                failed(error)
+            else:  # trimmed while it was read: everybody has acknowledged it
+                found(None, now)
+
+        self.read_entry(position, lambda entry, when: found(held_of(entry), when), lost, now)
+
+    def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
+        """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
+        ledger = self.ledger
+        at = ledger.clamp(*position)
+        if at > ledger.last_confirmed:
+            located(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes, now)
+            return
+        info = ledger.ledgers[at.ledger_id]
+        if at.entry_id == 0:
+            located(Position(at.ledger_id, -1), info.messages_before, info.bytes_before, now)
+            return
+
+        def found(held: Held | None, when: Now) -> None:
+            if held is None:
+                lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"))
+            elif at.ledger_id not in ledger.ledgers:  # trimmed while it was read
+                first = next(iter(ledger.ledgers.values()))
+                located(ledger.first_position(), first.messages_before, first.bytes_before, when)
+            else:
+                mark = Position(at.ledger_id, at.entry_id - 1)
+                located(mark, held.total_messages - held.batch_size, held.total_bytes - held.size, when)
+
+        self.look_up(at, found, lost, now)
+
+    # Life
+
+    def close(self, now: Now) -> None:
+        """See Topic.close."""
+        self.compaction.close(now)
+        self.backlog.close(now)
+        super().close(now)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether anybody is, or wants to be."""
+        return not self.producers.unused or bool(self.backlog.waiting) or self.is_consumed
+
+    def can_unload(self) -> bool:
+        """Whether nobody is connected and nothing is under way: the topic may be rows again."""
+        return not any(sub.fenced or not sub.durable for sub in self.subscriptions.values()) and self.is_settled()
+
+    def is_settled(self) -> bool:
+        """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
+        if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
+            return False
+        if self.stored.open.ending_now or self.compaction.run:
+            return False
+        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way:
+            return False
+        if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
+            return False
+        waits = self.core.commits.waits_for
+        return not any(sub.consumers or waits(sub.cursor) or sub.moving for sub in self.subscriptions.values())
+
+    def unload(self) -> None:
+        """Let the topic be rows again; see ``can_unload``."""
+        self.upkeep.note_unused()
+        self.ledger.tail.clear()
+        self.core.commits.unload(self.stored)
+        self.stored.in_use = False
+
+    def delete(self, now: Now) -> None:
+        """Delete the topic with all it holds; clients are told to come back."""
+        self.close(now)
+        for subscription in list(self.subscriptions.values()):
+            self._forget_subscription(subscription)
+        self.compaction.forget(now)
+        self.core.compactions.records.pop(str(self.name), None)
+        commits = self.core.commits
+        self.upkeep.deadline.forget()
+        self.core.unsubscribed.forget(self.stored)
+        for ledger_id in self.ledger.ledgers:
+            commits.drop_ledger(self.ledger, ledger_id, now)
+        commits.put_row(topic_key(str(self.name)), None)
+        commits.forget_topic(self.stored)
+        self.stored.in_use = False

@@ -1,0 +1,50 @@
+"""Topics that nobody has used for a while become rows again: a topic costs disk, not memory."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import Now
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic.topic import PersistentTopic
+
+AT_ONCE = 25
+"""Topics that are looked at in one turn, which has other things to do as well; the next ones 10 ms later."""
+
+
+class IdleTopics:
+    """The persistent topics in memory, the longest unused first. One timer, only while there are any."""
+
+    def __init__(self, timers: Timers, after: float, unload: "Callable[[PersistentTopic, Now], bool]") -> None:
+        """``unload`` is given each topic ``after`` seconds after its last use (0: never); False: it is in use."""
+        self._timers = timers
+        self._after = after
+        self._unload = unload
+        self._topics: OrderedDict[PersistentTopic, float] = OrderedDict()
+        self._armed = False
+
+    def used(self, topic: "PersistentTopic", now: Now) -> None:
+        """Somebody asked for the topic."""
+        if self._after:
+            self._topics[topic] = now.monotonic
+            self._topics.move_to_end(topic)
+            self._arm(now)
+
+    def _arm(self, now: Now) -> None:
+        if not self._armed and self._topics:
+            self._armed = True
+            first = next(iter(self._topics.values()))
+            self._timers.at(max(first + self._after, now.monotonic + 0.01), self._ring)
+
+    def _ring(self, now: Now) -> None:
+        self._armed = False
+        for _ in range(AT_ONCE):
+            topic, since = next(iter(self._topics.items()), (None, 0.0))
+            if topic is None or now.monotonic < since + self._after:
+                break
+            del self._topics[topic]
+            if not self._unload(topic, now):
+                self._topics[topic] = now.monotonic  # somebody uses it: look again later
+        self._arm(now)

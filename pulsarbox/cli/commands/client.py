@@ -1,0 +1,126 @@
+"""``pulsarbox client``: who is connected to a box, and letting them go."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
+from pulsarbox.cli.common.exits import Misused, NotThere, ending
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.scope_options import scope_options
+from pulsarbox.cli.connect.admin_client import with_admin
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+_COLUMNS: Final = (
+    "id",
+    "kind",
+    "address",
+    "role",
+    "version",
+    "topic",
+    "subscription",
+    "name",
+    "rate",
+    "unacked",
+    "cause",
+)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def client() -> None:
+    """Who is connected to a box: connections, producers, consumers. And letting one of them go.
+
+    \b
+    Examples:
+      pulsarbox client list
+      pulsarbox client kick 7-c3 --yes
+    """
+
+
+@client.command("list")
+@output_options
+@scope_options
+@with_admin
+def list_clients(output: Output, scope: dict[str, str], admin: "Admin") -> None:
+    """List connections, and the producers and consumers on them. Of a box only.
+
+    For superusers and viewerRoles; admins of a tenant say --tenant, and see who is on topics there.
+
+    Fields: id, kind (connection, producer, consumer), address, role (who it has proved to be), version (of the client),
+    topic, subscription, name, rate and bytes (a second over the last minute, in or out), unacked (of a consumer; of a
+    producer messages without a receipt yet), permits, since (ms since 1970), producers and consumers (of a connection),
+    held (bytes whose receipts a publish rate holds back), cause, causeText and causeSince (why a producer waits for
+    receipts, or a connection is not read), tls, connection (the id of the one it is on).
+
+    \b
+    Examples:
+      pulsarbox client list
+      pulsarbox client list --filter 'kind == "consumer" and unacked > 1000'
+      pulsarbox client list --filter 'contains(version, "CPP")' -o json
+      pulsarbox client list --filter 'cause == "unread"' -o json
+      pulsarbox client list --tenant shop
+    """
+    show(output, partial(_listed, admin, scope))
+
+
+def _listed(admin: "Admin", scope: dict[str, str]) -> Found:
+    return Found(_rows(admin, scope), _COLUMNS, name="id")
+
+
+def _rows(admin: "Admin", query: dict[str, str]) -> list[dict[str, Any]]:
+    rows = admin.top_rows("clients", sort="since", order="asc", **query)
+    return sorted(rows, key=lambda row: _place(row["id"]))
+
+
+def _place(client_id: str) -> tuple[int, str, int]:
+    """Where an id stands: a connection before what is on it."""
+    connection, _, own = client_id.partition("-")
+    return int(connection), own[:1], int(own[1:] or 0)
+
+
+@client.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--filter", "filter_text", metavar="EXPRESSION", help="All for whom it holds, as of `client list`.")
+@yes_option
+@dry_run_option
+@with_admin
+def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """Let clients go, by the ids of `client list` or by a filter. They come back by themselves. Of a box only.
+
+    Of a connection everything goes that is on it. A producer or consumer is closed alone (CLOSE_PRODUCER,
+    CLOSE_CONSUMER); what a consumer had not acknowledged goes to others, or is sent to it again. Takes a superuser.
+
+    On a terminal the id has to be typed in, or the number of clients; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox client kick 7
+      pulsarbox client kick 7-c3 9-p0 --yes
+      pulsarbox client kick --filter 'kind == "connection" and startswith(address, "10.1.")' --dry-run
+    """
+    if bool(ids) == (filter_text is not None):
+        raise Misused("say who is to go: ids, or --filter; not both")
+    if filter_text is not None:
+        found = {row["id"]: row for row in _found(admin, filter_text)}
+        ids = tuple(each for each, row in found.items() if each == row["connection"] or row["connection"] not in found)
+    what = f"let {len(ids)} clients go" if len(ids) > 1 else f"let the client {ids[0]} go"
+    confirm(what, list(ids), yes=yes, dry_run=dry_run)
+    carry_out([("kicked", each, partial(admin.kick, each)) for each in ids], dry_run=dry_run)
+
+
+def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:
+    from pulsarbox.client.admin import Refused
+
+    try:
+        rows = _rows(admin, {"filter": filter_text})
+    except Refused as error:
+        if error.status == 400:
+            raise click.BadParameter(str(error).removeprefix("filter: "), param_hint="--filter") from None
+        raise ending(error) from None
+    if not rows:
+        raise NotThere(f"no client for whom it holds: {filter_text}")
+    return rows

@@ -1,0 +1,113 @@
+"""``pulsarbox clock``: show the clock of a box, and move a virtual one forward."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.terminal_text import OUTPUT
+from pulsarbox.cli.connect.admin_request import ask
+from pulsarbox.cli.connect.target import Target, admin_options
+from pulsarbox.clock import in_words
+from pulsarbox.times import duration
+
+_PATH: Final = "/pulsarbox/v1/clock"
+
+
+@click.group(cls=Group)
+def clock() -> None:
+    """Show the clock of a box, or move it forward where it is virtual (`pulsarbox start --clock virtual`).
+
+    The clock of retention, delays and ages. Connections and their time-outs do not notice when it is moved; what falls
+    due by it is done at once. It goes forward only, and the data keeps how far it is ahead.
+
+    \b
+    Examples:
+      pulsarbox clock show
+      pulsarbox clock advance 10d
+      pulsarbox clock set 2030-01-01T00:00:00Z
+    """
+
+
+@clock.command()
+@admin_options
+@OUTPUT
+def show(admin: Target, output: str) -> None:
+    """Show what time it is for the box.
+
+    \b
+    Examples:
+      pulsarbox clock show
+      pulsarbox clock show -o json | jq .offset
+    """
+    _show(ask(admin, "GET", _PATH), output)
+
+
+def _duration(context: click.Context, parameter: click.Parameter, value: str) -> int:
+    """10d, 1h30m, 250ms: in milliseconds."""
+    try:
+        return duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@clock.command()
+@click.argument("by", callback=_duration)
+@admin_options
+@OUTPUT
+def advance(by: int, admin: Target, output: str) -> None:
+    """Move a virtual clock forward BY weeks, days, hours, minutes, seconds or milliseconds (10d, 1h30m, 250ms).
+
+    It returns when what falls due by it is done and on disk.
+
+    \b
+    Exit codes:
+      0  it is moved
+      4  the clock of that box is not virtual
+      6  no box answers
+
+    \b
+    Examples:
+      pulsarbox clock advance 10d
+      pulsarbox clock advance 1h30m --data-dir mybox
+    """
+    _show(ask(admin, "POST", f"{_PATH}/advance", {"by": by}), output)
+
+
+@clock.command("set")
+@click.argument("instant")
+@admin_options
+@OUTPUT
+def set_to(instant: str, admin: Target, output: str) -> None:
+    """Move a virtual clock forward to an INSTANT (ISO 8601; UTC where it names no zone), which is to lie ahead.
+
+    \b
+    Exit codes:
+      0  it is moved
+      1  the instant lies behind, or is none
+      4  the clock of that box is not virtual
+      6  no box answers
+
+    \b
+    Examples:
+      pulsarbox clock set 2030-01-01T00:00:00Z
+      pulsarbox clock set 2030-01-01
+    """
+    _show(ask(admin, "PUT", _PATH, {"to": instant}), output)
+
+
+def _show(held: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(held, indent=2))
+        return
+    rows = {"clock": held["mode"], "now": _instant(held["now"])}
+    if held["mode"] == "virtual":
+        rows |= {"real": _instant(held["real"]), "ahead": in_words(held["offset"])}
+    for name, value in rows.items():
+        click.echo(f"{name:<8} {value}")
+
+
+def _instant(wall: int) -> str:
+    return datetime.fromtimestamp(wall / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

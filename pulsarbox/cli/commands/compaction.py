@@ -1,0 +1,128 @@
+"""``pulsarbox topic compact``: ask for a compaction, watch it, cancel it."""
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
+from pulsarbox.names import TopicName
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+_EVERY_SECONDS: Final = 0.3
+_WORDS: Final = {"NOT_RUN": "not compacted", "SUCCESS": "compacted", "RUNNING": "running", "ERROR": "failed"}
+
+
+@click.command()
+@click.argument("name", metavar="TOPIC")
+@click.option("--wait", is_flag=True, help="Until it has ended; on stderr it says how far it is.")
+@click.option("--status", is_flag=True, help="Only say how the last one went, or goes.")
+@click.option("--cancel", is_flag=True, help="Stop the one that is running; the compacted view stays what it was.")
+@dry_run_option
+@output_options
+@with_admin
+def compact(name: str, wait: bool, status: bool, cancel: bool, dry_run: bool, output: Output, admin: "Admin") -> None:
+    """Compact TOPIC: readers of the compacted view then get the latest message of every key, and what comes behind.
+
+    The log itself stays what it is. Of a partitioned topic each partition is compacted.
+
+    Fields with --status: name, topic, status (not compacted, running, compacted, failed), phase, read, to_read, keys,
+    written, error.
+
+    \b
+    Exit codes:
+      1  it failed (with --wait): the compacted view is what it was
+      4  it is running already, or there is nothing to cancel
+
+    \b
+    Examples:
+      pulsarbox topic compact orders
+      pulsarbox topic compact orders --wait
+      pulsarbox topic compact orders --status -o json
+      pulsarbox topic compact orders --cancel
+    """
+    if status + cancel + wait > 1:
+        raise click.UsageError("--wait, --status and --cancel do not go together")
+    found = topic_named(name)
+    if status:
+        show(output, partial(_status, admin, found))
+        return
+    parts = _parts(admin, found)
+    if cancel:
+        things = [("cancelled the compaction of", short(each), partial(_cancel, admin, each)) for each in parts]
+        carry_out(things, dry_run=dry_run)
+        return
+    carry_out([("compacting", short(found), partial(_start, admin, found))], dry_run=dry_run)
+    if wait and not dry_run:
+        _wait(admin, parts)
+
+
+def _parts(admin: "Admin", name: TopicName) -> list[TopicName]:
+    with suggesting(admin, name):
+        count = admin.partitions(name)
+    return [name.partition(number) for number in range(count)] if count else [name]
+
+
+def _start(admin: "Admin", name: TopicName) -> None:
+    from pulsarbox.client.admin import path_of
+
+    with suggesting(admin, name):
+        admin.ask("PUT", f"{path_of(name)}/compaction")
+
+
+def _cancel(admin: "Admin", name: TopicName) -> None:
+    with suggesting(admin, name):
+        admin.cancel_compaction(name)
+
+
+def _asked(admin: "Admin", name: TopicName) -> dict[str, Any]:
+    from pulsarbox.client.admin import path_of
+
+    with suggesting(admin, name):
+        found: dict[str, Any] = admin.ask("GET", f"{path_of(name)}/compaction")
+    return found
+
+
+def _status(admin: "Admin", name: TopicName) -> Found:
+    rows = []
+    for each in _parts(admin, name):
+        found = _asked(admin, each)
+        progress = found.get("progress", {})
+        rows.append(
+            {
+                "name": short(each),
+                "topic": str(each),
+                "status": _WORDS.get(found["status"], clean(str(found["status"]))),
+                **{field: progress.get(field) for field in ("phase", "read", "to_read", "keys", "written")},
+                "error": clean(found["lastError"]),
+            }
+        )
+    return Found(rows, ["name", "status", "phase", "read", "to_read", "keys", "written", "error"], name="topic")
+
+
+def _wait(admin: "Admin", parts: list[TopicName]) -> None:
+    for each in parts:
+        said = ""
+        while (found := _asked(admin, each))["status"] == "RUNNING":
+            now = _in_words(found.get("progress", {}))
+            if now != said:
+                say(f"{short(each)}: {now}")
+                said = now
+            time.sleep(_EVERY_SECONDS)
+        if found["status"] == "ERROR":
+            raise click.ClickException(f"{short(each)} is not compacted: {clean(found['lastError'])}")
+        say(f"{short(each)}: compacted")
+
+
+def _in_words(progress: dict[str, Any]) -> str:
+    if progress.get("phase") == "reading":
+        return f"{progress['read']:,} of {progress['to_read']:,} entries read"
+    if progress.get("phase") == "writing":
+        return f"{progress['keys']:,} keys, {progress['written']:,} entries written"
+    return "waiting for another compaction"

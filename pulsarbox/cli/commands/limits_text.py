@@ -1,0 +1,248 @@
+"""Rates and quotas of a topic for the eye: what is allowed, what is used, who has set it, how long it held back."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulsarbox.cli.commands.stats_text import duration, since
+from pulsarbox.cli.commands.unsubscribed_text import kept_words
+from pulsarbox.cli.common.output import Row
+from pulsarbox.cli.common.terminal_text import clean, megabytes
+from pulsarbox.cli.connect.admin_client import short
+from pulsarbox.names import TopicName, parse_topic
+
+COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held", "why")
+
+Stats = dict[str, Any]
+Held = dict[str, dict[str, Any]]
+
+_SIZE: Final = "backlog-quota:destination_storage"
+_AGE: Final = "backlog-quota:message_age"
+_THEN: Final = {
+    "producer_request_hold": "producers are held",
+    "producer_exception": "producers are refused",
+    "consumer_backlog_eviction": "the oldest messages leave the backlog",
+}
+_POLICIES: Final = {
+    ("dispatch", "topic"): "dispatch-rate",
+    ("dispatch", "subscription"): "subscription-dispatch-rate",
+    ("publish", "topic"): "publish-rate",
+    ("subscribe", "consumer"): "subscribe-rate",
+}
+_EXPLAINED: Final = ("publish-rate", "dispatch-rate", "subscription-dispatch-rate", "subscribe-rate", _SIZE, _AGE)
+_OF_A_SUBSCRIPTION: Final = ("dispatch-rate", "subscription-dispatch-rate", _SIZE, _AGE)
+
+
+def parts_of(topic: TopicName, stats: Stats) -> Iterator[tuple[TopicName, Stats]]:
+    """A topic and its statistics; of a partitioned topic each partition and its own."""
+    partitions = stats.get("partitions")
+    if not partitions:
+        yield topic, stats
+        return
+    for name in sorted(partitions, key=lambda each: parse_topic(each).partition_index):
+        yield parse_topic(name), partitions[name]
+
+
+def rows_of(topic: TopicName, stats: Stats, policies: Held, subscription: str | None) -> Iterator[Row]:
+    """The limits of one topic or partition that hold, as rows; with a subscription, those that hold for it."""
+    subscriptions = stats["subscriptions"]
+    if subscription is None:
+        for each in stats.get("limits", ()):
+            yield _row(topic, "", each)
+        for name, found in subscriptions.items():
+            for each in found.get("limits", ()):
+                if each["scope"] == "subscription":
+                    yield _row(topic, name, each)
+    else:
+        for each in subscriptions.get(subscription, {}).get("limits", ()):
+            yield _row(topic, subscription, each)
+    yield from _quotas(topic, stats, policies)
+    if subscription is None:
+        yield from _producers(topic, stats)
+
+
+def _row(topic: TopicName, subscription: str, report: dict[str, Any]) -> Row:
+    of = {
+        "broker": "the box",
+        "topic": short(topic),
+        "consumer": f"each consumer of {short(topic)}",
+        "subscription": f"{subscription} on {short(topic)}",
+    }.get(report["scope"], f"{report['scope']} {report['name']}")
+    what = "times" if report["limits"] == "subscribe" else "messages"
+    return {
+        "limit": report["limits"],
+        "of": of,
+        "topic": str(topic),
+        "subscription": subscription or None,
+        "allowed": _amount(report, "Limit", what) + (" a second" if report["periodSeconds"] == 1 else
+                                                     f" in {report['periodSeconds']} s"),
+        "used": _amount(report, "Used", what, by="Limit"),
+        "held": duration(report["heldMillisLastMinute"] / 1000) if report["heldMillisLastMinute"] else "",
+        **report,
+    }  # fmt: skip
+
+
+def _amount(report: dict[str, Any], which: str, what: str, by: str = "") -> str:
+    """Messages and bytes, as far as they are limited."""
+    said = []
+    if report[f"messages{by or which}"]:
+        said.append(_counted(report[f"messages{which}"], what))
+    if report[f"bytes{by or which}"]:
+        said.append(megabytes(report[f"bytes{which}"]))
+    return " and ".join(said)
+
+
+def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
+    for limit, policy, allowed, used, words in (
+        ("backlog size", _SIZE, stats["backlogQuotaLimitSize"], stats["backlogSize"], megabytes),
+        ("backlog age", _AGE, stats["backlogQuotaLimitTime"], stats["oldestBacklogMessageAgeSeconds"], duration),
+    ):
+        if allowed < 0 or policy not in policies:
+            continue
+        found = policies[policy]
+        over = used > allowed
+        yield {
+            "limit": limit,
+            "of": short(topic),
+            "topic": str(topic),
+            "subscription": stats.get("oldestBacklogMessageSubscriptionName") if policy == _AGE else None,
+            "allowed": words(allowed),
+            "used": words(max(used, 0)),
+            "setBy": found["level"],
+            "waiting": stats.get("waitingPublishers", 0) if over else 0,
+            "held": "now" if over else "",
+            "limitValue": allowed,
+            "usedValue": max(used, 0),
+            "then": found["value"]["policy"],
+        }
+
+
+def _producers(topic: TopicName, stats: Stats) -> Iterator[Row]:
+    """The producers that wait: for a publish rate, or because nothing is read from their connection."""
+    for each in stats.get("publishers", ()):
+        why = each.get("why")
+        if why is not None:
+            held = each.get("held", {})
+            yield {
+                "limit": "producer",
+                "of": f"{each['producerName']} of {each['address'].removeprefix('/')}",
+                "topic": str(topic),
+                "subscription": None,
+                "allowed": "",
+                "used": f"{megabytes(held['bytes'])} held" if held.get("bytes") else "",
+                "setBy": "",
+                "waiting": held.get("receipts", 0),
+                "held": "now",
+                "why": f"{why['text']}, {since(why['since'])}",
+                "reason": why["reason"],
+            }
+
+
+# Explaining
+
+
+def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: str | None) -> list[str]:
+    """For each limit which level says what, which of them holds, and what it does now."""
+    parts = list(parts_of(topic, stats))
+    lines: list[str] = []
+    if subscription is not None:
+        for part, of_part in parts:
+            lines += _state(part, subscription, of_part["subscriptions"].get(subscription))
+    rows = [row for part, of_part in parts for row in rows_of(part, of_part, policies, subscription)]
+    for name in _EXPLAINED if subscription is None else _OF_A_SUBSCRIPTION:
+        if name in policies:
+            lines += ["", *_chain(name, policies[name]), *_now(name, rows)]
+    others = [row for row in rows if row["limit"] in ("publish", "dispatch") and row["scope"] not in
+              ("topic", "subscription")]  # fmt: skip
+    for row in others:
+        said = f"{row['limit']} of {row['of']}: {row['allowed']}, set for the {row['setBy']}"
+        lines += ["", said, f"  now        {_in_use(row)}"]
+    if subscription is None and "unsubscribed" in stats:
+        lines += ["", "unsubscribed retention", f"  now        {kept_words(stats['unsubscribed'])}"]
+    for row in rows:
+        if row["limit"] == "producer":
+            lines += ["", clean(f"producer {row['of']}"), clean(f"  waits      {row['why']}")]
+    return lines[1:] if lines and not lines[0] else lines
+
+
+def _state(topic: TopicName, name: str, stats: Stats | None) -> list[str]:
+    """Why a subscription has a backlog, and until when."""
+    if stats is None:
+        return []
+    backlog = stats.get("backlogMessages", stats["msgBacklog"])
+    said = f"{name} on {short(topic)}: a backlog of {backlog:,} messages"
+    why, left = stats.get("why"), stats.get("secondsToDrain", 0)
+    if left:
+        said += f", drained {'never' if left < 0 else 'in ' + duration(left)} at the rates of the last minute"
+    lines = [clean(said)]
+    if why:
+        lines.append(clean(f"  nothing is sent: {why['text']}" + (f", {since(why['since'])}" if why["since"] else "")))
+    return lines
+
+
+def _chain(name: str, policy: dict[str, Any]) -> list[str]:
+    """The levels, the strongest first, and which of them holds."""
+    said = {each["level"]: each["value"] for each in reversed(policy["levels"])}
+    lines = [name]
+    for level in ("topic", "namespace", "broker"):
+        words = value_words(said[level]) if level in said else "says nothing"
+        lines.append(clean(f"  {level:<9}  {words}{'    <- holds' if level == policy['level'] else ''}"))
+    return lines
+
+
+def _now(name: str, rows: list[Row]) -> list[str]:
+    """What the limits of a policy do right now; of many partitions those that hold back, or else the first."""
+    if name in (_SIZE, _AGE):
+        mine = [row for row in rows if row["limit"] == ("backlog size" if name == _SIZE else "backlog age")]
+    else:
+        mine = [row for row in rows if "scope" in row and _POLICIES.get((row["limit"], row["scope"])) == name]
+    busy = [row for row in mine if row["held"]] or mine[:1]
+    several = len(mine) > 1
+    return [clean(f"  now        {row['of'] + ': ' if several else ''}{_in_use(row)}") for row in busy]
+
+
+def _in_use(row: Row) -> str:
+    said = f"{row['used']} of {row['allowed']}"
+    if row["limit"].startswith("backlog"):
+        return said + (f": {_THEN.get(row['then'], row['then'])}" if row["held"] else "")
+    if row["nextPeriodMillis"]:
+        said += f", more in {row['nextPeriodMillis'] / 1000:.1f} s"
+    if row["waiting"]:
+        said += f"; {row['waiting']} wait{'s' if row['waiting'] == 1 else ''}"
+    if row["held"]:
+        said += f"; held something back for {row['held']} of the last minute"
+    return said
+
+
+def value_words(value: Any) -> str:
+    """The value of a rate or a quota, for the eye."""
+    if not isinstance(value, dict):
+        return "no limit" if value is None else str(value)
+    if "policy" in value or "limitSize" in value:
+        return _quota_words(value)
+    if "subscribeThrottlingRatePerConsumer" in value:
+        times = value["subscribeThrottlingRatePerConsumer"]
+        return "no limit" if times <= 0 else f"{times:,} times in {value['ratePeriodInSecond']} s"
+    said = []
+    for name, number in value.items():
+        if "Rate" in name and "In" in name and type(number) is int and number > 0 and not name.startswith("ratePeriod"):
+            said.append(_counted(number, "messages") if name.endswith("InMsg") else megabytes(number))
+    if not said:
+        return "no limit"
+    period = value.get("ratePeriodInSecond", 1) or 1
+    words = " and ".join(said) + (" a second" if period == 1 else f" in {period} s")
+    return words + (", on top of what is published" if value.get("relativeToPublishRate") else "")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what if number != 1 else what[:-1]}"
+
+
+def _quota_words(value: dict[str, Any]) -> str:
+    size, age = value.get("limitSize", value.get("limit", -1)), value.get("limitTime", -1)
+    said = [megabytes(size)] if size is not None and size >= 0 else []
+    if age is not None and age > 0:
+        said.append(duration(age))
+    if not said:
+        return "no limit"
+    then = value.get("policy")
+    return " and ".join(said) + (f", then {_THEN.get(then, then)}" if then else "")

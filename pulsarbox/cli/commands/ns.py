@@ -1,0 +1,173 @@
+"""``pulsarbox ns``: namespaces."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from pulsarbox.cli.commands.policies import Subject, called, complete
+from pulsarbox.cli.commands.stats_text import document_lines
+from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.connect.admin_client import advising_force, namespace_named, suggesting, topic_named, with_admin
+from pulsarbox.cli.process import completions
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def ns() -> None:
+    """Create, delete, list and look at namespaces. `prod` alone means public/prod.
+
+    \b
+    Examples:
+      pulsarbox ns create acme/prod
+      pulsarbox ns list acme
+      pulsarbox ns policy acme/prod
+    """
+
+
+@ns.command()
+@click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True)
+@click.option("--bundles", type=click.IntRange(1), metavar="N", help="Hash ranges, as tools show them; 4 by default.")
+@dry_run_option
+@with_admin
+def create(names: tuple[str, ...], bundles: int | None, dry_run: bool, admin: "Admin") -> None:
+    """Create namespaces. Their tenant must exist.
+
+    \b
+    Examples:
+      pulsarbox ns create acme/prod acme/test
+    """
+    namespaces = [namespace_named(name) for name in names]
+    things = [("created namespace", each, partial(_create, admin, each, bundles)) for each in namespaces]
+    carry_out(things, dry_run=dry_run)
+
+
+def _create(admin: "Admin", namespace: str, bundles: int | None) -> None:
+    from pulsarbox.client.admin import Refused, quoted
+
+    try:
+        admin.ask(
+            "PUT", f"/namespaces/{quoted(*namespace.split('/'))}", bundles and {"bundles": {"numBundles": bundles}}
+        )
+    except Refused as error:
+        if error.status == 404:
+            from pulsarbox.cli.connect.admin_client import tenant_missing
+
+            raise tenant_missing(admin, namespace.partition("/")[0]) from error
+        raise
+
+
+@ns.command()
+@click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True, shell_complete=completions.namespaces)
+@click.option("-f", "--force", is_flag=True, help="With all its topics, where the broker allows that.")
+@yes_option
+@dry_run_option
+@with_admin
+def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """Delete namespaces; those that have topics by force only (forceDeleteNamespaceAllowed).
+
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox ns delete acme/test
+      pulsarbox ns delete acme/test --force --yes
+    """
+    namespaces = [namespace_named(name) for name in names]
+    what = f"delete namespace {namespaces[0]}" if len(namespaces) == 1 else f"delete {len(namespaces)} namespaces"
+    confirm(what + (" with all topics" if force else ""), namespaces, yes=yes, dry_run=dry_run)
+    things = [("deleted namespace", each, partial(_delete, admin, each, force)) for each in namespaces]
+    carry_out(things, dry_run=dry_run)
+
+
+def _delete(admin: "Admin", namespace: str, force: bool) -> None:
+    from pulsarbox.client.admin import quoted
+
+    forced = advising_force("forceDeleteNamespaceAllowed", force, "topics")
+    with suggesting(admin, topic_named(f"{namespace}/-")), forced:
+        admin.ask("DELETE", f"/namespaces/{quoted(*namespace.split('/'))}", force=str(force).lower())
+
+
+@ns.command("list")
+@click.argument("tenant", required=False, shell_complete=completions.tenants)
+@output_options
+@with_admin
+def list_namespaces(tenant: str | None, output: Output, admin: "Admin") -> None:
+    """List the namespaces of TENANT, or of all tenants. Fields: name, tenant.
+
+    \b
+    Examples:
+      pulsarbox ns list
+      pulsarbox ns list acme -o name
+    """
+    show(output, partial(_listed, admin, tenant))
+
+
+def _listed(admin: "Admin", tenant: str | None) -> Found:
+    from pulsarbox.client.admin import Refused
+
+    rows = []
+    for each in [tenant] if tenant else admin.tenants():
+        try:
+            rows += [{"name": name, "tenant": each} for name in admin.namespaces(each)]
+        except Refused as error:
+            if error.status != 404:
+                raise
+            if tenant:
+                from pulsarbox.cli.connect.admin_client import tenant_missing
+
+                raise tenant_missing(admin, tenant) from error
+    return Found(rows, ["name"])
+
+
+@ns.command()
+@click.argument("name", metavar="NAMESPACE", shell_complete=completions.namespaces)
+@click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
+@click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--unset", is_flag=True, help="Take the policy away: the broker's own value holds again.")
+@click.option("--levels", is_flag=True, help="All policies with the level that has set each, the broker's too.")
+@dry_run_option
+@output_options
+@with_admin
+def policy(
+    name: str,
+    policy_name: str,
+    value: str | None,
+    unset: bool,
+    levels: bool,
+    dry_run: bool,
+    output: Output,
+    admin: "Admin",
+) -> None:
+    """Show the policies of a namespace, or show, set or unset one POLICY.
+
+    A VALUE is a number, true or false, a word, words with commas between, name=value pairs, or JSON as in the Admin
+    API; docs/policies.md lists them. Without a POLICY all forms but the table print what the Admin API answers.
+
+    \b
+    Examples:
+      pulsarbox ns policy public/default
+      pulsarbox ns policy acme/prod -o json | jq .retention_policies
+      pulsarbox ns policy acme/prod --levels
+      pulsarbox ns policy acme/prod message-ttl 3600
+      pulsarbox ns policy acme/prod retention retentionTimeInMinutes=60,retentionSizeInMB=-1
+      pulsarbox ns policy acme/prod retention --unset
+    """
+    namespace = namespace_named(name)
+    if policy_name or unset or levels:
+        called(Subject(admin, namespace), policy_name, value, unset=unset, dry_run=dry_run, output=output)
+    else:
+        show(output, partial(_policy, admin, namespace))
+
+
+def _policy(admin: "Admin", namespace: str) -> Found:
+    from pulsarbox.client.admin import quoted
+
+    with suggesting(admin, topic_named(f"{namespace}/-")):
+        policies = admin.ask("GET", f"/namespaces/{quoted(*namespace.split('/'))}")
+    row = {"name": namespace, **policies}
+    return Found([row], lines=document_lines(row))

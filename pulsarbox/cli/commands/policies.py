@@ -1,0 +1,200 @@
+"""What `ns policy` and `topic policy` share: a policy shown, set, taken away, by the table of policies."""
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.commands.unsubscribed_text import rule_words
+from pulsarbox.cli.common.confirmation import carry_out
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.output import Found, Output, Row, show
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
+from pulsarbox.names import TopicName
+
+if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to do
+    from pulsarbox.client.admin import Admin
+    from pulsarbox.protocol.policies.row import Place, PolicyRow
+
+_COLUMNS: Final = ("policy", "setting", "level", "applied")
+_QUOTAS: Final = "`pulsarbox quota set` and `pulsarbox quota unset` change backlog quotas"
+
+
+class Subject:
+    """A topic or a namespace, and its policies."""
+
+    def __init__(self, admin: "Admin", of: TopicName | str) -> None:
+        """``of``: a topic, or ``tenant/namespace``."""
+        self._admin = admin
+        self._of = of
+        self.name = str(of)
+
+    # Showing
+
+    def show(self, output: Output, policy: str) -> None:
+        """All policies, or one: value and level."""
+        show(output, partial(self._one, policy) if policy else self._all)
+
+    def _all(self) -> Found:
+        rows = [_row(name, found) for name, found in self._ask().items()]
+        return Found(rows, _COLUMNS, name="policy")
+
+    def _one(self, policy: str) -> Found:
+        self._row(policy)
+        found = {name: each for name, each in self._ask().items() if name.partition(":")[0] == policy}
+        rows = [_row(name, each) for name, each in found.items()]
+        if len(rows) > 1:
+            return Found(rows, _COLUMNS, name="policy")
+        lines = [f"{rows[0]['setting']}    ({rows[0]['level']})"]
+        if rows[0]["stored_only"]:
+            lines.append(f"Nothing follows from it: {rows[0]['stored_only']}.")
+        if "unsubscribed" in rows[0]:  # of a box, with retention
+            lines.append(rule_words(rows[0]["unsubscribed"]))
+        return Found(rows, name="policy", lines=lines)
+
+    def _ask(self) -> dict[str, dict[str, Any]]:
+        with self.suggesting():
+            return self._admin.policies(self._of)
+
+    # Changing
+
+    def set(self, policy: str, text: str, *, dry_run: bool) -> None:
+        """Set a policy to what a word of the command line stands for."""
+        row, place = self._place(policy)
+        value = _value(row, text)
+        carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
+        if row.stored_only:
+            say(f"nothing follows from {policy}: {row.stored_only}")
+
+    def unset(self, policy: str, *, dry_run: bool) -> None:
+        """Take a policy away: the level above holds again."""
+        row, place = self._place(policy)
+        carry_out([(f"unset {policy} of", self.name, partial(self._unset, row, place))], dry_run=dry_run)
+
+    def _set(self, row: "PolicyRow", place: "Place", value: Any) -> None:
+        from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
+
+        with self.suggesting():
+            if row is RESOURCE_GROUP_NAME:
+                from pulsarbox.client.admin import quoted
+
+                self._admin.ask("POST", f"{self.path}/{place.path}/{quoted(value)}")
+            elif place.query:
+                self._admin.ask(place.verb, f"{self.path}/{place.path}", **{place.query: str(value)})
+            else:
+                self._tell(row, place.verb, place, value)
+
+    def _unset(self, row: "PolicyRow", place: "Place") -> None:
+        from pulsarbox.protocol.policies.row import Blank, Silent
+
+        with self.suggesting():
+            if place.removed:
+                self._tell(row, "DELETE", place)
+            elif place.blank is Blank.REMOVES:
+                self._admin.ask(place.verb, f"{self.path}/{place.path}")
+            else:
+                assert not isinstance(place.unset, Silent), row.name
+                self._admin.ask(place.verb, f"{self.path}/{place.path}", place.unset)
+
+    def _tell(self, row: "PolicyRow", method: str, place: "Place", value: Any = None) -> None:
+        if row.own:
+            self._admin.own_policy(method, self._of, place.path, value)
+        else:
+            self._admin.ask(method, f"{self.path}/{place.path}", value)
+
+    # Paths and names
+
+    @property
+    def path(self) -> str:
+        """Below /admin/v2."""
+        from pulsarbox.client.admin import path_of, quoted
+
+        if isinstance(self._of, TopicName):
+            return path_of(self._of)
+        return f"/namespaces/{quoted(*self._of.split('/'))}"
+
+    def suggesting(self) -> Any:
+        """See ``admin.suggesting``."""
+        topic = self._of if isinstance(self._of, TopicName) else topic_named(f"{self._of}/-")
+        return suggesting(self._admin, topic)
+
+    def _place(self, policy: str) -> "tuple[PolicyRow, Place]":
+        from pulsarbox.protocol.policies.table import BACKLOG_QUOTA
+
+        row = self._row(policy)
+        if row is BACKLOG_QUOTA:
+            raise Misused(_QUOTAS)
+        place = row.topic if isinstance(self._of, TopicName) else row.namespace
+        if place is None:
+            other = "namespaces" if isinstance(self._of, TopicName) else "topics"
+            raise Misused(f"{policy} is a policy of {other} only")
+        return row, place
+
+    def _row(self, policy: str) -> "PolicyRow":
+        from pulsarbox.protocol.policies.table import NAMES, row_of
+
+        if policy not in NAMES:
+            raise Misused(f"there is no policy '{policy}'{did_you_mean(policy, NAMES)}")
+        return row_of(policy)
+
+
+def _row(name: str, found: dict[str, Any]) -> Row:
+    """A policy as one row: ``setting`` is its value as it can be typed; ``applied``: something follows from it."""
+    from pulsarbox.protocol.policies.policy_values import meaningful
+
+    return {"policy": name, "setting": _typed(meaningful(found["value"])), "applied": not found["stored_only"], **found}
+
+
+def _typed(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ",".join(f"{name}={_typed(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ",".join(map(_typed, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(row: "PolicyRow", text: str) -> Any:
+    """The value of a word: JSON where it looks so, else by the policy's shape. Raises Misused.
+
+    Numbers are refused that a broker takes and that mean nothing.
+    """
+    from pulsarbox.protocol.policies.policy_values import problem
+
+    try:
+        value = json.loads(text) if text[:1] in ("{", "[", '"') else row.shape.parse(text)
+    except ValueError as error:
+        raise Misused(f"{row.name}: {error}") from None
+    if isinstance(value, dict):
+        missing = [name for name, default in row.typed.items() if default is None and name not in value]
+        if missing:
+            raise Misused(f"{row.name}: {missing[0]} is missing: give {' and '.join(row.typed)}, -1 for no limit")
+        value = {**row.typed, **value}
+        wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
+        if wrong:
+            raise Misused(f"{row.name}: {wrong}")
+    elif type(value) is int and not row.sets(value):
+        raise Misused(f"{row.name}: expected 0 or more, not {value}; --unset takes the policy away")
+    return value
+
+
+def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of policies, for the shell."""
+    from pulsarbox.protocol.policies.table import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
+
+
+def called(subject: Subject, policy: str, value: str | None, *, unset: bool, dry_run: bool, output: Output) -> None:
+    """Show, set or unset, as the command line says. Raises Misused."""
+    if unset and (value is not None or not policy):
+        raise Misused("--unset takes a policy away: name the policy, and give no value")
+    if unset:
+        subject.unset(policy, dry_run=dry_run)
+    elif value is not None:
+        subject.set(policy, value, dry_run=dry_run)
+    else:
+        subject.show(output, policy)

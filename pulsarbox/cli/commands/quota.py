@@ -1,0 +1,220 @@
+"""``pulsarbox quota``: the limits of a topic, what of them is used; how large a backlog may become, and how old."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.commands.policies import Subject
+from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.process import completions
+from pulsarbox.names import TopicName
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+SIZE: Final = "destination_storage"
+AGE: Final = "message_age"
+THEN: Final = {
+    "hold": "producer_request_hold",
+    "refuse": "producer_exception",
+    "evict": "consumer_backlog_eviction",
+}
+_TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completions.topics)
+_SUBSCRIPTION: Final = click.argument("subscription", required=False, shell_complete=completions.subscriptions)
+_NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE", shell_complete=completions.topics)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def quota() -> None:
+    """The limits of a topic: what of them is used, who has set them, and what they hold back. And backlogs limited.
+
+    `set` and `unset` limit the size and the age of a backlog, of a topic or of each topic of a namespace; rates are
+    policies: `pulsarbox topic policy`, `pulsarbox ns policy`. `tenant/namespace` is a namespace; `orders` and
+    `tenant/namespace/orders` are topics.
+
+    \b
+    Examples:
+      pulsarbox quota show orders
+      pulsarbox quota explain orders billing
+      pulsarbox quota set orders --size 2G --then hold
+      pulsarbox quota set acme/prod --age 1d --then evict
+      pulsarbox quota unset orders
+    """
+
+
+def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    from pulsarbox.cli.pulsar_admin.values import size
+
+    return _read(size, value, 0)
+
+
+def _age(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    from pulsarbox.cli.pulsar_admin.values import seconds
+
+    return _read(seconds, value, 1)  # an age of 0 is no limit
+
+
+def _read(how: Any, value: str | None, least: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        number: int = how(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if number < least:
+        raise click.BadParameter(f"a limit is {least} or more; `pulsarbox quota unset` takes it away")
+    return number
+
+
+@quota.command("set")
+@_NAME
+@click.option("--size", metavar="SIZE", callback=_size, help="So many bytes: 2G, 500M.")
+@click.option("--age", metavar="TIME", callback=_age, help="The oldest message may be so old: 1h, 7d.")
+@click.option(
+    "--then",
+    type=click.Choice(tuple(THEN)),
+    required=True,
+    help="hold producers until there is room, refuse them, or evict the oldest messages from the backlog.",
+)
+@click.option("--exclude-delayed", is_flag=True, help="Messages that are not due yet do not count. Boxes only.")
+@dry_run_option
+@with_admin
+def set_quota(
+    name: str, size: int | None, age: int | None, then: str, exclude_delayed: bool, dry_run: bool, admin: "Admin"
+) -> None:
+    """Set the limit of the size of a backlog, of its age, or of both. Each has its own rule for what is done then.
+
+    \b
+    Examples:
+      pulsarbox quota set orders --size 2G --then hold
+      pulsarbox quota set orders --age 1h --then refuse
+      pulsarbox quota set acme/prod --size 10G --age 7d --then evict
+    """
+    if size is None and age is None:
+        raise Misused("say what is limited: --size, --age, or both")
+    subject = _subject(admin, name)
+    rule: dict[str, Any] = {"policy": THEN[then]} | ({"excludeDelayed": True} if exclude_delayed else {})
+    things = []
+    if size is not None:
+        body = {"limit": size, "limitSize": size, "limitTime": -1, **rule}
+        things.append(("set the quota of the size of", subject.name, partial(_set, admin, subject, SIZE, body)))
+    if age is not None:
+        body = {"limit": -1, "limitSize": -1, "limitTime": age, **rule}
+        things.append(("set the quota of the age of", subject.name, partial(_set, admin, subject, AGE, body)))
+    carry_out(things, dry_run=dry_run)
+
+
+@quota.command()
+@_NAME
+@click.option("--size", is_flag=True, help="That of the size.")
+@click.option("--age", is_flag=True, help="That of the age.")
+@dry_run_option
+@with_admin
+def unset(name: str, size: bool, age: bool, dry_run: bool, admin: "Admin") -> None:
+    """Take the quotas of a topic or a namespace away, or one of them. What the level above says holds again.
+
+    \b
+    Examples:
+      pulsarbox quota unset orders
+      pulsarbox quota unset acme/prod --age
+    """
+    subject = _subject(admin, name)
+    both = size == age
+    things = []
+    if size or both:
+        things.append(("unset the quota of the size of", subject.name, partial(_unset, admin, subject, SIZE)))
+    if age or both:
+        things.append(("unset the quota of the age of", subject.name, partial(_unset, admin, subject, AGE)))
+    carry_out(things, dry_run=dry_run)
+
+
+def _subject(admin: "Admin", name: str) -> Subject:
+    if "://" not in name and name.count("/") == 1:
+        return Subject(admin, name)
+    return Subject(admin, topic_named(name))
+
+
+def _set(admin: "Admin", subject: Subject, kind: str, body: dict[str, Any]) -> None:
+    with subject.suggesting():
+        admin.ask("POST", f"{subject.path}/backlogQuota", body, backlogQuotaType=kind)
+
+
+def _unset(admin: "Admin", subject: Subject, kind: str) -> None:
+    with subject.suggesting():
+        admin.ask("DELETE", f"{subject.path}/backlogQuota", backlogQuotaType=kind)
+
+
+# Showing
+
+
+@quota.command("show")
+@_TOPIC
+@_SUBSCRIPTION
+@output_options
+@with_admin
+def show_quota(topic_name: str, subscription: str | None, output: Output, admin: "Admin") -> None:
+    """Show the limits that hold for TOPIC, or for one SUBSCRIPTION of it: rates and backlog quotas. Of a box only.
+
+    Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (what shares it), topic, subscription,
+    allowed, used, setBy (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
+    (how long of the last minute it held something back; of a quota: now). Limits of partitions are their own. A row
+    "producer" is a producer that waits: how many receipts, how many bytes, and why.
+
+    \b
+    Examples:
+      pulsarbox quota show orders
+      pulsarbox quota show orders billing --watch 1
+      pulsarbox quota show orders --filter 'heldMillisLastMinute > 0' -o json
+    """
+    show(output, partial(_shown, admin, topic_named(topic_name), subscription))
+
+
+def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> Found:
+    from pulsarbox.cli.commands.limits_text import COLUMNS, parts_of, rows_of
+
+    stats, policies = _asked(admin, topic, subscription)
+    found = [row for each, part in parts_of(topic, stats) for row in rows_of(each, part, policies, subscription)]
+    return Found(found, COLUMNS, name="limit")
+
+
+@quota.command()
+@_TOPIC
+@_SUBSCRIPTION
+@click.option("--watch", metavar="S", type=click.FloatRange(0.1), help="Again and again, every S seconds.")
+@with_admin
+def explain(topic_name: str, subscription: str | None, watch: float | None, admin: "Admin") -> None:
+    """Say for each limit of TOPIC which level sets what, which of them holds, and what it does now. Of a box only.
+
+    With a SUBSCRIPTION: why it has a backlog, when that is gone at present rates, and the limits of its delivery.
+
+    \b
+    Examples:
+      pulsarbox quota explain orders
+      pulsarbox quota explain orders billing
+    """
+    topic = topic_named(topic_name)
+    show(Output("table", watch, None), partial(_explained, admin, topic, subscription))
+
+
+def _explained(admin: "Admin", topic: TopicName, subscription: str | None) -> Found:
+    from pulsarbox.cli.commands.limits_text import explanation
+
+    stats, policies = _asked(admin, topic, subscription)
+    lines = explanation(topic, stats, policies, subscription)
+    return Found([{"name": str(topic), "lines": lines}], lines=lines)
+
+
+def _asked(admin: "Admin", topic: TopicName, subscription: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Statistics, of each partition where there are some, and policies. Raises NotThere for a missing subscription."""
+    with suggesting(admin, topic, subscription):
+        partitions = admin.partitions(topic)
+        stats = admin.stats(topic, partitions, each=bool(partitions))
+        policies = admin.policies(topic)
+    if subscription is not None and subscription not in stats["subscriptions"]:
+        raise missing(admin, topic, subscription, f"no subscription '{subscription}' on {short(topic)}")
+    return stats, policies

@@ -1,0 +1,192 @@
+"""Statistics of a topic and of a subscription for the eye."""
+
+import time
+from typing import Any
+
+from pulsarbox.cli.commands.unsubscribed_text import kept_words
+from pulsarbox.cli.common.backlog_units import Columns, backlog_columns, backlog_fields
+from pulsarbox.cli.common.output import Row, cell, table
+from pulsarbox.cli.common.terminal_text import clean, megabytes
+from pulsarbox.cli.connect.admin_client import short
+from pulsarbox.names import TopicName
+
+PUBLISHERS_SHOWN = 20
+
+
+def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list[str]:
+    """A topic: what it is, then its producers and its subscriptions."""
+    facts = {
+        "topic": str(name) + (f", {partitions} partitions" if partitions else ""),
+        "in": f"{stats['msgRateIn']:,.1f} messages/s, {megabytes(int(stats['msgThroughputIn']))}/s,"
+        f" {stats['msgInCounter']:,} in all",
+        "out": f"{stats['msgRateOut']:,.1f} messages/s, {megabytes(int(stats['msgThroughputOut']))}/s,"
+        f" {stats['msgOutCounter']:,} in all",
+        "stored": megabytes(stats["storageSize"]),
+    }
+    if "msgDropRate" in stats:
+        facts["dropped"] = f"{stats['msgDropRate']:,.1f} messages/s: subscriptions had no consumer with room"
+    if stats.get("msgChunkPublished"):
+        rate = sum(each.get("chunkedMessageRate", 0.0) for each in stats["publishers"])
+        facts["chunks in"] = f"{rate:,.1f} a second"
+    if stats.get("lastPublishTimeStamp"):
+        facts["last published"] = since(stats["lastPublishTimeStamp"])
+    if "unsubscribed" in stats:
+        facts["unsubscribed"] = kept_words(stats["unsubscribed"])
+    if stats.get("deadLettersLost"):
+        facts["dead letters"] = (
+            f"LOST: no subscription, no retention; `pulsarbox sub create {short(name)} NAME --at earliest`"
+        )
+    width = max(map(len, facts))
+    lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
+    publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
+    if publishers and not partitions:
+        dropped = ["dropped"] if "msgDropRate" in stats else []
+        why = ["why"] if any(each["why"] for each in publishers) else []
+        lines += ["", *table(["producer", "rate", *dropped, "address", "client", "since", *why], publishers)]
+        if len(stats["publishers"]) > PUBLISHERS_SHOWN:
+            lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
+    subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
+    if subscriptions:
+        backlogs = backlog_columns(subscriptions)
+        columns = ["subscription", *columns_with(backlogs)]
+        if "msgDropRate" in stats:
+            columns = ["subscription", "type", "consumers", "rate_out", "rate_dropped", "dropped"]
+        lines += ["", *table(columns, subscriptions, backlogs.titles)]
+    return lines
+
+
+def columns_with(backlogs: Columns) -> list[str]:
+    """Return the columns of a table of subscriptions behind their names."""
+    return ["type", "consumers", *backlogs.names, "unacked", "rate_out", "rate_acked", "why"]
+
+
+def named(topic: TopicName, stats: dict[str, Any]) -> list[tuple[TopicName, str, dict[str, Any]]]:
+    """The subscriptions in order of their names, each with the topic."""
+    return [(topic, name, stats["subscriptions"][name]) for name in sorted(stats["subscriptions"])]
+
+
+def publisher_row(publisher: dict[str, Any]) -> Row:
+    """A producer."""
+    return {
+        "producer": publisher.get("producerName"),
+        "rate": publisher["msgRateIn"],
+        "dropped": publisher.get("msgDropRate"),
+        "address": publisher.get("address", "").removeprefix("/"),
+        "client": publisher.get("clientVersion"),
+        "since": publisher.get("connectedSince", "")[:19],
+        "why": publisher.get("why", {}).get("text", ""),
+    }
+
+
+def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
+    """A subscription, in the fields that lists of them have."""
+    why = stats.get("why") or {}
+    return {
+        "name": name,
+        "topic": str(topic),
+        "type": stats["type"],
+        "durable": stats.get("isDurable", stats.get("durable")),
+        "consumers": len(stats["consumers"]),
+        **backlog_fields([stats]),
+        "backlog_bytes": stats["backlogSize"],
+        "unacked": stats["unackedMessages"],
+        "rate_out": stats["msgRateOut"],
+        "rate_acked": stats["messageAckRate"],
+        "rate_dropped": stats.get("msgDropRate"),
+        "dropped": stats.get("droppedMessages"),
+        "rate_chunks": stats.get("chunkedMessageRate"),
+        "ranges": stats["nonContiguousDeletedMessagesRanges"],
+        "expired": stats["totalMsgExpired"],
+        "seconds_to_drain": stats.get("secondsToDrain"),
+        "why": why.get("reason"),
+        "dead_letters": stats.get("deadLetters", {}).get("messages"),
+        "properties": stats["subscriptionProperties"],
+    }
+
+
+def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> list[str]:
+    """A subscription: what it is, then its consumers."""
+    why = stats.get("why")
+    backlog = f"{stats['msgBacklog']:,} entries, {megabytes(stats['backlogSize'])}"
+    if stats.get("backlogMessages", stats["msgBacklog"]) != stats["msgBacklog"]:
+        backlog = f"{stats['backlogMessages']:,} messages in {backlog}"
+    facts = {
+        "subscription": f"{name} on {short(topic)}",
+        "type": stats["type"] + ("" if stats.get("isDurable", True) else ", ends with its last consumer"),
+        "backlog": backlog,
+        "out": f"{stats['msgRateOut']:,.1f} messages/s, {stats['msgOutCounter']:,} in all",
+        "acknowledged": f"{stats['messageAckRate']:,.1f} messages/s",
+        "unacknowledged": f"{stats['unackedMessages']:,}",
+    }
+    if "msgDropRate" in stats:
+        facts["dropped"] = f"{stats['msgDropRate']:,.1f} messages/s, {stats.get('droppedMessages', 0):,} in all"
+    if stats.get("chunkedMessageRate"):
+        facts["chunks out"] = f"{stats['chunkedMessageRate']:,.1f} a second"
+    if stats.get("activeConsumerName"):
+        facts["active"] = stats["activeConsumerName"]
+    if stats["nonContiguousDeletedMessagesRanges"]:
+        facts["acknowledged ranges"] = f"{stats['nonContiguousDeletedMessagesRanges']:,} beyond the first gap"
+    if stats.get("secondsToDrain"):
+        facts["drained in"] = _drained_in(stats["secondsToDrain"])
+    if stats["lastAckedTimestamp"]:
+        facts["last acknowledged"] = since(stats["lastAckedTimestamp"])
+    if "deadLetters" in stats:
+        facts["dead letters"] = _letters(stats["deadLetters"])
+    if why:
+        facts["why nothing is sent"] = why["text"] + (f"; so for {_passed(why['since'])}" if why["since"] else "")
+    width = max(map(len, facts))
+    lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
+    rows = [
+        {
+            "consumer": each["consumerName"],
+            "rate": each["msgRateOut"],
+            "permits": each["availablePermits"],
+            "unacked": each["unackedMessages"],
+            "blocked": each["blockedConsumerOnUnackedMsgs"],
+            "address": each.get("address", "").removeprefix("/"),
+            "client": each.get("clientVersion"),
+        }
+        for each in stats["consumers"]
+    ]
+    if rows:
+        lines += ["", *table(list(rows[0]), rows)]
+    return lines
+
+
+def _letters(told: dict[str, Any]) -> str:
+    target, times = short(told["deadLetterTopic"]), told["maxRedeliverCount"]
+    text = f"{told['messages']:,} moved to {target}, after {times} redeliveries each"
+    if told.get("refused"):
+        text += f"; the last was not taken: {told['refused']}, {since(told['refusedSince'])}"
+    return text
+
+
+def since(wall: int) -> str:
+    """How long ago an instant was (ms since 1970), for the eye."""
+    return f"{_passed(wall)} ago"
+
+
+def _passed(wall: int) -> str:
+    return duration(max(time.time() - wall / 1000, 0))
+
+
+def duration(seconds: float) -> str:
+    """A length of time, for the eye."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def document_lines(document: Row) -> list[str]:
+    """The fields of a document that have something to say, one a line."""
+    told = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
+    width = max(map(len, told))
+    return [f"{clean(name):<{width}}  {cell(value)}" for name, value in told.items()]
+
+
+def _drained_in(seconds: int) -> str:
+    """When a backlog is gone at present rates; a negative number of seconds is never."""
+    if seconds < 0:
+        return "never: no more is acknowledged than published"
+    return f"{duration(seconds)}, at the rates of the last minute"

@@ -1,0 +1,398 @@
+"""``pulsarbox sub``: the subscriptions of a topic."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.commands.sub_dead_letter import dead_letter
+from pulsarbox.cli.commands.topic import pairs
+from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
+from pulsarbox.cli.common.exits import InTheWay, Misused
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, Place
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.process import completions
+from pulsarbox.names import TopicName
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+_TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completions.topics)
+_ONE: Final = click.argument("subscription", metavar="SUBSCRIPTION", shell_complete=completions.subscriptions)
+_MANY: Final = click.argument(
+    "names", metavar="SUBSCRIPTION...", nargs=-1, required=True, shell_complete=completions.subscriptions
+)
+
+END_OF_TIME: Final = 9_999_999_999_999
+"""Later than any message was published (ms since 1970): the end of a topic, where a cursor is set by time."""
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def sub() -> None:
+    """Create, delete, list, move and clear the subscriptions of a topic.
+
+    \b
+    Examples:
+      pulsarbox sub list orders --filter 'backlog > 0'
+      pulsarbox sub seek orders billing @-1h
+      pulsarbox sub skip orders billing 10
+      pulsarbox sub holes orders billing
+      pulsarbox sub dead-letter orders billing 3
+    """
+
+
+sub.add_command(dead_letter)
+
+
+@sub.command()
+@_TOPIC
+@_MANY
+@click.option("--at", "place", type=AT, default="latest", show_default=True, help="Where it starts; as WHERE of seek.")
+@click.option("--property", "properties", metavar="K=V", multiple=True, help="A property of it; repeatable.")
+@dry_run_option
+@with_admin
+def create(
+    topic_name: str, names: tuple[str, ...], place: Place, properties: tuple[str, ...], dry_run: bool, admin: "Admin"
+) -> None:
+    """Create durable subscriptions. A TOPIC that does not exist is created where the broker allows that.
+
+    \b
+    Examples:
+      pulsarbox sub create orders billing
+      pulsarbox sub create orders billing audit --at earliest
+      pulsarbox sub create orders replay --at 12:345
+    """
+    topic, given = topic_named(topic_name), pairs(properties)
+    make = partial(_create, admin, topic, place, given)
+    things = [("created subscription", f"{name} on {short(topic)}", partial(make, name)) for name in names]
+    carry_out(things, dry_run=dry_run)
+
+
+def _create(admin: "Admin", topic: TopicName, place: Place, properties: dict[str, str], name: str) -> None:
+    from pulsarbox.client.admin import path_of_subscription
+
+    path = path_of_subscription(place.of(topic), name)
+    body = (place.body if place.time is None else Place(word="latest").body) | (
+        {"properties": properties} if properties else {}
+    )
+    with suggesting(admin, topic):
+        admin.ask("PUT", path, body)
+        if place.time is not None:
+            admin.ask("POST", f"{path}/resetcursor/{place.time}")
+
+
+@sub.command()
+@_TOPIC
+@_MANY
+@click.option("-f", "--force", is_flag=True, help="Also while consumers are connected: they are sent away.")
+@yes_option
+@dry_run_option
+@with_admin
+def delete(topic_name: str, names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """Delete subscriptions. A name may be a pattern of * and ?.
+
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox sub delete orders billing
+      pulsarbox sub delete orders 'test-*' --force --yes
+    """
+    topic = topic_named(topic_name)
+    found = _meant(admin, topic, names)
+    what = f"delete {len(found)} subscriptions" if len(found) > 1 else f"delete subscription {found[0]}"
+    confirm(f"{what} of {short(topic)}", found, yes=yes, dry_run=dry_run)
+    _each(admin, topic, found, "deleted subscription", partial(_delete, admin, topic, force), dry_run)
+
+
+def _delete(admin: "Admin", topic: TopicName, force: bool, name: str) -> None:
+    from pulsarbox.client.admin import path_of_subscription
+
+    admin.ask("DELETE", path_of_subscription(topic, name), force=str(force).lower())
+
+
+def _meant(admin: "Admin", topic: TopicName, names: tuple[str, ...]) -> list[str]:
+    """Subscriptions by name, and those that fit patterns. Raises NotThere."""
+    with suggesting(admin, topic):
+        there = admin.subscriptions(topic)
+    found: dict[str, None] = {}
+    for name in names:
+        if name not in there and not is_pattern(name):
+            raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
+        found |= dict.fromkeys([name] if name in there else matching(name, there))
+    return list(found)
+
+
+def _each(
+    admin: "Admin", topic: TopicName, names: list[str], done: str, do: Callable[[str], Any], dry_run: bool
+) -> None:
+    def one(name: str) -> None:
+        with suggesting(admin, topic, name):
+            do(name)
+
+    carry_out([(done, f"{name} on {short(topic)}", partial(one, name)) for name in names], dry_run=dry_run)
+
+
+@sub.command("list")
+@_TOPIC
+@output_options
+@with_admin
+def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
+    """List the subscriptions of TOPIC.
+
+    Fields: name, topic, type, durable, consumers, backlog (messages), backlog_entries (a batch is one entry),
+    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages a second), rate_dropped and dropped
+    (messages of a non-persistent topic, a second and in all), rate_chunks (entries a second that are chunks), ranges
+    (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1: never), why (the reason why
+    nothing is being sent: both of a box; why not of a partitioned topic), dead_letters (messages that the box moved),
+    properties.
+    Apache Pulsar counts entries only: there backlog is entries, and backlog_unit and the column say so.
+
+    \b
+    Examples:
+      pulsarbox sub list orders
+      pulsarbox sub list orders --filter 'backlog > 0 and consumers == 0' -o name
+    """
+    show(output, partial(_listed, admin, topic_named(topic_name)))
+
+
+def _listed(admin: "Admin", topic: TopicName) -> Found:
+    from pulsarbox.cli.commands.stats_text import columns_with, named, subscription_row
+    from pulsarbox.cli.common.backlog_units import backlog_columns
+
+    with suggesting(admin, topic):
+        stats = admin.stats(topic, admin.partitions(topic))
+    rows = [subscription_row(*each) for each in named(topic, stats)]
+    backlogs = backlog_columns(rows)
+    return Found(rows, ["name", *columns_with(backlogs)], titles=backlogs.titles)
+
+
+@sub.command()
+@_TOPIC
+@_ONE
+@output_options
+@with_admin
+def stats(topic_name: str, subscription: str, output: Output, admin: "Admin") -> None:
+    """Show one subscription: its backlog, its consumers, and why they are not being sent anything.
+
+    All forms but the table print what the Admin API answers.
+
+    \b
+    Examples:
+      pulsarbox sub stats orders billing
+      pulsarbox sub stats orders billing --watch 1
+    """
+    show(output, partial(_stats, admin, topic_named(topic_name), subscription))
+
+
+def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
+    from pulsarbox.cli.commands.stats_text import subscription_lines
+
+    with suggesting(admin, topic, name):
+        found = admin.stats(topic, admin.partitions(topic))["subscriptions"].get(name)
+        if found is None:
+            raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
+    row = {"name": name, "topic": str(topic), **found}
+    return Found([row], lines=subscription_lines(topic, name, found))
+
+
+@sub.command()
+@_TOPIC
+@_ONE
+@click.argument("place", metavar="WHERE", type=AT)
+@dry_run_option
+@with_admin
+def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin: "Admin") -> None:
+    """Set a subscription somewhere else: its consumers are sent away, come back, and begin there.
+
+    WHERE is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published then or later), or a
+    message id: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
+
+    \b
+    Examples:
+      pulsarbox sub seek orders billing earliest
+      pulsarbox sub seek orders billing @-30m
+      pulsarbox sub seek orders billing 12:345
+    """
+    topic = topic_named(topic_name)
+    done = f"set to {place}: subscription"
+    _each(admin, topic, [subscription], done, partial(_seek, admin, topic, place), dry_run)
+
+
+def _seek(admin: "Admin", topic: TopicName, place: Place, name: str) -> None:
+    from pulsarbox.client.admin import path_of_subscription
+
+    target = place.of(topic)
+    path = path_of_subscription(target, name) + "/resetcursor"
+    if place.time is not None:
+        admin.ask("POST", f"{path}/{place.time}")
+    elif not admin.partitions(target):
+        admin.ask("POST", path, place.body)
+    elif place.word:
+        admin.ask("POST", f"{path}/{0 if place.word == 'earliest' else END_OF_TIME}")
+    else:
+        raise Misused(f"{short(topic)} is partitioned: a message id needs its partition, as in 12:345:0")
+
+
+@sub.command()
+@_TOPIC
+@_ONE
+@click.argument("count", metavar="N", type=click.IntRange(1))
+@dry_run_option
+@with_admin
+def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "Admin") -> None:
+    """Acknowledge the next N messages of a subscription, unread. A batch counts as one. Of a partitioned topic name the
+    partition.
+
+    \b
+    Examples:
+      pulsarbox sub skip orders billing 1
+      pulsarbox sub skip orders-partition-0 billing 100
+    """
+    topic = topic_named(topic_name)
+    _each(
+        admin, topic, [subscription], f"skipped {count} of subscription", partial(_skip, admin, topic, count), dry_run
+    )
+
+
+def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
+    from pulsarbox.client.admin import Refused, path_of_subscription
+
+    try:
+        admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
+    except Refused as error:
+        if error.status != 405 or not admin.partitions(topic):
+            raise
+        one = short(topic.partition(0))
+        raise Misused(
+            f"{short(topic)} is partitioned, and messages are skipped of one partition: "
+            f"`pulsarbox sub skip {one} {name} {count}`; `pulsarbox sub clear {short(topic)} {name}` skips all of them"
+        ) from None
+
+
+@sub.command()
+@_TOPIC
+@_MANY
+@yes_option
+@dry_run_option
+@with_admin
+def clear(topic_name: str, names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """Acknowledge the whole backlog of subscriptions, unread. A name may be a pattern of * and ?.
+
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox sub clear orders billing
+      pulsarbox sub clear orders '*' --yes
+    """
+    topic = topic_named(topic_name)
+    found = _meant(admin, topic, names)
+    what = f"{len(found)} subscriptions" if len(found) > 1 else f"subscription {found[0]}"
+    confirm(f"drop the backlog of {what} of {short(topic)}", found, yes=yes, dry_run=dry_run)
+    _each(admin, topic, found, "cleared subscription", partial(_clear, admin, topic), dry_run)
+
+
+def _clear(admin: "Admin", topic: TopicName, name: str) -> None:
+    from pulsarbox.client.admin import path_of_subscription
+
+    admin.ask("POST", path_of_subscription(topic, name, "skip_all"))
+
+
+@sub.command()
+@_TOPIC
+@click.argument("names", metavar="[SUBSCRIPTION...]", nargs=-1, shell_complete=completions.subscriptions)
+@click.option(
+    "--older", "age", type=DURATION_OPTION, metavar="DURATION", help="What was published longer ago: 1h, 30m."
+)
+@click.option("--through", "place", type=AT, metavar="ID", help="Everything up to this message, which goes as well.")
+@yes_option
+@dry_run_option
+@with_admin
+def expire(
+    topic_name: str,
+    names: tuple[str, ...],
+    age: int | None,
+    place: Place | None,
+    yes: bool,
+    dry_run: bool,
+    admin: "Admin",
+) -> None:
+    """Acknowledge what is old, unread: of the named subscriptions, or of all of TOPIC.
+
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox sub expire orders billing --older 1d
+      pulsarbox sub expire orders --older 2h30m --yes
+      pulsarbox sub expire orders billing --through 12:345
+    """
+    if (age is None) == (place is None):
+        raise Misused("give either --older or --through")
+    if place is not None and (place.id is None):
+        raise Misused("--through takes a message id: ledger:entry")
+    topic = topic_named(topic_name)
+    found = _meant(admin, topic, names or ("*",))
+    which = f"subscription {found[0]}" if len(found) == 1 else f"{len(found)} subscriptions"
+    confirm(f"drop old messages of {which} of {short(topic)}", found, yes=yes, dry_run=dry_run)
+    _each(admin, topic, found, "expired messages of subscription", partial(_expire, admin, topic, age, place), dry_run)
+
+
+def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | None, name: str) -> None:
+    from pulsarbox.client.admin import Refused, path_of_subscription
+
+    target = topic if place is None else place.of(topic)
+    path = path_of_subscription(target, name, "expireMessages")
+    try:
+        if place is not None:
+            admin.ask("POST", path, place.body)
+        else:
+            assert age is not None
+            admin.ask("POST", f"{path}/{age // 1000}")
+    except Refused as error:
+        if error.status != 409:
+            raise
+        if place is not None:
+            raise InTheWay(f"nothing expired of {name}: there is no such message yet") from error
+        say(f"{name} has no backlog")  # so nothing in it is old
+
+
+@sub.command()
+@_TOPIC
+@_ONE
+@output_options
+@with_admin
+def holes(topic_name: str, subscription: str, output: Output, admin: "Admin") -> None:
+    """Show what is not acknowledged although later messages are: each run of entries, and how many they are.
+
+    Such holes are messages that a consumer holds, gave back, or never answered. Fields: name, topic, first and last
+    (ledger:entry), entries. Of a partitioned topic those of all partitions. A broker tells its first 10,000 ranges.
+
+    \b
+    Examples:
+      pulsarbox sub holes orders billing
+      pulsarbox sub holes orders billing -o json | jq 'map(.entries) | add'
+    """
+    show(output, partial(_holes, admin, topic_named(topic_name), subscription))
+
+
+def _holes(admin: "Admin", topic: TopicName, name: str) -> Found:
+    from pulsarbox.cli.commands.holes import holes_of
+
+    rows = []
+    with suggesting(admin, topic, name):
+        count = admin.partitions(topic)
+        for each in [topic.partition(i) for i in range(count)] or [topic]:
+            stats = admin.internal_stats(each)
+            if name in stats.get("cursors", {}):
+                rows += [{"name": name, "topic": str(each), **hole} for hole in holes_of(stats, name)]
+            elif not count:
+                raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
+        if count and name not in admin.subscriptions(topic):
+            raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
+    return Found(rows, [*(["topic"] if count else []), "first", "last", "entries"], name="first")

@@ -1,0 +1,122 @@
+"""``pulsarbox sub dead-letter``: the policy by which the box moves dead letters of a subscription."""
+
+import functools
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
+from pulsarbox.names import TopicName
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+_BATCHES: Final = (
+    "note: if consumers do not acknowledge by batch index, one rejected message of a batch moves all of the batch"
+)
+_NONE: Final = "none: clients see to their dead letters themselves"
+
+
+def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --to and --keep-for; it is called with ``given``, what they say in the words of the API."""
+
+    @functools.wraps(command)
+    def called(*args: Any, target: str | None, initial: str | None, **kwargs: Any) -> Any:
+        said = {"deadLetterTopic": target, "initialSubscriptionName": initial}
+        return command(*args, given={name: value for name, value in said.items() if value is not None}, **kwargs)
+
+    to = click.option(
+        "--to", "target", metavar="TOPIC", help="The dead letter topic; TOPIC-SUBSCRIPTION-DLQ by default."
+    )
+    keep_for = click.option(
+        "--keep-for",
+        "initial",
+        metavar="NAME",
+        help="The subscription it gets where it has none, to keep what comes; dead-letters by default, '' for none.",
+    )
+    return to(keep_for(called))
+
+
+@click.command("dead-letter")
+@click.argument("topic_name", metavar="TOPIC")
+@click.argument("subscription", metavar="SUBSCRIPTION")
+@click.argument("count", metavar="[COUNT]", type=click.IntRange(0), required=False)
+@_target_options
+@click.option("--unset", is_flag=True, help="Take the policy away: the box moves nothing any more.")
+@dry_run_option
+@output_options
+@with_admin
+def dead_letter(
+    topic_name: str,
+    subscription: str,
+    count: int | None,
+    given: dict[str, Any],
+    unset: bool,
+    dry_run: bool,
+    output: Output,
+    admin: "Admin",
+) -> None:
+    """Show, set or unset the policy by which the box itself moves dead letters of a subscription.
+
+    A message that was given back, or lost with its consumer, more than COUNT times goes to the dead letter topic and
+    not to a consumer: once, whatever crashes, for clients of every language. Shared and Key_Shared subscriptions only;
+    the others redeliver in order, and count nothing. Not supported against Apache Pulsar.
+
+    Of a batch, the messages that are not acknowledged are moved. Clients acknowledge single messages of a batch only if
+    they are told to: batch_index_ack_enabled=True in Python, enableBatchIndexAcknowledgment(true) in Java,
+    EnableBatchIndexAcknowledgment in Go. Without that the box cannot know them, and one rejected message of a batch of
+    100 makes 100 dead letters; their property DEAD_LETTER_REASON says so.
+
+    Fields: topic, subscription, maxRedeliverCount, deadLetterTopic, initialSubscriptionName.
+
+    \b
+    Examples:
+      pulsarbox sub dead-letter orders billing
+      pulsarbox sub dead-letter orders billing 3
+      pulsarbox sub dead-letter orders billing 3 --to failed-orders --keep-for triage
+      pulsarbox sub dead-letter orders billing --unset
+    """
+    topic = topic_named(topic_name)
+    if unset and (count is not None or given):
+        raise Misused("--unset takes the policy away: give it alone")
+    if given and count is None:
+        raise Misused("say how often a message may be sent again: `pulsarbox sub dead-letter TOPIC SUBSCRIPTION COUNT`")
+    name = f"{subscription} on {short(topic)}"
+    if unset:
+        do = partial(_ask, admin, topic, subscription, "DELETE")
+        carry_out([("unset the dead letter policy of subscription", name, do)], dry_run=dry_run)
+    elif count is not None:
+        do = partial(_ask, admin, topic, subscription, "POST", {"maxRedeliverCount": count} | given)
+        carry_out([("set the dead letter policy of subscription", name, do)], dry_run=dry_run)
+        say(_BATCHES)
+    else:
+        show(output, partial(_shown, admin, topic, subscription))
+
+
+def _ask(
+    admin: "Admin", topic: TopicName, subscription: str, method: str, value: dict[str, Any] | None = None
+) -> dict[str, Any] | None:
+    with suggesting(admin, topic, subscription):
+        return admin.dead_letter_policy(topic, subscription, method, value)
+
+
+def _shown(admin: "Admin", topic: TopicName, subscription: str) -> Found:
+    policy = _ask(admin, topic, subscription, "GET")
+    row = {"topic": str(topic), "subscription": subscription, **(policy or {})}
+    if policy is None:
+        return Found([row], name="subscription", lines=[_NONE])
+    kept = policy["initialSubscriptionName"]
+    lines = [
+        f"sent again   {policy['maxRedeliverCount']} times",
+        f"then to      {clean(short(policy['deadLetterTopic']))}",
+        f"kept for     {clean(kept)}, where it has no subscription"
+        if kept
+        else "kept for     nobody, if it has no subscription",
+    ]
+    return Found([row], name="subscription", lines=lines)

@@ -1,0 +1,414 @@
+"""``pulsarbox topic``: topics, one or many."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.commands.compaction import compact
+from pulsarbox.cli.commands.policies import Subject, called, complete
+from pulsarbox.cli.common.backlog_units import backlog_columns, backlog_fields
+from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.output import Found, Output, Row, output_options, show
+from pulsarbox.cli.connect.admin_client import (
+    every_topic,
+    missing,
+    namespace_named,
+    short,
+    suggesting,
+    topic_named,
+    with_admin,
+)
+from pulsarbox.cli.process import completions
+from pulsarbox.names import DOMAINS, TopicName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarbox.client.admin import Admin
+
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(cls=Group, context_settings=_SETTINGS)
+def topic() -> None:
+    """Create, delete, list and look at topics.
+
+    A topic is `orders`, `tenant/namespace/orders`, or a full name such as `persistent://public/default/orders`.
+
+    \b
+    Examples:
+      pulsarbox topic create orders --partitions 4
+      pulsarbox topic list --filter 'partitions > 0'
+      pulsarbox topic stats orders --watch
+      pulsarbox topic delete 'test-*'
+    """
+
+
+@topic.command()
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@click.option("-p", "--partitions", type=click.IntRange(1), metavar="N", help="So many partitions. Without: none.")
+@click.option("--property", "properties", metavar="K=V", multiple=True, help="A property of the topic; repeatable.")
+@dry_run_option
+@with_admin
+def create(
+    names: tuple[str, ...], partitions: int | None, properties: tuple[str, ...], dry_run: bool, admin: "Admin"
+) -> None:
+    """Create topics.
+
+    \b
+    Examples:
+      pulsarbox topic create orders
+      pulsarbox topic create orders payments --partitions 4
+      pulsarbox topic create non-persistent://acme/prod/ticks --property owner=web
+    """
+    given = pairs(properties)
+    topics = [topic_named(name) for name in names]
+    made = f"created topic with {partitions} partitions" if partitions else "created topic"
+    carry_out(
+        [(made, short(each), partial(_create, admin, each, partitions, given)) for each in topics], dry_run=dry_run
+    )
+
+
+def pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    """``k=v`` options as a dict. Raises BadParameter."""
+    wrong = [text for text in texts if "=" not in text[1:]]
+    if wrong:
+        raise click.BadParameter(f"'{wrong[0]}' is not name=value")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _create(admin: "Admin", name: TopicName, partitions: int | None, properties: dict[str, str]) -> None:
+    from pulsarbox.client.admin import path_of
+
+    with suggesting(admin, name):
+        if partitions and not properties:
+            admin.ask("PUT", f"{path_of(name)}/partitions", partitions)
+        elif partitions:
+            body = {"partitions": partitions, "properties": properties}
+            kind = "application/vnd.partitioned-topic-metadata+json"
+            admin.ask("PUT", f"{path_of(name)}/partitions", body, content_type=kind)
+        else:
+            admin.ask("PUT", path_of(name), properties or None)
+
+
+@topic.command()
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completions.topics)
+@click.option(
+    "-f", "--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away."
+)
+@yes_option
+@dry_run_option
+@with_admin
+def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """Delete topics with all their messages and subscriptions. A name may be a pattern: * and ? within a namespace.
+
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Exit codes:
+      4  somebody is connected (--force), or it was not confirmed
+      8  some are deleted, some are not
+
+    \b
+    Examples:
+      pulsarbox topic delete orders
+      pulsarbox topic delete 'test-*' --dry-run
+      pulsarbox topic delete orders payments --force --yes
+    """
+    topics = [each for name in names for each in _meant(admin, name)]
+    what = f"delete {len(topics)} topics" if len(topics) > 1 else f"delete topic {short(topics[0])}"
+    confirm(f"{what} with all messages and subscriptions", [short(each) for each in topics], yes=yes, dry_run=dry_run)
+    things = [("deleted topic", short(each), partial(_delete, admin, each, force)) for each in topics]
+    carry_out(things, dry_run=dry_run)
+
+
+def _meant(admin: "Admin", text: str) -> list[TopicName]:
+    """The topic of a name; those of a namespace that fit a pattern. Raises NotThere."""
+    found = topic_named(text)
+    if not is_pattern(found.local):
+        if found.base == found and str(found) not in every_topic(admin, found.namespace, found.domain):
+            raise missing(admin, found, None, f"no topic '{short(found)}'")
+        return [found]
+    with suggesting(admin, found):
+        names = [topic_named(each) for each in _whole(admin, found.namespace, found.domain)]
+    by_name = {each.local: each for each in names}
+    return [by_name[each] for each in matching(found.local, by_name)]
+
+
+def _whole(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
+    """The topics of a namespace with their number of partitions; partitions are not among them."""
+    partitioned = admin.partitioned_topics(namespace, domain)
+    found = dict.fromkeys(partitioned, 0)
+    for name in admin.topics(namespace, domain):
+        base = str(topic_named(name).base)
+        if base in found:
+            found[base] += 1
+        else:
+            found[name] = 0
+    return dict(sorted(found.items()))
+
+
+def _delete(admin: "Admin", name: TopicName, force: bool) -> None:
+    from pulsarbox.client.admin import path_of
+
+    part = "/partitions" if name.base == name and admin.partitions(name) else ""
+    with suggesting(admin, name):
+        admin.ask("DELETE", f"{path_of(name)}{part}", force=str(force).lower())
+
+
+@topic.command("list")
+@click.argument("namespace", default="public/default", shell_complete=completions.namespaces)
+@click.option("--all", "everywhere", is_flag=True, help="Of all namespaces of all tenants.")
+@click.option("--partitions", "expand", is_flag=True, help="Partitions one by one.")
+@click.option("--system", is_flag=True, help="Those that the broker keeps for itself, which are not shown otherwise.")
+@click.option("--stats", is_flag=True, help="With rates and backlogs: one request for each topic.")
+@output_options
+@with_admin
+def list_topics(
+    namespace: str, everywhere: bool, expand: bool, system: bool, stats: bool, output: Output, admin: "Admin"
+) -> None:
+    """List the topics of NAMESPACE (public/default).
+
+    Fields: name, topic (the full name), namespace, domain, partitions; with --stats also rate_in and rate_out
+    (messages a second), storage (bytes), producers, subscriptions, backlog (messages of all subscriptions),
+    backlog_entries and backlog_unit (as `pulsarbox sub list` has them).
+
+    \b
+    Examples:
+      pulsarbox topic list
+      pulsarbox topic list acme/prod -o name
+      pulsarbox topic list --all --stats --filter 'backlog > 1000' --watch
+      pulsarbox topic list pulsar/system --system
+    """
+    names = _system if system else _single if expand else _whole
+    show(output, partial(_listed, admin, None if everywhere else namespace_named(namespace), names, stats))
+
+
+def _single(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
+    """The topics of a namespace, partitions one by one."""
+    return dict.fromkeys(admin.topics(namespace, domain), 0)
+
+
+def _system(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
+    """The topics in a namespace that the broker keeps for itself, partitions one by one."""
+    return dict.fromkeys(admin.system_topics(namespace, domain), 0)
+
+
+def _listed(
+    admin: "Admin", namespace: str | None, names_of: "Callable[[Admin, str, str], dict[str, int]]", stats: bool
+) -> Found:
+    namespaces = [namespace] if namespace else [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    rows: list[Row] = []
+    for each in namespaces:
+        for domain in DOMAINS:
+            with suggesting(admin, topic_named(f"{domain}://{each}/-")):
+                names = names_of(admin, each, domain)
+            rows += [_row(name, partitions) for name, partitions in names.items()]
+    columns = ["name", "partitions"]
+    if stats:
+        rows = [found for row in rows if (found := _with_numbers(admin, row)) is not None]
+        backlogs = backlog_columns(rows)
+        columns += ["rate_in", "rate_out", "storage", "producers", "subscriptions", *backlogs.names]
+        return Found(rows, columns, name="topic", titles=backlogs.titles)
+    return Found(rows, columns, name="topic")
+
+
+def _row(name: str, partitions: int) -> Row:
+    found = topic_named(name)
+    return {
+        "name": short(found),
+        "topic": name,
+        "namespace": found.namespace,
+        "domain": found.domain,
+        "partitions": partitions,
+    }
+
+
+def _with_numbers(admin: "Admin", row: Row) -> Row | None:
+    """With statistics; None for a topic that is gone meanwhile."""
+    from pulsarbox.client.admin import Refused
+
+    try:
+        stats = admin.stats(topic_named(row["topic"]), row["partitions"])
+    except Refused as error:
+        if error.status == 404:
+            return None
+        raise
+    subscriptions = stats["subscriptions"]
+    return row | {
+        "rate_in": stats["msgRateIn"],
+        "rate_out": stats["msgRateOut"],
+        "storage": stats["storageSize"],
+        "producers": len(stats["publishers"]),
+        "subscriptions": len(subscriptions),
+        **backlog_fields(subscriptions.values()),
+    }
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@output_options
+@with_admin
+def stats(name: str, output: Output, admin: "Admin") -> None:
+    """Show what goes on on TOPIC: rates, storage, producers, subscriptions and why they are not being sent to.
+
+    All forms but the table print what the Admin API answers; of a partitioned topic the partitions are summed up.
+    Rates are of the last minute. A backlog is in messages; in the other forms backlogMessages, beside msgBacklog,
+    which counts entries as in Apache Pulsar.
+
+    \b
+    Examples:
+      pulsarbox topic stats orders
+      pulsarbox topic stats orders --watch 1
+      pulsarbox topic stats orders -o json | jq .subscriptions.billing.backlogMessages
+    """
+    show(output, partial(_stats, admin, topic_named(name)))
+
+
+def _stats(admin: "Admin", name: TopicName) -> Found:
+    from pulsarbox.cli.commands.stats_text import topic_lines
+
+    with suggesting(admin, name):
+        partitions = admin.partitions(name)
+        found = admin.stats(name, partitions)
+    return Found([{"topic": str(name), **found}], lines=topic_lines(name, partitions, found), name="topic")
+
+
+@topic.command()
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completions.topics)
+@dry_run_option
+@with_admin
+def unload(names: tuple[str, ...], dry_run: bool, admin: "Admin") -> None:
+    """Let topics out of memory. Their clients are sent away and come back; nothing is lost.
+
+    \b
+    Examples:
+      pulsarbox topic unload orders
+      pulsarbox topic unload 'acme/prod/*'
+    """
+    topics = [each for name in names for each in _meant(admin, name)]
+    carry_out([("unloaded topic", short(each), partial(_unload, admin, each)) for each in topics], dry_run=dry_run)
+
+
+def _unload(admin: "Admin", name: TopicName) -> None:
+    from pulsarbox.client.admin import path_of
+
+    with suggesting(admin, name):
+        admin.ask("PUT", f"{path_of(name)}/unload")
+
+
+@topic.command()
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completions.topics)
+@yes_option
+@dry_run_option
+@with_admin
+def terminate(names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """End topics: nothing can be published to them any more, for good. What they hold stays, and can be consumed.
+
+    Producers are sent away. Consumers get the rest; those of Java and Rust are told once they have acknowledged all.
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox topic terminate orders
+      pulsarbox topic terminate 'acme/prod/2025-*' --yes
+    """
+    topics = [each for name in names for each in _meant(admin, name)]
+    what = f"terminate {len(topics)} topics" if len(topics) > 1 else f"terminate topic {short(topics[0])}"
+    confirm(f"{what}, for good", [short(each) for each in topics], yes=yes, dry_run=dry_run)
+    things = [("terminated topic", short(each), partial(_terminate, admin, each)) for each in topics]
+    carry_out(things, dry_run=dry_run)
+
+
+def _terminate(admin: "Admin", name: TopicName) -> None:
+    from pulsarbox.client.admin import path_of
+
+    part = "/partitions" if name.base == name and admin.partitions(name) else ""
+    with suggesting(admin, name):
+        admin.ask("POST", f"{path_of(name)}/terminate{part}")
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
+@click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--unset", is_flag=True, help="Take the policy away: what the namespace or the broker says holds again.")
+@dry_run_option
+@output_options
+@with_admin
+def policy(
+    name: str, policy_name: str, value: str | None, unset: bool, dry_run: bool, output: Output, admin: "Admin"
+) -> None:
+    """Show what policies hold for TOPIC and which level has set each, or show, set or unset one POLICY of it.
+
+    The policies of a partitioned topic are those of all its partitions. VALUE is as for `pulsarbox ns policy`.
+
+    \b
+    Examples:
+      pulsarbox topic policy orders
+      pulsarbox topic policy orders max-producers 3
+      pulsarbox topic policy orders dispatch-rate dispatchThrottlingRateInMsg=100,ratePeriodInSecond=1
+      pulsarbox topic policy orders max-producers --unset
+    """
+    called(Subject(admin, topic_named(name)), policy_name, value, unset=unset, dry_run=dry_run, output=output)
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@click.argument("count", metavar="[N]", type=click.IntRange(1), required=False)
+@dry_run_option
+@output_options
+@with_admin
+def partitions(name: str, count: int | None, dry_run: bool, output: Output, admin: "Admin") -> None:
+    """Show the partitions of TOPIC, or give it more: N in all. There can never be fewer again.
+
+    Fields: name, topic, partition, rate_in, rate_out, storage, backlog (messages), backlog_entries, backlog_unit.
+
+    \b
+    Examples:
+      pulsarbox topic partitions orders
+      pulsarbox topic partitions orders 8
+    """
+    found = topic_named(name)
+    if count is None:
+        show(output, partial(_partitions, admin, found))
+    else:
+        carry_out(
+            [(f"grown to {count} partitions:", short(found), partial(_grow, admin, found, count))], dry_run=dry_run
+        )
+
+
+def _grow(admin: "Admin", name: TopicName, count: int) -> None:
+    from pulsarbox.client.admin import path_of
+
+    with suggesting(admin, name):
+        admin.ask("POST", f"{path_of(name)}/partitions", count)
+
+
+def _partitions(admin: "Admin", name: TopicName) -> Found:
+    with suggesting(admin, name):
+        count = admin.partitions(name)
+        if not count:
+            admin.stats(name, 0)  # it may not exist
+        parts: dict[str, Any] = admin.stats(name, count)["partitions"] if count else {}
+    numbered = sorted((topic_named(each).partition_index, each) for each in parts)
+    rows = [
+        {
+            "name": short(each),
+            "topic": each,
+            "partition": number,
+            "rate_in": parts[each]["msgRateIn"],
+            "rate_out": parts[each]["msgRateOut"],
+            "storage": parts[each]["storageSize"],
+            **backlog_fields(parts[each]["subscriptions"].values()),
+        }
+        for number, each in numbered
+    ]
+    backlogs = backlog_columns(rows)
+    columns = ["name", "rate_in", "rate_out", "storage", *backlogs.names]
+    return Found(rows, columns, name="topic", titles=backlogs.titles)
+
+
+topic.add_command(compact)

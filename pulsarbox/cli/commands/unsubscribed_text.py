@@ -1,0 +1,38 @@
+"""Messages that no subscription has covered, for the eye: how many a topic keeps, by which rule, until when."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pulsarbox.cli.common.progress import messages
+from pulsarbox.cli.common.terminal_text import megabytes
+from pulsarbox.clock import WALL_MAX, in_words
+
+SETTINGS: Final = "unsubscribedRetentionTimeInMinutes, unsubscribedRetentionSize"
+
+
+def kept_words(kept: dict[str, Any]) -> str:
+    """The member ``unsubscribed`` of a topic's statistics."""
+    text = f"{messages(kept['messages'])}, {megabytes(kept['bytes'])}, that no subscription has covered"
+    return f"{text}; kept {_until(kept['until'])}"
+
+
+def _until(wall: int) -> str:
+    if not 0 < wall <= WALL_MAX:
+        return "without a limit of time"
+    at = datetime.fromtimestamp(wall / 1000, UTC)
+    return f"until {at:%Y-%m-%d %H:%M:%S} UTC, or until all topics hold too many"
+
+
+def rule_words(rule: dict[str, Any] | None) -> str:
+    """Return the line about unsubscribed retention that applies to a topic."""
+    if rule is None:
+        return "Messages that no subscription has covered are not kept beyond that, as in Pulsar."
+    minutes, limit = rule["timeInMinutes"], rule["limit"]
+    time = "without a limit of time" if minutes < 0 else f"for {in_words(minutes * 60_000)}"
+    size = ""
+    if limit >= 0:
+        share = f"{rule['size']}, " if rule["size"].endswith("%") else ""
+        size = (
+            f", at most {share}{megabytes(limit)} for all topics together, of which {megabytes(rule['used'])} are used"
+        )
+    return f"Until a topic has a subscription its messages are kept {time}{size} ({SETTINGS})."

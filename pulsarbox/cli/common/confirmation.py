@@ -1,0 +1,93 @@
+"""What writing commands share: --dry-run and --yes, the typed name, several things at once, what is said of each."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere, Partly, ending
+from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.client.errors import NoAnswer, NotConnected
+from pulsarbox.errors import PulsarBoxError
+
+_PATTERN: Final = frozenset("*?[")
+
+
+def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --dry-run."""
+    return click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")(command)
+
+
+def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --yes."""
+    return click.option("--yes", is_flag=True, help="Do it without asking; needed where there is no terminal.")(command)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it stands for several names."""
+    return not _PATTERN.isdisjoint(text)
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that fit a pattern of * and ?. Raises NotThere."""
+    found = [name for name in names if fnmatchcase(name, pattern)]
+    if not found:
+        raise NotThere(f"nothing fits '{pattern}'")
+    return found
+
+
+def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
+    """Have a loss confirmed: on a terminal by the name, or the number where there are several, typed in.
+
+    Raises Misused where nobody can be asked and nothing was said, InTheWay where the answer is another.
+    """
+    if yes or dry_run:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Misused(
+            f"this would {what}: without a terminal to ask on, --yes is needed (--dry-run shows what happens)"
+        )
+    expected = names[0] if len(names) == 1 else str(len(names))
+    subject = f"'{clean(expected)}'" if len(names) == 1 else f"{expected}, the number of them,"
+    click.echo(f"This will {what}. It cannot be undone.", err=True)
+    for name in names[:20] if len(names) > 1 else []:
+        click.echo(f"  {clean(name)}", err=True)
+    if len(names) > 20:
+        click.echo(f"  ... and {len(names) - 20} more", err=True)
+    click.echo(f"Type {subject} to go on: ", nl=False, err=True)
+    typed = sys.stdin.readline().strip()
+    if typed != expected:
+        raise InTheWay("not confirmed: nothing was changed")
+
+
+def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_run: bool) -> None:
+    """Do one thing after the other: what is done to it, its name, the doing.
+
+    Says each on stdout. What fails is said on stderr, and the others are done. Raises what the only one failed with;
+    Partly where some were done.
+    """
+    failures: list[Failed] = []
+    for done, name, do in things:
+        if dry_run:
+            click.echo(f"would have {done} {clean(name)}")
+            continue
+        try:
+            do()
+        except (NotConnected, NoAnswer):
+            raise
+        except (PulsarBoxError, Failed) as error:
+            failure = error if isinstance(error, Failed) else ending(error)
+            failures.append(failure)
+            if len(things) > 1:
+                say(f"{name}: {failure.message}")
+        else:
+            click.echo(f"{done} {clean(name)}")
+    if not failures:
+        return
+    if len(things) == 1:
+        raise failures[0]
+    if len(failures) < len(things):
+        raise Partly(f"{len(failures)} of {len(things)} could not be {things[0][0].split()[0]}")
+    raise type(failures[0])(f"none of {len(things)} could be {things[0][0].split()[0]}")

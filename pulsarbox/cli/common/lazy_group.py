@@ -1,0 +1,102 @@
+"""Groups of commands that import a command's module only when that command runs."""
+
+import importlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import click
+
+from pulsarbox.cli.common.terminal_text import clean
+
+_SENTENCE_MAX: Final = 1000
+_NEGATIVE: Final = re.compile(r"-\d")
+
+
+class LazyCommand(NamedTuple):
+    """Where a command is (``package.module:name``), and its one line in the list of commands."""
+
+    target: str
+    summary: str
+
+
+def negatives_as_arguments(command: click.Command, words: list[str]) -> list[str]:
+    """The words of a command, reordered so that ``-1h`` or ``-10`` in the place of an argument is one: options first,
+    then ``--``. No option begins with a digit."""
+    if not any(map(_NEGATIVE.match, words)):
+        return words
+    takes = {name: _values(each) for each in command.params if isinstance(each, click.Option) for name in each.opts}
+    options: list[str] = []
+    arguments: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            arguments += left
+            break
+        if word == "-" or not word.startswith("-") or _NEGATIVE.match(word):
+            arguments.append(word)
+            continue
+        count, is_optional = takes.get(word, (0, False))
+        if is_optional and left and left[0].startswith("-"):
+            count = 0
+        options += [word, *left[:count]]
+        del left[:count]
+    return [*options, "--", *arguments]
+
+
+def _values(option: click.Option) -> tuple[int, bool]:
+    """How many words an option takes behind it, and whether it may stand without them."""
+    if option.is_flag or option.count:
+        return 0, False
+    return option.nargs, isinstance(option.flag_value, str | int | float)  # else a mark of click's own
+
+
+class Group(click.Group):
+    """A group that knows what an unknown command was meant to be."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            from pulsarbox.config.setting import did_you_mean
+
+            hint = did_you_mean(name, self.list_commands(ctx))
+            ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group):
+            rest = negatives_as_arguments(command, rest)
+        return found, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Click's own, but that the first sentence of a command is not cut off where the line is full."""
+        rows = [(name, self.summary(name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def summary(self, name: str) -> str:
+        """What the list of commands says of one."""
+        return self.commands[name].get_short_help_str(limit=_SENTENCE_MAX)
+
+
+class LazyGroup(Group):
+    """A group whose commands are rows of a table. Listing them imports none of them."""
+
+    def __init__(self, *args: Any, lazy_commands: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy_commands = lazy_commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.lazy_commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy_commands:
+            return super().get_command(ctx, cmd_name)
+        module_name, _, attribute = self.lazy_commands[cmd_name].target.partition(":")
+        command = getattr(importlib.import_module(module_name), attribute)
+        assert isinstance(command, click.Command), f"{self.lazy_commands[cmd_name].target} is not a command"
+        return command
+
+    def summary(self, name: str) -> str:
+        return self.lazy_commands[name].summary if name in self.lazy_commands else super().summary(name)

@@ -1,0 +1,214 @@
+"""What reading commands print: rows or one document, in the form that ``-o`` names, once or with ``--watch``.
+
+Columns stand plain, without a library: rich takes longer to import than a request takes. Data goes to stdout.
+"""
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import click
+
+from pulsarbox.cli.common.terminal_text import clean, say
+
+Row = dict[str, Any]
+
+FORMS: Final = ("table", "json", "ndjson", "yaml", "name")
+_T = TypeVar("_T", bound=Callable[..., Any])
+
+
+class Found(NamedTuple):
+    """What a command has to show."""
+
+    rows: list[Row]
+    """Each has the columns, and may have more, which only the other forms print."""
+    columns: Sequence[str] = ()
+    name: str = "name"
+    """The field that ``-o name`` prints."""
+    lines: list[str] | None = None
+    """Where there is one document, not a list: what the table form prints for it."""
+    titles: Mapping[str, str] = {}
+    """Titles of columns in the table, where they differ from the field's name in capitals."""
+
+
+class Output(NamedTuple):
+    """How to show it."""
+
+    form: str
+    watch: float | None
+    wanted: Callable[[Row], bool] | None
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command -o, --watch and --filter; it is called with ``output``."""
+
+    @functools.wraps(command)
+    def called(*args: Any, form: str, watch: float | None, filter_text: str | None, **kwargs: Any) -> Any:
+        return command(*args, output=Output(form, watch, _wanted(filter_text)), **kwargs)
+
+    filtering = click.option(
+        "--filter",
+        "filter_text",
+        metavar="EXPRESSION",
+        help='Only rows for which it holds: `backlog > 0 and startswith(topic, "a")`. Names are those of -o json.',
+    )
+    watching = click.option(
+        "--watch",
+        metavar="[S]",
+        type=click.FloatRange(0.1),
+        is_flag=False,
+        flag_value=2,
+        help="Again every S seconds (2), until Ctrl-C. Where stdout is no terminal: ndjson, each row with its time.",
+    )
+    return _forms(watching(filtering(called)))
+
+
+_forms: Final = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(FORMS),
+    default="table",
+    show_default=True,
+    help="Columns for the eye, or data: names of fields stay.",
+)
+
+
+def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command -o alone; it is called with ``output``."""
+
+    @functools.wraps(command)
+    def called(*args: Any, form: str, **kwargs: Any) -> Any:
+        return command(*args, output=Output(form, None, None), **kwargs)
+
+    return _forms(called)
+
+
+def show(output: Output, look: Callable[[], Found]) -> None:
+    """Look, and print what is found; again and again where it is watched."""
+    if output.watch is None:
+        found = look()
+        _print(_filtered(found, output), output.form)
+        return
+    from pulsarbox.cli.common.terminal import rest
+
+    terminal = sys.stdout.isatty()
+    form = "ndjson" if output.form == "table" and not terminal else output.form
+    try:
+        while True:
+            found = _filtered(look(), output)
+            if terminal:
+                click.clear()
+            elif form == "ndjson":
+                at = time.time_ns() // 1_000_000
+                found = found._replace(rows=[{"time": at, **row} for row in found.rows])
+            _print(found, "json line" if form == "json" and not terminal else form)
+            sys.stdout.flush()
+            rest(output.watch)
+    except KeyboardInterrupt:
+        say("no longer watched")
+
+
+def _wanted(text: str | None) -> Callable[[Row], bool] | None:
+    if text is None:
+        return None
+    from pulsarbox.cli.common.time_arguments import wall_now
+    from pulsarbox.expressions import Language
+
+    def named(name: str) -> Callable[[Row], Any]:
+        return lambda row: _field(row, [name])
+
+    def member(name: str, path: list[str]) -> Callable[[Row], Any]:
+        return lambda row: _field(row, [name, *path])
+
+    try:
+        return Language(named, member, "the fields of -o json").parse(text, wall_now())
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--filter") from None
+
+
+class _Unknown(Exception):
+    """A row does not have the field."""
+
+
+def _field(row: Row, path: list[str]) -> Any:
+    if path[0] not in row:
+        raise _Unknown(path[0])
+    from pulsarbox.expressions import inside
+
+    return inside(row, path)
+
+
+def _filtered(found: Found, output: Output) -> Found:
+    if output.wanted is None:
+        return found
+    try:
+        return found._replace(rows=[row for row in found.rows if output.wanted(row)])
+    except _Unknown as error:
+        from pulsarbox.config.setting import did_you_mean
+
+        names = {name: None for row in found.rows for name in row}
+        hint = did_you_mean(str(error), names) or f"; there are {', '.join(names)}"
+        raise click.BadParameter(f"'{error}' is no field{hint}", param_hint="--filter") from None
+
+
+def _print(found: Found, form: str) -> None:
+    rows = found.rows
+    whole: Any = rows if found.lines is None else (rows[0] if rows else None)
+    if form == "json":
+        click.echo(json.dumps(whole, indent=2))
+    elif form == "json line":
+        click.echo(json.dumps(whole))
+    elif form == "ndjson":
+        for row in rows:
+            click.echo(json.dumps(row, separators=(",", ":")))
+    elif form == "yaml":
+        from pulsarbox.cli.common.yaml_text import to_yaml
+
+        click.echo(f"---\n{to_yaml(whole)}", nl=False)
+    elif form == "name":
+        for row in rows:
+            click.echo(clean(str(row[found.name])))
+    elif found.lines is not None:
+        for line in found.lines if rows else []:
+            click.echo(line)
+    else:
+        for line in table(found.columns, rows, found.titles):
+            click.echo(line)
+
+
+_NO_TITLES: Final[Mapping[str, str]] = {}
+
+
+def table(columns: Sequence[str], rows: Sequence[Row], titles: Mapping[str, str] = _NO_TITLES) -> list[str]:
+    """Return the lines of a table: a title over each column, numbers to the right, nothing cut."""
+    heads = [titles.get(name, name.upper()) for name in columns]
+    cells = [[cell(row.get(name)) for name in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    right = [all(isinstance(row.get(name), int | float) for row in rows) for name in columns]
+    lines = []
+    for line in (heads, *cells):
+        padded = (
+            each.rjust(width) if to_the_right and rows else each.ljust(width)
+            for each, width, to_the_right in zip(line, widths, right, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def cell(value: Any) -> str:
+    """A value for the eye."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    if isinstance(value, list | tuple):
+        return clean(", ".join(map(str, value))) or "-"
+    if isinstance(value, dict):
+        return clean(", ".join(f"{name}={each}" for name, each in value.items())) or "-"
+    return f"{value:,}" if isinstance(value, int) else clean(str(value))

@@ -1,0 +1,59 @@
+"""Places of a topic as the Admin API takes them: WHERE of `sub seek`, --at and --through."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsarbox.cli.common.position_options import is_ago, message_id
+from pulsarbox.cli.common.time_arguments import Words, moment
+from pulsarbox.client.places import MessageId
+from pulsarbox.names import TopicName
+from pulsarbox.times import duration
+
+FORMS: Final = "earliest, latest, @TIME such as @-1h, or a message id: ledger:entry, ledger:entry:partition:index"
+_EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
+_LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of three: a word, a message, an instant."""
+
+    word: str = ""
+    id: MessageId | None = None
+    time: int | None = None
+    """Milliseconds since 1970."""
+    text: str = ""
+    """As it was given."""
+
+    def __str__(self) -> str:
+        return self.text or self.word
+
+    def of(self, topic: TopicName) -> TopicName:
+        """The topic that it is a place of: the partition that the message id names."""
+        if self.id is not None and self.id.partition >= 0 and topic.base == topic:
+            return topic.partition(self.id.partition)
+        return topic
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """As the Admin API takes it; not of an instant."""
+        if self.id is None:
+            return dict(_EARLIEST if self.word == "earliest" else _LATEST)
+        body = {"ledgerId": self.id.ledger, "entryId": self.id.entry}
+        return body | ({"batchIndex": self.id.batch_index} if self.id.batch_index >= 0 else {})
+
+
+def parse_place(text: str) -> Place:
+    """A place. Raises ValueError, in words."""
+    if text in ("earliest", "latest"):
+        return Place(word=text, text=text)
+    if text.startswith("@") or is_ago(text):
+        return Place(time=moment(text.removeprefix("@")), text=text)
+    found = message_id(text)
+    if found is None:
+        raise ValueError(f"'{text}' is none of: {FORMS}")
+    return Place(id=found, text=text)
+
+
+AT: Final = Words("place", parse_place)
+DURATION_OPTION: Final = Words("duration", duration)

@@ -1,0 +1,51 @@
+"""The command itself: what holds for all commands alike, before one of them begins and when something is in its way."""
+
+import contextlib
+import errno
+import sys
+from typing import Any, Final
+
+from pulsarbox.cli.common.exits import Failed, HungUp, Misused, abandon_stdout
+from pulsarbox.cli.common.lazy_group import LazyGroup
+
+_UTF8: Final = "utf-8"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a file says that stdout goes to, and that takes no more."""
+
+
+class Root(LazyGroup):
+    """The group of all commands. What would otherwise end in a traceback ends in words."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        _never_fail_for_a_letter()
+        try:
+            return super().main(*args, **kwargs)
+        except UnicodeEncodeError as error:
+            if error.encoding != _UTF8:
+                raise
+            _end(Misused(f"'{error.object}' is no text in UTF-8, as names have to be"))
+        except OSError as error:
+            if error.errno not in _FULL or error.filename is not None:
+                raise
+            from pulsarbox.cli.common.terminal import is_closed
+
+            if error.errno == errno.EIO and (is_closed(1) or is_closed(2)):
+                _end(HungUp())
+            _end(Failed(f"the output cannot be written: {error.strerror}"))
+
+
+def _never_fail_for_a_letter() -> None:
+    """Where the terminal or the locale does not know a character, it shows as an escape."""
+    streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
+    for stream in streams:
+        encoding = getattr(stream, "encoding", None)
+        if encoding is not None and encoding.lower() != _UTF8:
+            with contextlib.suppress(AttributeError, ValueError):  # not a stream of Python's own
+                stream.reconfigure(errors="backslashreplace")
+
+
+def _end(failure: Failed) -> None:
+    abandon_stdout()
+    with contextlib.suppress(OSError):
+        failure.show()
+    sys.exit(failure.exit_code)

@@ -1,0 +1,119 @@
+"""Data to stdout, byte for byte; on a terminal without anything that the terminal would obey.
+
+While whoever reads is slow, the client goes on: keep-alives are answered, and Ctrl-C is seen.
+"""
+
+import io
+import os
+import select
+import stat
+import sys
+from array import array
+from collections.abc import Callable
+from typing import Final
+
+from pulsarbox.cli.common.exits import Failed
+from pulsarbox.cli.common.interruption import Interruption
+from pulsarbox.cli.common.terminal import check_reader
+from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.client.client import Client
+
+_PIECE: Final = select.PIPE_BUF
+"""Bytes that a pipe takes without blocking once it says that it can be written to."""
+
+
+class NotWritten(Exception):
+    """The process was asked to end before all was written."""
+
+
+class Stdout:
+    """Where messages go."""
+
+    def __init__(self, client: Client, interruption: Interruption) -> None:
+        if sys.stdout is None:  # Python's way to say that the process was started without one
+            raise Failed("stdout is closed: there is nowhere to write to")
+        self.is_terminal = sys.stdout.isatty()
+        self._client = client
+        self._interruption = interruption
+        try:
+            self._number = sys.stdout.fileno()
+        except (io.UnsupportedOperation, AttributeError):  # a test's
+            self._number = -1
+        self._poll = select.poll()
+        self._written = 0
+        self._is_pipe = False
+        if self._number >= 0:
+            sys.stdout.flush()
+            self._poll.register(self._number, select.POLLOUT)
+            # Elsewhere the writing end of a pipe does not tell what is in it.
+            self._is_pipe = sys.platform == "linux" and stat.S_ISFIFO(os.fstat(self._number).st_mode)
+
+    @property
+    def written(self) -> int:
+        """Bytes in all."""
+        return self._written
+
+    def read(self) -> int:
+        """How many of the bytes somebody has read at least. Only a pipe tells: a file or a terminal takes all at once.
+
+        Where others write to the same pipe, what is in it counts as ours.
+        """
+        if not self._is_pipe:
+            return self._written
+        import fcntl
+        import termios
+
+        inside = array("i", [0])
+        fcntl.ioctl(self._number, termios.FIONREAD, inside)
+        return self._written - inside[0]
+
+    def check_reader(self) -> None:
+        """Raise BrokenPipeError or HungUp once nobody can read stdout."""
+        if self._number >= 0:
+            check_reader(self._number)
+
+    def is_left(self) -> bool:
+        """Whether nobody reads it any more."""
+        return self._number >= 0 and any(mask & select.POLLERR for _, mask in self._poll.poll(0))
+
+    def write(self, data: bytes, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Return when all is written; ``meanwhile`` is called now and then while whoever reads is slow.
+
+        Raises BrokenPipeError or HungUp once nobody can read, NotWritten, Failed."""
+        if self.is_terminal:
+            data = cleaned(data)
+        if self._number < 0:
+            sys.stdout.buffer.write(data)
+            self._written += len(data)
+            return
+        view = memoryview(data)
+        while view:
+            ready = self._poll.poll(0)
+            while not ready:
+                if self._interruption.is_asked():
+                    raise NotWritten
+                meanwhile()
+                self._client.turn(0.05)
+                ready = self._poll.poll(0)
+            if ready[0][1] & select.POLLERR:
+                check_reader(self._number)
+            view = view[self._write(view[:_PIECE]) :]
+
+    def _write(self, piece: memoryview) -> int:
+        try:
+            size = os.write(self._number, piece)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.check_reader()
+            raise Failed(f"the output cannot be written: {error.strerror}") from error
+        self._written += size
+        return size
+
+
+def cleaned(data: bytes) -> bytes:
+    """Text for a terminal: line ends and tabs stay, all else that is not printed shows as an escape."""
+    text = data.decode("utf-8", "backslashreplace")
+    if text.isascii() and text.isprintable():
+        return data
+    return "".join([one if one in "\n\t" else clean(one) for one in text]).encode()

@@ -1,0 +1,168 @@
+"""``pulsarbox context``: brokers by name, one of which is in use."""
+
+import json
+from typing import Any
+
+import click
+
+from pulsarbox.cli.common.box_label import checked_label
+from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
+from pulsarbox.cli.connect import context_store
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def context() -> None:
+    """Brokers by name: where they are, and with what to talk to them.
+
+    The one in use goes before the box that runs here, and behind --url, --admin-url, --data-dir, PULSARBOX_SERVICE_URL
+    and PULSARBOX_ADMIN_URL. PULSARBOX_CONTEXT names another one for a command.
+
+    \b
+    Examples:
+      pulsarbox context add production --url pulsar://broker:6650 --admin-url https://broker:8443 --token-file ~/.token
+      pulsarbox context use production
+      pulsarbox context list
+    """
+
+
+@context.command()
+@click.argument("name")
+@click.option("--url", metavar="URL", help="Service URL, pulsar://host:6650 or pulsar+ssl://host:6651.")
+@click.option("--admin-url", metavar="URL", help="Admin URL, http://host:8080 or https://host:8443.")
+@click.option("--token-file", metavar="FILE", help="A file with the token; it is read when a command needs it.")
+@click.option("--auth-plugin", metavar="NAME", help="token, tls, basic, or Pulsar's Java class of them.")
+@click.option("--auth-params", metavar="TEXT", help="What that needs, such as tlsCertFile:PATH,tlsKeyFile:PATH.")
+@click.option("--tls-trust-cert-path", metavar="FILE", help="Certificates to trust over TLS (PEM).")
+@click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS.")
+@click.option("--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL.")
+@click.option("--label", metavar="TEXT", help="A word that `pulsarbox top` has over every screen, such as PRODUCTION.")
+@click.option("--label-color", metavar="COLOR", help="The colour of its line: red, darkgreen, #b3202d.")
+@click.option("-f", "--force", is_flag=True, help="Also where the name is taken.")
+def add(name: str, force: bool, **given: str | bool | None) -> None:
+    """Keep a broker under NAME; the first one is in use at once.
+
+    \b
+    Examples:
+      pulsarbox context add local --url pulsar://localhost:6650 --admin-url http://localhost:8080
+      pulsarbox context add staging --admin-url https://staging:8443 --token-file ~/.staging-token
+      pulsarbox context add live --admin-url https://live:8443 --label PRODUCTION --label-color darkred
+    """
+    run(_add, name, force, {key: str(value) for key, value in given.items() if value})
+
+
+def _add(name: str, force: bool, given: dict[str, str]) -> None:
+    from pulsarbox.cli.connect.target import checked_urls
+
+    if not name.isprintable() or not name.strip():
+        raise Misused("a context needs a name")
+    if not given.get("url") and not given.get("admin_url"):
+        raise Misused("give --url or --admin-url: without both a context names no broker")
+    checked_urls(given)
+    checked_label(given.get("label"), given.get("label_color"))
+    document = context_store.load()
+    if name in document["contexts"] and not force:
+        raise InTheWay(f"there is a context '{name}': --force replaces it")
+    document["contexts"][name] = given
+    if document["current"] is None:
+        document["current"] = name
+    context_store.save(document)
+    say(f"context {name} is kept in {context_store.path()}{', and in use' if document['current'] == name else ''}")
+
+
+@context.command()
+@click.argument("name")
+def use(name: str) -> None:
+    """Use the context NAME from now on; - for none.
+
+    \b
+    Examples:
+      pulsarbox context use production
+      pulsarbox context use -
+    """
+    run(_use, name)
+
+
+def _use(name: str) -> None:
+    document = context_store.load()
+    if name != "-" and name not in document["contexts"]:
+        raise NotThere(f"no context '{clean(name)}': `pulsarbox context list` lists them")
+    document["current"] = None if name == "-" else name
+    context_store.save(document)
+    say("no context is in use" if name == "-" else f"context {name} is in use")
+
+
+@context.command("list")
+@OUTPUT
+def list_(output: str) -> None:
+    """List the contexts; the one in use has a star.
+
+    \b
+    Examples:
+      pulsarbox context list
+      pulsarbox context list -o json
+    """
+    run(_list, output)
+
+
+def _list(output: str) -> None:
+    document = context_store.load()
+    if output == "json":
+        click.echo(json.dumps(document, indent=2))
+        return
+    for name, one in sorted(document["contexts"].items()):
+        star = "*" if name == document["current"] else " "
+        click.echo(clean(f"{star} {name}  {one.get('url', '-')}  {one.get('admin_url', '-')}"))
+
+
+@context.command()
+@click.argument("name", required=False)
+def show(name: str | None) -> None:
+    """Show the context NAME, or the one in use, as JSON. What --auth-params says is left out.
+
+    \b
+    Examples:
+      pulsarbox context show
+      pulsarbox context show production
+    """
+    run(_show, name)
+
+
+def _show(name: str | None) -> None:
+    found = context_store.current() if name is None else _named(name)
+    if found is None:
+        raise NotThere("no context is in use: `pulsarbox context use NAME` chooses one")
+    shown: dict[str, Any] = {"name": found[0], **found[1]}
+    if "auth_params" in shown:
+        shown["auth_params"] = "..."
+    click.echo(json.dumps(shown, indent=2))
+
+
+def _named(name: str) -> tuple[str, dict[str, Any]]:
+    document = context_store.load()
+    if name not in document["contexts"]:
+        raise NotThere(f"no context '{clean(name)}': `pulsarbox context list` lists them")
+    return name, document["contexts"][name]
+
+
+@context.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Forget the context NAME.
+
+    \b
+    Examples:
+      pulsarbox context remove staging
+    """
+    run(_remove, name)
+
+
+def _remove(name: str) -> None:
+    document = context_store.load()
+    if document["contexts"].pop(name, None) is None:
+        raise NotThere(f"no context '{clean(name)}': `pulsarbox context list` lists them")
+    if document["current"] == name:
+        document["current"] = None
+    context_store.save(document)
+    say(f"context {name} is gone")

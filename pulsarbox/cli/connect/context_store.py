@@ -1,0 +1,67 @@
+"""Brokers by name: ``contexts.json`` in the user's configuration directory, and the one of them that is in use.
+
+Which is in use: PULSARBOX_CONTEXT, else what `pulsarbox context use` said. Tokens stay in files of their own; here
+stand their paths.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.cli.common.exits import Misused, NotThere
+from pulsarbox.cli.common.terminal_text import clean
+
+VARIABLE: Final = "PULSARBOX_CONTEXT"
+FIELDS: Final = (
+    *("url", "admin_url", "token_file", "auth_plugin", "auth_params"),
+    *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
+    *("label", "label_color"),
+)
+"""What a context may say, by name of the option of `pulsarbox context add`."""
+
+
+def path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The file."""
+    root = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".config"
+    return Path(root) / "pulsarbox" / "contexts.json"
+
+
+def load(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """``{"current": name or None, "contexts": {name: {...}}}``. Raises Misused for a file that is none."""
+    file = path(environ)
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {"current": None, "contexts": {}}
+    except (OSError, ValueError) as error:
+        what = "mend it, or move it away and add contexts with `pulsarbox context add`"
+        raise Misused(f"{file} cannot be read: {error}: {what}") from None
+    contexts = found.get("contexts") if isinstance(found, dict) else None
+    if not isinstance(contexts, dict) or not all(isinstance(one, dict) for one in contexts.values()):
+        raise Misused(f"{file} does not hold contexts: move it away, and add them with `pulsarbox context add`")
+    return {"current": found.get("current"), "contexts": contexts}
+
+
+def save(document: dict[str, Any], environ: Mapping[str, str] = os.environ) -> None:
+    """Put the file in its place at once, readable by its owner only."""
+    file = path(environ)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = file.with_suffix(f".{os.getpid()}")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+        json.dump(document, out, indent=2)
+        out.write("\n")
+    new.replace(file)
+
+
+def current(environ: Mapping[str, str] = os.environ) -> tuple[str, dict[str, Any]] | None:
+    """The context in use, by name; None where none is. Raises NotThere for a name that PULSARBOX_CONTEXT has alone."""
+    document = load(environ)
+    name = environ.get(VARIABLE) or document["current"]
+    if not name:
+        return None
+    if name not in document["contexts"]:
+        source = f"{VARIABLE}: " if environ.get(VARIABLE) else ""
+        raise NotThere(f"{source}no context '{clean(name)}': `pulsarbox context list` lists them")
+    return name, document["contexts"][name]

@@ -1,0 +1,129 @@
+"""The other URL of a broker of which one is named: a command never administers one broker and messages another.
+
+The Admin API knows the service URL. The Pulsar protocol does not know the Admin API: it is that of the box on this
+machine, or the usual port of the same host, if that says that it has this service URL.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.client.errors import NoAnswer, NotConnected
+
+if TYPE_CHECKING:
+    from pulsarbox.cli.connect.target import Target
+    from pulsarbox.server.process.runtime_file import Running
+
+SECONDS: Final = 10.0
+"""How long the broker is waited for."""
+_WEB_PORT: Final = 8080
+_WEB_PORT_TLS: Final = 8443
+"""Those of a Pulsar broker, unless its configuration names others."""
+
+
+def service_url_of(admin: "Target", seconds: float = SECONDS) -> str:
+    """Return the service URL of the broker with this Admin API, over TLS where that is.
+
+    Raises Unreachable, TimedOut; Misused where the broker does not tell it.
+    """
+    try:
+        plain, tls = _asked(admin, seconds)
+    except NotConnected as error:
+        raise admin.unreachable(str(error)) from None
+    except NoAnswer:
+        raise admin.silent(seconds) from None
+    except _Unknown as error:
+        raise Misused(_refusal(admin, f"the Admin API answers {error}", "--url")) from None
+    url = (tls or plain) if admin.secure else (plain or tls)
+    if not url:
+        raise Misused(_refusal(admin, "the broker has none", "--url"))
+    scheme, _, hosts = url.partition("://")
+    return f"{scheme}://{','.join(_reachable(each, admin) for each in hosts.split(','))}"
+
+
+def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float = SECONDS) -> str:
+    """Return the URL of the Admin API of the broker with this service URL. ``boxes`` are those of this machine.
+
+    Raises Misused where it cannot be known.
+    """
+    ports = {port for _, port in service.hosts}
+    for running in boxes:
+        if ports & {running.port, running.tls_port} and all(_is_here(host, running) for host, _ in service.hosts):
+            return running.local_url(True)
+    host = service.hosts[0][0]
+    scheme, port = ("https", _WEB_PORT_TLS) if service.secure else ("http", _WEB_PORT)
+    url = f"{scheme}://{_bracketed(host)}:{port}"
+    candidate = service._replace(url=url, hosts=((host, port),), certificate="", operator="")
+    try:
+        found = _asked(candidate, seconds)
+    except (NotConnected, NoAnswer) as error:
+        raise Misused(_refusal(service, f"{url} does not answer ({error})", "--admin-url")) from None
+    except _Unknown as error:
+        raise Misused(_refusal(service, f"{url} does not tell its service URL ({error})", "--admin-url")) from None
+    if not ports & {port for each in found for port in _ports(each)}:
+        other = " and ".join(filter(None, found)) or "none"
+        raise Misused(_refusal(service, f"{url} is that of another broker, {other}", "--admin-url"))
+    return url
+
+
+class _Unknown(Exception):
+    """The Admin API does not tell."""
+
+
+def _asked(admin: "Target", seconds: float) -> tuple[str, str]:
+    """The service URLs, without and with TLS. Raises NotConnected, NoAnswer, _Unknown."""
+    from pulsarbox.client.admin import Admin, Refused
+
+    with Admin(admin.hosts, seconds, secure=admin.secure, credentials=admin.credentials()) as asked:
+        try:
+            return asked.service_urls()
+        except Refused as error:
+            raise _Unknown(f"HTTP {error.status}: {error}") from None
+
+
+def _refusal(named: "Target", problem: str, option: str) -> str:
+    other = "service URL" if option == "--url" else "Admin API"
+    variable = "PULSARBOX_SERVICE_URL" if option == "--url" else "PULSARBOX_ADMIN_URL"
+    return (
+        f"{named.origin} names {named.url}, and its {other} is not known: {problem}; name it with {option}, {variable}"
+        " or in the context"
+    )
+
+
+def _reachable(text: str, admin: "Target") -> str:
+    """A host and port that the broker has told; where it says localhost, the host at which it was asked."""
+    host, colon, port = text.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = text, ""
+    asked = admin.hosts[0][0]
+    if _is_loopback(host) and not _is_loopback(asked):
+        return f"{_bracketed(asked)}:{port}" if port else _bracketed(asked)
+    return text
+
+
+def _ports(url: str) -> set[int]:
+    """The ports of a service URL."""
+    scheme, _, hosts = url.partition("://")
+    default = 6651 if scheme == "pulsar+ssl" else 6650
+    found = (each.rpartition(":")[2] for each in hosts.rstrip("/").split(",") if each)
+    return {int(each) if each.isdigit() else default for each in found}
+
+
+def _is_here(host: str, running: "Running") -> bool:
+    return _is_loopback(host) or host == running.host
+
+
+def _is_loopback(host: str) -> bool:
+    host = host.strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,126 @@
+"""With what a command proves who asks, and whom it trusts: options, environment, context, Pulsar's client.conf."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.cli.connect.target import DEFAULT_ORIGIN, Target, current_context
+from pulsarbox.client.credentials import Credentials
+
+TOKEN_VARIABLE: Final = "PULSARBOX_TOKEN"
+PLUGIN_VARIABLE: Final = "PULSARBOX_AUTH_PLUGIN"
+PARAMS_VARIABLE: Final = "PULSARBOX_AUTH_PARAMS"
+
+_TOKEN_PLUGINS: Final = ("token", "org.apache.pulsar.client.impl.auth.AuthenticationToken")
+_TLS_PLUGINS: Final = ("tls", "org.apache.pulsar.client.impl.auth.AuthenticationTls")
+_BASIC_PLUGINS: Final = ("basic", "org.apache.pulsar.client.impl.auth.AuthenticationBasic")
+
+
+def credentials_for(options: dict[str, Any], file: dict[str, str], target: Target | None = None) -> Credentials:
+    """What the options say, else variables, else the context in use, else client.conf, else the box itself.
+
+    A context's are for the broker that it names, not for one that an option or a variable names. The box itself has
+    written something into its data directory, for who can read it. Raises Misused.
+    """
+    is_meant = target is None or target.by_context or target.origin == DEFAULT_ORIGIN
+    context = (current_context() if is_meant else None) or {}
+
+    def said(name: str, key: str) -> str:
+        """The option, the variable, the context's word or client.conf's, whichever is first."""
+        variable = os.environ.get(f"PULSARBOX_{name.upper()}")
+        return str(options.get(name) or variable or context.get(name) or file.get(key) or "")
+
+    made = Credentials(
+        trusted=said("tls_trust_cert_path", "tlsTrustCertsFilePath") or None,
+        insecure=_yes(said("tls_allow_insecure", "tlsAllowInsecureConnection")),
+        check_host=_yes(said("tls_enable_hostname_verification", "tlsEnableHostnameVerification")),
+    )
+    environment = {
+        "token": os.environ.get(TOKEN_VARIABLE),
+        "auth_plugin": os.environ.get(PLUGIN_VARIABLE),
+        "auth_params": os.environ.get(PARAMS_VARIABLE),
+    }
+    conf = {"auth_plugin": file.get("authPlugin"), "auth_params": file.get("authParams")}
+    for source in (options, environment, context, conf):
+        found = _of(source, made)
+        if found is not None:
+            return found
+    return made._replace(operator=target.operator) if target is not None and target.operator else made
+
+
+def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
+    """What one place says, None where it says nothing. Raises Misused."""
+    if source.get("token"):
+        return _with_token(made, source["token"])
+    if source.get("token_file"):
+        return _with_token(made, f"file:{source['token_file']}")
+    plugin, params = source.get("auth_plugin") or "", source.get("auth_params") or ""
+    if plugin in _TOKEN_PLUGINS or (not plugin and params.startswith(("token:", "file:"))):
+        return _with_token(made, params)
+    if plugin in _TLS_PLUGINS:
+        found = parameters_of(params)
+        if not found.get("tlsCertFile") or not found.get("tlsKeyFile"):
+            raise Misused("--auth-params: TLS needs tlsCertFile:PATH,tlsKeyFile:PATH")
+        return made._replace(certificate=found["tlsCertFile"], key=found["tlsKeyFile"])
+    if plugin in _BASIC_PLUGINS:
+        found = parameters_of(_text_of(params) if params.startswith("file:") else params)
+        if not found.get("userId") or "password" not in found:
+            raise Misused('--auth-params: basic authentication needs {"userId":"...","password":"..."}')
+        return made._replace(basic=f"{found['userId']}:{found['password']}")
+    if plugin:
+        raise Misused(f"--auth-plugin: {clean(plugin)} is not known here: token, tls and basic are")
+    return None
+
+
+def _with_token(made: Credentials, text: str) -> Credentials:
+    """A token that stands in a file is read again whenever it is needed."""
+    token, named = read_token(text), text.strip()
+    if named.startswith("file:"):
+        return made._replace(token_file=_path(named))
+    return made._replace(token=token)
+
+
+def read_token(text: str) -> str:
+    """A token out of ``token:...``, ``file:...``, ``{"token":"..."}`` or itself. Raises Misused."""
+    text = text.strip()
+    if text.startswith("{"):
+        text = parameters_of(text).get("token", "")
+    if text.startswith("file:"):
+        text = _text_of(text)
+    text = text.removeprefix("token:").strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise Misused("the token is no token: it looks like token:eyJ... or file:///path/to/token")
+    return text
+
+
+def parameters_of(text: str) -> dict[str, str]:
+    """``key:value,key:value`` or JSON, as in authParams. Raises Misused."""
+    if text.lstrip().startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise Misused(f"--auth-params: this is no JSON: {error}") from None
+        return {str(key): str(value) for key, value in found.items()}
+    pairs = (part.partition(":") for part in text.split(",") if part)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _text_of(named: str) -> str:
+    """What stands in a file. Raises Misused."""
+    path = _path(named)
+    try:
+        return Path(path).expanduser().read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misused(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+
+
+def _path(named: str) -> str:
+    return named.removeprefix("file:").removeprefix("//")
+
+
+def _yes(text: str) -> bool:
+    return text.lower() == "true"

@@ -1,0 +1,265 @@
+"""``pulsarbox token``: tokens for the roles of a box, signed and checked with the keys of its configuration."""
+
+import json
+import secrets
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.exits import Failed, Misused, run
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
+from pulsarbox.cli.connect.token_files import given_token, read_token, write
+from pulsarbox.cli.process.directory_options import CONFIG
+
+if TYPE_CHECKING:
+    from pulsarbox.config import Settings
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def token() -> None:
+    """Tokens by which clients prove their role to a box.
+
+    They are signed and checked with the keys of the configuration (tokenSecretKey and its like). `pulsarbox admin
+    tokens` has the words of Pulsar's own command, and makes pairs of keys.
+
+    \b
+    Examples:
+      pulsarbox token create admin > admin.token
+      pulsarbox token create ann --expires 30d --to ann.token
+      pulsarbox token validate -f ann.token
+    """
+
+
+_KEY: Final = click.option(
+    "--key", metavar="FILE", help="The secret key. [tokenSecretKey of the configuration, else one of your own]"
+)
+
+
+@token.command()
+@click.argument("role")
+@click.option("-e", "--expires", metavar="TIME", help="When it ends, from now: 1h, 30d, 1y. [never]")
+@_KEY
+@click.option("--private-key", metavar="FILE", help="Sign with the private key of a pair instead.")
+@click.option("-a", "--algorithm", metavar="NAME", help="With --private-key: RS256, ES256, ... [what the key is for]")
+@click.option("--audience", metavar="TEXT", help="For whom it is. [tokenAudience of the configuration]")
+@click.option("--to", "file", metavar="FILE", help="Write it to a file that only you can read, not to stdout.")
+@CONFIG
+@OUTPUT
+def create(role: str, output: str, **options: Any) -> None:
+    """Make a token for ROLE.
+
+    A secret key that does not exist is made, readable by you only: the one of --key, or of tokenSecretKey where that
+    names a file, or else token.key beside the contexts of `pulsarbox context`.
+
+    \b
+    Examples:
+      pulsarbox token create admin > admin.token
+      pulsarbox token create ann --expires 30d --to ann.token
+      pulsarbox token create ann --private-key private.key --algorithm ES256 -o json
+    """
+    run(_create, role, output, **options)
+
+
+def _create(
+    role: str, output: str, expires: str | None, audience: str | None, file: str | None, **options: Any
+) -> None:
+    from pulsarbox.cli.pulsar_admin.values import end_of
+    from pulsarbox.protocol import tokens
+
+    settings = _settings(options["config_file"])
+    if not role.strip():
+        raise Misused("a token needs a role")
+    claims: dict[str, Any] = {settings.tokenAuthClaim: role}
+    try:
+        if expires is not None:
+            claims["exp"] = end_of(expires, time.time())
+        audience = audience or settings.tokenAudience
+        if audience:
+            claims[settings.tokenAudienceClaim or "aud"] = audience
+        key, algorithm, named = _signing(settings, options["key"], options["private_key"], options["algorithm"])
+        made = tokens.create(claims, key, algorithm, {})
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    if file is not None:
+        write(file, made.encode() + b"\n")
+    if output == "json":
+        shown = {"role": role, "expires": claims.get("exp"), "algorithm": algorithm, "key": named}
+        click.echo(json.dumps({"token": made, **shown} if file is None else {"file": file, **shown}, indent=2))
+        return
+    if file is None:
+        click.echo(made)
+    say(f"{file or 'this'} is a token for {role}, signed with {named}, which {_until(claims.get('exp'))}")
+
+
+def _signing(
+    settings: "Settings", secret: str | None, private: str | None, algorithm: str | None
+) -> tuple[Any, str, str]:
+    """The key, its algorithm, and where it is. Raises Misused, ValueError."""
+    from pulsarbox.protocol import tokens
+
+    if private is not None:
+        if secret is not None:
+            raise Misused("give one of --key and --private-key")
+        key = tokens.private_key(tokens.key_bytes(private))
+        fitting = tokens.public_algorithms(key.public_key())
+        if algorithm is not None and algorithm not in fitting:
+            raise Misused(f"--algorithm: the key is for {', '.join(fitting)}")
+        return key, algorithm or fitting[0], private
+    if algorithm is not None:
+        raise Misused("--algorithm goes with --private-key: of a secret key its length decides")
+    if secret is None and not settings.tokenSecretKey and settings.tokenPublicKey:
+        raise Misused("the configuration has a public key: sign with its --private-key")
+    named = secret or settings.tokenSecretKey or str(_own_key())
+    _make_where_missing(named)
+    found = tokens.key_bytes(named)
+    return found, tokens.secret_algorithms(found)[-1], _place(settings, named)
+
+
+def _own_key() -> Path:
+    from pulsarbox.cli.connect import context_store
+
+    return context_store.path().with_name("token.key")
+
+
+def _make_where_missing(named: str) -> None:
+    """A secret key, where a file is named that is not there."""
+    from pulsarbox.config.secret_source import path_of
+    from pulsarbox.protocol.tokens import SECRET_SIZES
+
+    path = path_of(named)
+    if path is None and not named.startswith(("data:", "env:")) and not _is_base64(named):
+        path = Path(named)
+    if path is None or path.exists():
+        return
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(path, secrets.token_bytes(SECRET_SIZES["HS256"]), replace=False)
+    except FileExistsError:
+        return  # somebody was faster
+    except OSError as error:
+        raise Misused(f"{path}: {error.strerror}") from None
+    say(f"made a secret key, {path}: boxes check tokens with it where tokenSecretKey names it")
+
+
+def _is_base64(named: str) -> bool:
+    from pulsarbox.config.secret_source import read_from
+
+    try:
+        return len(read_from(named)) >= 32
+    except ValueError:
+        return False
+
+
+def _place(settings: "Settings", named: str) -> str:
+    from pulsarbox.config import settings_by_name
+
+    return str(settings_by_name()["tokenSecretKey"].shown(named))
+
+
+@token.command()
+@given_token
+@OUTPUT
+def show(token: str | None, from_stdin: bool, token_file: str | None, output: str) -> None:
+    """Print what a token says, whoever signed it. Without one, that of $PULSARBOX_TOKEN.
+
+    \b
+    Examples:
+      pulsarbox token show -f ann.token
+      pulsarbox token show --stdin -o json < ann.token
+    """
+    run(_show, token, from_stdin, token_file, output)
+
+
+def _show(token: str | None, from_stdin: bool, token_file: str | None, output: str) -> None:
+    from pulsarbox.protocol.tokens import content
+
+    try:
+        header, claims = map(json.loads, content(_token_of(token, from_stdin, token_file)))
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise Misused("it is no token: what it says is no JSON object")
+    if output == "json":
+        click.echo(json.dumps({"header": header, "claims": claims}, indent=2))
+        return
+    for name, value in {"algorithm": header.get("alg"), **claims}.items():
+        text = f"{value}, {_when(value)}" if name in ("exp", "nbf", "iat") else value
+        click.echo(clean(f"{name:<10} {text}"))
+
+
+@token.command()
+@given_token
+@_KEY
+@click.option("--public-key", metavar="FILE", help="Check with this public key instead.")
+@CONFIG
+@OUTPUT
+def validate(token: str | None, from_stdin: bool, token_file: str | None, output: str, **options: Any) -> None:
+    """Say whether a box with this configuration takes a token now, and for whom. Without one, that of $PULSARBOX_TOKEN.
+
+    Signature, time, audience and issuer are checked as the box does it.
+
+    \b
+    Exit codes:
+      0  it does
+      1  it does not
+      2  the configuration has no key, or an option is wrong
+    \b
+    Examples:
+      pulsarbox token validate -f ann.token
+      pulsarbox token validate -f ann.token --public-key public.key -o json
+    """
+    run(_validate, token, from_stdin, token_file, output, **options)
+
+
+def _validate(token: str | None, from_stdin: bool, token_file: str | None, output: str, **options: Any) -> None:
+    from dataclasses import replace
+
+    from pulsarbox.broker.security.configured import token_provider
+    from pulsarbox.broker.security.provider import Refused
+    from pulsarbox.config import ConfigError
+
+    text = _token_of(token, from_stdin, token_file)
+    settings = _settings(options["config_file"])
+    if options["key"] is not None or options["public_key"] is not None:
+        secret, public = options["key"] or "", options["public_key"] or ""
+        settings = replace(settings, tokenJwksFile="", tokenSecretKey=secret, tokenPublicKey=public)
+    elif not (settings.tokenSecretKey or settings.tokenPublicKey or settings.tokenJwksFile) and _own_key().exists():
+        settings = replace(settings, tokenSecretKey=str(_own_key()))
+    try:
+        found = token_provider(settings).authenticate(text.strip().encode(), "", int(time.time() * 1000))
+    except ConfigError as error:
+        raise Misused(str(error)) from None
+    except Refused as error:
+        raise Failed(str(error)) from None
+    expires = None if found.expires is None else found.expires // 1000
+    if output == "json":
+        click.echo(json.dumps({"role": found.role, "expires": expires}, indent=2))
+    else:
+        click.echo(clean(f"{found.role}, {_until(expires)}"))
+
+
+def _token_of(token: str | None, from_stdin: bool, token_file: str | None) -> str:
+    from pulsarbox.cli.connect.credentials import TOKEN_VARIABLE
+
+    return read_token(token, from_stdin, token_file, TOKEN_VARIABLE).strip().removeprefix("token:")
+
+
+def _settings(config_file: Path | None) -> "Settings":
+    from pulsarbox.cli.process.setting_options import loaded_or_exit
+
+    return loaded_or_exit(config_file, {}).settings
+
+
+def _until(expires: Any) -> str:
+    return "does not expire" if expires is None else f"expires {_when(expires)}"
+
+
+def _when(at: Any) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (TypeError, ValueError, OverflowError, OSError):
+        return "which is no time"

@@ -1,0 +1,50 @@
+"""Tokens and keys in files: read from where they are named, written so that only their owner can read them."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from pulsarbox.cli.common.exits import Misused
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def given_token(command: _F) -> _F:
+    """The words by which ``read_token`` is told where a token is: an argument shows in the list of processes, a file,
+    stdin and a variable do not."""
+    command = click.option("-f", "--token-file", metavar="FILE", help="Read the token from a file.")(command)
+    command = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from stdin.")(command)
+    return click.argument("token", required=False)(command)
+
+
+def read_token(token: str | None, from_stdin: bool, file: str | None, variable: str) -> str:
+    """A token: an argument, the first line of stdin, a file, or a variable of the environment. Raises Misused."""
+    if token is not None:
+        return token
+    if from_stdin:
+        return sys.stdin.readline()
+    if file is not None:
+        try:
+            return Path(file).expanduser().read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misused(f"{file}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+    found = os.environ.get(variable)
+    if found is None:
+        raise Misused(f"name a token: as an argument, with --stdin or --token-file, or in ${variable}")
+    return found
+
+
+def write(file: str | Path, data: bytes, mode: int = 0o600, *, replace: bool = True) -> None:
+    """Raises Misused; without ``replace`` FileExistsError for a file that is there."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if replace else os.O_EXCL)
+    try:
+        with os.fdopen(os.open(file, flags, mode), "wb") as out:
+            out.write(data)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise Misused(f"{file}: {error.strerror}") from None

@@ -1,0 +1,242 @@
+"""``pulsarbox backup``: make, verify, list and remove backups of a data directory."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, say
+from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, give_way, moment_of, size_of
+from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_directory
+
+_DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+RATE: Final = click.option(
+    "--rate", metavar="SIZE", callback=size_of, help="At most so many bytes a second: 20M; 0: no limit."
+)
+
+
+class BackupGroup(Group):
+    """A group whose first word may be a directory: then its command is ``create``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["create", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=BackupGroup, context_settings={"ignore_unknown_options": False})
+def backup() -> None:
+    """Back up the data directory of a box, whether the box runs or not.
+
+    `pulsarbox backup DIR` makes a backup in the directory DIR, which may hold any number of them. The next backup
+    copies what is new. `pulsarbox restore` turns a backup into a data directory.
+
+    \b
+    Exit codes:
+      0  done
+      1  failed, or verify found damage
+      2  an option is wrong
+      3  the data directory, the backup directory or the backup does not exist
+      4  another backup runs in DIR, or DIR is used for something else
+
+    \b
+    Examples:
+      pulsarbox backup /mnt/backups/box
+      pulsarbox backup verify /mnt/backups/box
+      pulsarbox backup list /mnt/backups/box
+      pulsarbox restore /mnt/backups/box newdata
+    """
+
+
+@backup.command()
+@_DIRECTORY
+@CONFIG
+@DATA_DIR
+@RATE
+@click.option("--copy", is_flag=True, help="Copy sealed volumes even where the file system could link them.")
+@click.option("--full", is_flag=True, help="Store every file again, even those that an earlier backup has stored.")
+@OUTPUT
+def create(  # options
+    directory: Path,
+    config_file: Path | None,
+    data_dir: str | None,
+    rate: int | None,
+    copy: bool,
+    full: bool,
+    output: str,
+) -> None:
+    """Make a backup in DIR; `create` may be left out. DIR is created if missing.
+
+    The backup has the state of the box at one batch: all topics, subscriptions, transactions and policies at one
+    instant. The box serves meanwhile. Full volumes become hard links where DIR is on the same file system (--copy
+    copies them), and files that an earlier backup in DIR has stored are not stored again. Beside a running box, 16 MiB
+    a second are written at most, unless --rate says otherwise.
+
+    An interrupted backup is never taken for a complete one; the next backup resumes it.
+
+    \b
+    Examples:
+      pulsarbox backup /mnt/backups/box
+      pulsarbox backup /mnt/backups/box --data-dir mybox --rate 100M
+      pulsarbox backup create ./verify
+    """
+    from pulsarbox.server.process.rlimit import raise_file_limit
+    from pulsarbox.storage.backup.creation import Plan
+    from pulsarbox.storage.backup.creation import create as make
+
+    source = data_directory(config_file, data_dir)
+    _check_source(source)
+    raise_file_limit()  # each volume is an open file
+    give_way()
+    progress = BackupProgress("backing up")
+    made = ended(lambda: make(source, directory, Plan(rate, not copy, full), progress), progress)
+    document = {
+        **document_of(made.manifest),
+        "directory": str(directory.absolute()),
+        "data": str(source.absolute()),
+        "copiedBytes": made.copied,
+        "linkedBytes": made.linked,
+        "reusedBytes": made.reused,
+    }
+    if output == "json":
+        click.echo(json.dumps(document, indent=2))
+        return
+    took = (made.manifest.completed - made.manifest.begun) / 1000
+    parts = f"{megabytes(made.copied)} copied, {megabytes(made.linked)} linked, {megabytes(made.reused)} reused"
+    click.echo(f"backup    {made.manifest.name}, complete")
+    click.echo(f"box       {made.manifest.box.instance}, up to batch {made.manifest.position}")
+    click.echo(f"size      {megabytes(made.manifest.size)}: {parts}")
+    click.echo(f"time      {took:.1f} s")
+
+
+@backup.command()
+@_DIRECTORY
+@click.option("--backup", "names", metavar="NAME", multiple=True, help="This backup only; can be repeated.")
+@RATE
+@OUTPUT
+def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: str) -> None:
+    """Read every file of the backups in DIR and compare it with its size and checksum.
+
+    One line a finding. Ends with exit code 1 where a file is damaged, or DIR has no complete backup.
+
+    \b
+    Examples:
+      pulsarbox backup verify /mnt/backups/box
+      pulsarbox backup verify /mnt/backups/box --backup 2026-12-01T11-28-14Z
+      pulsarbox backup verify /mnt/backups/box -o json | jq .findings
+    """
+    from pulsarbox.storage.backup.pace import Pace
+    from pulsarbox.storage.backup.repository import Repository
+    from pulsarbox.storage.backup.verification import verify as examine
+
+    progress = BackupProgress("verifying")
+    report = ended(lambda: examine(Repository(directory), names, Pace(rate or 0, progress)), progress)
+    for name in report.interrupted:
+        say(f"backup {name} is incomplete: it runs, or was interrupted; `pulsarbox backup {directory}` resumes it")
+    if report.unreferenced:
+        say(f"{report.unreferenced} files belong to no backup; `pulsarbox backup remove {directory}` removes them")
+    if output == "json":
+        findings = [finding._asdict() for finding in report.findings]
+        click.echo(json.dumps({**report._asdict(), "findings": findings}, indent=2))
+    else:
+        for finding in report.findings:
+            of = f" ({', '.join(finding.paths)})" if finding.paths else ""
+            what = f"{finding.file} {finding.reason}{of}: backup {', '.join(finding.backups)}"
+            click.echo(clean(f"DAMAGE {what}"))
+        total = f"{len(report.backups)} backups, {report.files} files, {megabytes(report.bytes)}"
+        click.echo(f"{len(report.findings)} damaged: {total}")
+    if report.findings:
+        say(f"`pulsarbox backup {directory} --full` makes a backup that uses none of the damaged files")
+        sys.exit(EXIT_FAILED)
+    if not report.backups:
+        say(f"{directory} has no complete backup")
+        sys.exit(EXIT_FAILED)
+
+
+@backup.command("list")
+@_DIRECTORY
+@OUTPUT
+def list_(directory: Path, output: str) -> None:
+    """List the backups in DIR, oldest first.
+
+    \b
+    Examples:
+      pulsarbox backup list /mnt/backups/box
+      pulsarbox backup list /mnt/backups/box -o json | jq -r '.backups[].name'
+    """
+    from pulsarbox.storage.backup.listing import listed
+    from pulsarbox.storage.backup.repository import Repository
+
+    rows = ended(lambda: listed(Repository(directory)))
+    if output == "json":
+        documents = [
+            {"name": row.name, "state": row.state, **(document_of(row.manifest) if row.manifest else {})}
+            for row in rows
+        ]
+        click.echo(json.dumps({"backups": documents}, indent=2))
+        return
+    click.echo(f"{'backup':<22}  {'state':<10}  {'completed':<30}  {'batch':>12}  {'size':>12}  box")
+    for row in rows:
+        if row.manifest is None:
+            click.echo(f"{row.name:<22}  {row.state}")
+            continue
+        when = f"{moment_of(row.manifest.completed)} ({ago(row.manifest.completed)})"
+        size = megabytes(row.manifest.size)
+        box = row.manifest.box.instance
+        click.echo(
+            f"{row.name:<22}  {row.state:<10}  {when:<30}  {row.manifest.position:>12}  {size:>12}  {clean(box)}"
+        )
+
+
+@backup.command()
+@_DIRECTORY
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--keep", metavar="N", type=click.IntRange(1), help="Remove all but the newest N complete backups.")
+@OUTPUT
+def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: str) -> None:
+    """Remove backups from DIR, and the files that no other backup needs.
+
+    Interrupted backups are removed by name. Without a name and without --keep, only files that belong to no backup are
+    removed.
+
+    \b
+    Examples:
+      pulsarbox backup remove /mnt/backups/box 2026-12-01T11-28-14Z
+      pulsarbox backup remove /mnt/backups/box --keep 7
+    """
+    from pulsarbox.storage.backup.repository import Repository
+
+    if names and keep is not None:
+        raise Misused("name the backups to remove, or say with --keep how many stay, not both")
+
+    def work() -> tuple[list[str], int]:
+        repository = Repository(directory)
+        with repository.locked():
+            chosen = list(names) if keep is None else repository.names()[:-keep]
+            return chosen, repository.remove(chosen)
+
+    removed, freed = ended(work)
+    if output == "json":
+        click.echo(json.dumps({"removed": removed, "freedBytes": freed}, indent=2))
+        return
+    for name in removed:
+        click.echo(f"{name} removed")
+    click.echo(f"{megabytes(freed)} freed")
+
+
+def _check_source(source: Path) -> None:
+    """Refuse a directory that does not exist; a box in memory has none."""
+    if source.exists():
+        return
+    from pulsarbox.server.process.memory_box_entry import entries
+
+    if entries():
+        raise Misused(
+            f"{source} does not exist, and the box that runs was started with --memory: it keeps nothing on disk, so it"
+            " cannot be backed up; start it without --memory, or name a data directory with --data-dir"
+        )
+    raise NotThere(f"{source} does not exist: name the data directory of a box with --data-dir")

@@ -1,0 +1,122 @@
+"""Parts shared by the backup commands: progress, exit codes, and a backup as text and as JSON."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from pulsarbox.cli.common.exits import Failed, InTheWay, NotThere, run
+from pulsarbox.cli.common.terminal_text import clean, megabytes, say
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.backup.manifest import Manifest
+
+_DRAWN_SECONDS: Final = 0.2
+_NICE: Final = 19
+_SAID_SECONDS: Final = 10.0
+"""Where stderr is no terminal, a line of progress is written this often."""
+
+_T = TypeVar("_T")
+
+
+class BackupProgress:
+    """Progress on stderr: one line that is redrawn on a terminal, else a line now and then."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._terminal = sys.stderr.isatty()
+        self._next = time.monotonic() + (0 if self._terminal else _SAID_SECONDS)
+        self._drawn = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        percent = 100 * done // total if total else 0
+        text = f"{self._verb}: {megabytes(done)} of {megabytes(total)} ({percent} %), {what}"
+        if self._terminal:
+            self._next = now + _DRAWN_SECONDS
+            sys.stderr.write(f"\r\x1b[K{clean(text)}")
+            sys.stderr.flush()
+            self._drawn = True
+        else:
+            self._next = now + _SAID_SECONDS
+            say(text)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def ended(work: Callable[[], _T], progress: BackupProgress | None = None) -> _T:
+    """Do the work of a command; its errors become the endings that the help lists."""
+    from pulsarbox.storage.backup.manifest import BackupConflict, BackupNotFound
+    from pulsarbox.storage.lmdb.directory import DirectoryHeld
+
+    def kept() -> _T:
+        try:
+            return work()
+        except BackupNotFound as error:
+            raise NotThere(str(error)) from error
+        except BackupConflict as error:
+            raise InTheWay(str(error)) from error
+        except DirectoryHeld as error:
+            raise InTheWay(f"{error}: stop it first, or choose another directory") from error
+        except OSError as error:
+            raise Failed(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")) from error
+        finally:
+            if progress is not None:
+                progress.clear()
+
+    return run(kept)
+
+
+def give_way() -> None:
+    """Let this process have the processor and the disk only where no other one wants them."""
+    import psutil
+
+    with contextlib.suppress(OSError, AttributeError, psutil.Error):
+        os.nice(_NICE)
+        psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
+
+
+def size_of(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """The callback of an option that takes a size: 20M."""
+    if value is None:
+        return None
+    from pulsarbox.cli.pulsar_admin.values import size
+
+    try:
+        number = size(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if number < 0:
+        raise click.BadParameter(f"{value!r} is negative; 0 is no limit")
+    return number
+
+
+def document_of(manifest: "Manifest") -> dict[str, Any]:
+    """A complete backup as JSON, with names that stay."""
+    return {
+        "name": manifest.name,
+        "instance": manifest.box.instance,
+        "position": manifest.position,
+        "begun": manifest.begun,
+        "completed": manifest.completed,
+        "bytes": manifest.size,
+        "files": len(manifest.files),
+        "codecs": list(manifest.codecs),
+        "version": manifest.pulsarbox,
+    }
+
+
+def moment_of(millis: int) -> str:
+    """A time for the eye."""
+    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

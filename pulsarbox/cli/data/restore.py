@@ -1,0 +1,65 @@
+"""``pulsarbox restore``: turn a backup into a data directory."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from pulsarbox.cli.common.terminal_text import OUTPUT, megabytes, say
+from pulsarbox.cli.data.backup import RATE
+from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, moment_of
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("target", metavar="TARGET", type=click.Path(path_type=Path))
+@click.option("--backup", "name", metavar="NAME", help="Which backup; without it, the newest complete one.")
+@click.option("-f", "--force", is_flag=True, help="Replace the box in TARGET. Never one that runs.")
+@click.option("--keep-id", is_flag=True, help="Keep the box's id: only where the original will never run again.")
+@RATE
+@OUTPUT
+def restore(  # options
+    directory: Path, target: Path, name: str | None, force: bool, keep_id: bool, rate: int | None, output: str
+) -> None:
+    """Restore a backup from the backup directory DIR into the data directory TARGET.
+
+    TARGET is created if missing; one that has a box is replaced with --force only. Every file is verified while it is
+    restored. Where that fails, TARGET is left as it was. A directory whose restore was interrupted does not start: run
+    the command again.
+
+    The restored box has all that was stored up to one batch. It gets an id of its own, since the original may still run
+    or may have stored more since. Configuration and key files are not part of a backup.
+
+    \b
+    Exit codes:
+      0  restored
+      1  failed, or the backup is damaged
+      2  an option is wrong
+      3  DIR or the backup does not exist
+      4  TARGET has a box or something else, or is in use
+
+    \b
+    Examples:
+      pulsarbox restore /mnt/backups/box newdata
+      pulsarbox restore /mnt/backups/box data --force
+      pulsarbox restore /mnt/backups/box data --backup 2026-12-01T11-28-14Z
+    """
+    from pulsarbox.storage.backup.pace import Pace
+    from pulsarbox.storage.backup.repository import Repository
+    from pulsarbox.storage.backup.restoring import restore as rebuild
+
+    os.umask(0o077)
+    progress = BackupProgress("restoring")
+    pace = Pace(rate or 0, progress)
+    done = ended(lambda: rebuild(Repository(directory), name, target, pace, force=force, keep_id=keep_id), progress)
+    manifest = done.manifest
+    if output == "json":
+        document = {**document_of(manifest), "originalInstance": manifest.box.instance, "instance": done.instance}
+        click.echo(json.dumps({**document, "data": str(target.absolute())}, indent=2))
+        return
+    click.echo(f"restored  backup {manifest.name} of {moment_of(manifest.completed)}")
+    click.echo(f"data      {target.absolute()}, {megabytes(manifest.size)}, up to batch {manifest.position}")
+    click.echo(f"box       {done.instance}" + ("" if keep_id else f", restored from {manifest.box.instance}"))
+    if manifest.codecs:
+        say(f"compressed entries need these codecs: {', '.join(manifest.codecs)}; `pulsarbox plugins list` shows them")

@@ -1,0 +1,125 @@
+"""The numbers and the findings of a data directory as text for a terminal."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pulsarbox.cli.common.terminal_text import clean, megabytes
+
+_WIDTH_OF_A_FILE = 200
+_STYLES = {"damage": "bold red", "warning": "yellow"}
+
+
+def show_statistics(document: dict[str, Any]) -> None:
+    """Print what ``pulsarbox storage stat`` has gathered."""
+    console = _console()
+    console.print(_facts(document))
+    console.print()
+    console.print(_volumes(document["volumes"]))
+    for volume in document["volumes"]:
+        if volume["unreadable"]:
+            console.print(Text(clean(f"{volume['name']} cannot be read: {volume['unreadable']}"), style="bold red"))
+    if document["topics"]:
+        console.print()
+        console.print(_topics(document["topics"]))
+
+
+def show_findings(document: dict[str, Any]) -> None:
+    """Print what ``pulsarbox storage check`` has found, one line each, and the summary."""
+    console = _console()
+    for finding in document["findings"]:
+        line = Text(finding["severity"].upper(), style=_STYLES[finding["severity"]])
+        where = finding["where"] + (f" ({finding['topic']})" if "topic" in finding else "")
+        line.append(clean(f" {where}: {finding['what']}. What to do: {finding['advice']}"), style="default")
+        console.print(line, soft_wrap=True)
+    summary = document["summary"]
+    verdict = f"{summary['damage']} damaged" if summary["damage"] else "no damage"
+    console.print(
+        Text(
+            f"{verdict}, {summary['warnings']} warnings: {summary['environments']} environments,"
+            f" {summary['batches']} batches, {summary['entries']} entries, {summary['ledgers']} ledgers"
+        ),
+        soft_wrap=True,
+    )
+
+
+def _console() -> Console:
+    # A file or a pipe has no width, and what is cut off there is lost.
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDTH_OF_A_FILE)
+
+
+def _facts(document: dict[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    totals, disk, lag = document["totals"], document["disk"], document["lag"]
+    created = datetime.fromtimestamp(document["created"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    live = f"live, held by process {document['pid'] or 'unknown'}" if document["live"] else "dead, no process holds it"
+    rows = {
+        "directory": document["directory"],
+        "instance": f"{document['instance']}, format {document['format']}, created {created}",
+        "state": live,
+        "log": f"ends at batch {document['last_position']}, the checkpoint covers {document['checkpoint']}",
+        "lag": f"{lag['batches']} batches, {lag['bytes'] / (1 << 20):.1f} MiB to read at a start",
+        "topics": f"{totals['topics']:,}, and {totals['partitioned_topics']:,} partitioned ones of"
+        f" {totals['partitions']:,} partitions; {totals['subscriptions']:,} subscriptions",
+        "stored": f"{totals['entries']:,} entries, {megabytes(totals['bytes'])} in {totals['ledgers']:,} ledgers;"
+        f" {totals['rows']:,} rows in the checkpoint, {totals['damaged_rows']:,} of them damaged",
+        "transactions": f"{totals['open_transactions']:,} open; {totals['aborted_entries']:,} entries were aborted;"
+        f" {totals['sinks']:,} sinks with epochs",
+        "disk": f"{megabytes(disk['used'])} used (meta {megabytes(disk['meta'])}, volumes"
+        f" {megabytes(disk['volumes'])}), {megabytes(disk['reserved'])} reserved, {megabytes(disk['free'])} free",
+    }
+    for name, value in rows.items():
+        table.add_row(Text(name, style="bold"), Text(clean(value)))
+    return table
+
+
+def _volumes(volumes: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("volume", "state"):
+        table.add_column(name, no_wrap=True)
+    for name in ("positions", "on disk", "live entries", "live bytes", "live %", "ledgers"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for volume in volumes:
+        first, last = volume["first_position"], volume["last_position"]
+        cells = (
+            volume["name"],
+            "unreadable" if volume["unreadable"] else volume["state"],
+            f"{first}-{last}" if last else "none",
+            megabytes(volume["disk_used"]),
+            f"{volume['live_entries']:,}",
+            megabytes(volume["live_bytes"]),
+            f"{volume['live_percent']:.1f}",
+            f"{volume['ledgers']:,}",
+        )
+        table.add_row(*(Text(clean(cell)) for cell in cells))
+    return table
+
+
+def _compressed(found: dict[str, Any]) -> str:
+    if found["codec"] == "none":
+        return f"{found['entries']:,} as they came"
+    dictionaries = len(found["dictionaries"])
+    with_one = f", {dictionaries} dictionar{'y' if dictionaries == 1 else 'ies'}" if dictionaries else ""
+    return f"{found['entries']:,} by {found['codec']}, {found['ratio']:.2f} times smaller{with_one}"
+
+
+def _topics(topics: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("largest topics", overflow="fold")
+    for name in ("ledgers", "entries", "bytes", "subscriptions", "compressed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for topic in topics:
+        cells = (
+            topic["name"],
+            f"{topic['ledgers']:,}",
+            f"{topic['entries']:,}",
+            megabytes(topic["bytes"]),
+            f"{topic['subscriptions']:,}",
+            "; ".join(map(_compressed, topic["compressed"])),
+        )
+        table.add_row(*(Text(clean(cell)) for cell in cells))
+    return table

@@ -1,0 +1,167 @@
+"""The fields of an envelope that say how a message was stored: its entry, codec, chunks, encryption and schema.
+
+``produce`` leaves them out, but for an import that keeps what there was. ``docs/cli.md`` has their table.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from pulsarbox.client.client import Client
+from pulsarbox.client.message_decoder import text
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.plugins.compression.wire import CODECS
+from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, MessageMetadata, Schema
+from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
+
+_CODEC_NAMES: Final = {number: name for name, number in CODECS.items()}
+_COUNT_MAX: Final = 2**31 - 1
+"""Numbers of messages are signed words of 32 bits on the wire."""
+_TOLD: Final = (
+    *("producer_name", "sequence_id", "publish_time", "properties", "partition_key", "partition_key_b64_encoded"),
+    *("ordering_key", "null_partition_key", "event_time", "deliver_at_time", "schema_version", "compression"),
+    "num_messages_in_batch",
+)
+"""Metadata that other fields of an envelope hold."""
+_SELDOM: Final = ("replicated_from", "encryption_algo", "encryption_param", "schema_id", "marker_type")
+_TRANSACTION: Final = ("txnid_least_bits", "txnid_most_bits")
+"""A message that is read was committed, so it is in no transaction any more."""
+_OPENED: Final = (
+    *("uncompressed_size", "null_value", "uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id"),
+    *("compacted_batch_indexes", "highest_sequence_id"),
+)
+"""Metadata of a body that was unpacked. An encrypted body is as it was stored, so it needs these."""
+
+Ask = Callable[[str, bytes], Schema | None]
+"""The schema of a topic in a version; None where the broker does not tell."""
+
+
+def written(metadata: MessageMetadata, chunks: int) -> dict[str, Any]:
+    """What an entry says beside its messages; empty for a plain message that was sent alone. ``chunks``: how many
+    entries were put together."""
+    found: dict[str, Any] = {}
+    if metadata.HasField("num_messages_in_batch"):
+        found["batch"] = metadata.num_messages_in_batch
+    if metadata.compression:
+        found["compression"] = _CODEC_NAMES.get(metadata.compression, str(metadata.compression))
+    if chunks > 1:
+        found["chunks"] = chunks
+    if metadata.encryption_keys:
+        found["encrypted"] = True
+    has = metadata.HasField
+    if metadata.encryption_keys or metadata.replicate_to or any(map(has, _SELDOM)) or len(UnknownFieldSet(metadata)):
+        found["metadata_b64"] = base64.b64encode(_rest(metadata)).decode()
+    return found
+
+
+def _rest(metadata: MessageMetadata) -> bytes:
+    """The metadata that no other field holds, fields included that this version does not know."""
+    rest = MessageMetadata()
+    rest.CopyFrom(metadata)
+    for name in (*_TOLD, *_TRANSACTION, *(() if metadata.encryption_keys else _OPENED)):
+        rest.ClearField(name)
+    return rest.SerializePartialToString()
+
+
+class SchemaLookup:
+    """The schemas that a broker has, for envelopes to define. What it refuses is said once, and left undefined."""
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._is_told = False
+
+    def begin(self, client: Client) -> None:
+        """Ask this client's broker from now on."""
+        self._client = client
+
+    def __call__(self, topic: str, version: bytes) -> Schema | None:
+        """The schema of a topic in a version; None where the broker does not tell."""
+        if self._client is None:
+            return None
+        try:
+            return self._client.schema(topic, version)
+        except PulsarBoxError as error:
+            if not self._is_told:
+                self._is_told = True
+                number = int.from_bytes(version, "big")
+                self._client.tell(f"schema version {number} of {topic} is not defined in the output: {error}")
+            return None
+
+
+class Definitions:
+    """Schemas as envelopes carry them: each version with the first message of a topic that has it."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._written: set[tuple[str, bytes]] = set()
+
+    def first(self, topic: str, version: bytes) -> str:
+        """The field for a version of a topic that was not written yet, with the comma in front; else nothing."""
+        if (topic, version) in self._written:
+            return ""
+        self._written.add((topic, version))
+        schema = self._ask(topic, version)
+        return "" if schema is None else f',"schema_definition":{json.dumps(_defined(schema), separators=(",", ":"))}'
+
+
+def _defined(schema: Schema) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": text(schema.name), "type": spelling(schema.type)}
+    try:
+        found["data"] = schema.schema_data.decode()
+    except UnicodeDecodeError:
+        found["data_b64"] = base64.b64encode(schema.schema_data).decode()
+    if schema.properties:
+        found["properties"] = [[text(each.key), text(each.value)] for each in schema.properties]
+    return found
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def codec(document: dict[str, Any]) -> int:
+    """The CompressionType of an envelope. Raises ValueError."""
+    name = document.get("compression", "none")
+    if type(name) is not str or name not in CODECS:
+        raise ValueError(f"compression {name!r} is none of {', '.join(CODECS)}")
+    return CODECS[name]
+
+
+def batch(document: dict[str, Any]) -> int:
+    """The messages of the batch that an envelope is of, 0 for a message that was sent alone. Raises ValueError."""
+    value = document.get("batch", 0)
+    if type(value) is not int or not 0 <= value <= _COUNT_MAX:
+        raise ValueError(f"batch is not a number from 0 to {_COUNT_MAX}")
+    return value
+
+
+def metadata(document: dict[str, Any]) -> MessageMetadata | None:
+    """The metadata that no other field holds; None where there is none. Raises ValueError."""
+    if document.get("metadata_b64") is None:
+        return None
+    found = MessageMetadata()
+    try:
+        found.MergeFromString(base64.b64decode(document["metadata_b64"], validate=True))
+    except (binascii.Error, TypeError, ValueError):
+        raise ValueError("metadata_b64 is not base64") from None
+    except DecodeError:
+        raise ValueError("metadata_b64 is not a MessageMetadata in Protobuf") from None
+    return found
+
+
+def schema(document: dict[str, Any]) -> Schema | None:
+    """The definition of the schema version of an envelope; None where it carries none. Raises ValueError."""
+    found = document.get("schema_definition")
+    if found is None:
+        return None
+    try:
+        data = base64.b64decode(found["data_b64"], validate=True) if "data_b64" in found else found["data"].encode()
+        properties = [KeyValue(key=key, value=value) for key, value in found.get("properties", [])]
+        made = Schema(name=found["name"], type=SCHEMA_TYPES[found["type"]], schema_data=data, properties=properties)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError("schema_definition is not an object with name, type, data and properties") from None
+    return made

@@ -1,0 +1,96 @@
+"""``consume --exec``: a command for each message, whose exit code decides whether it is acknowledged."""
+
+import os
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.client.client import Client
+from pulsarbox.client.loop import READ
+from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.multi_topic_consumer import Consumer
+
+if TYPE_CHECKING:
+    import subprocess
+
+AGAIN_SECONDS: Final = 1.0
+"""How long a message whose command failed is kept before it is given back."""
+
+
+class Executing:
+    """Runs commands, one at a time, and gives back what they failed on."""
+
+    def __init__(self, client: Client, consumer: Consumer, command: str, give_back: bool) -> None:
+        """``give_back``: False leaves what fails as it is."""
+        self.failed = 0
+        self._client = client
+        self._consumer = consumer
+        self._command = command
+        self._give_back = give_back
+        self._back: deque[tuple[float, Message]] = deque()
+
+    def run(self, message: Message) -> bool:
+        """Run the command with the payload on its stdin; whether it ended with 0. The client goes on meanwhile."""
+        import subprocess  # by few readers
+
+        stdin = os.memfd_create("message")  # a pipe would have to be fed
+        try:
+            _write_all(stdin, message.payload or b"")
+            os.lseek(stdin, 0, os.SEEK_SET)
+            with subprocess.Popen(["/bin/sh", "-c", self._command], stdin=stdin, env=_environment(message)) as process:
+                self._wait(process)
+        finally:
+            os.close(stdin)
+        if process.returncode == 0:
+            return True
+        self.failed += 1
+        say(f"message {message.id}: the command ended with {process.returncode}")
+        if self._give_back:
+            self._back.append((time.monotonic() + AGAIN_SECONDS, message))
+        return False
+
+    def _wait(self, process: "subprocess.Popen[bytes]") -> None:
+        descriptor = os.pidfd_open(process.pid)
+        ended: list[int] = []
+        try:
+            self._client.loop.watch(descriptor, READ, ended.append)
+            while not ended:
+                self._client.turn(1.0)
+        finally:
+            self._client.loop.forget(descriptor)
+            os.close(descriptor)
+
+    def give_back_due(self, all_of_them: bool = False) -> None:
+        """Give back what has waited long enough, or everything."""
+        due = []
+        while self._back and (all_of_them or self._back[0][0] <= time.monotonic()):
+            due.append(self._back.popleft()[1])
+        if due:
+            self._consumer.give_back(due)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until something is to be given back."""
+        return max(0.0, self._back[0][0] - time.monotonic()) if self._back else 3600.0
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _environment(message: Message) -> dict[str, str]:
+    """What the command is told beside the payload."""
+    told = {
+        "PULSARBOX_MESSAGE_TOPIC": message.topic,
+        "PULSARBOX_MESSAGE_ID": str(message.id),
+        "PULSARBOX_MESSAGE_KEY": message.key or "",
+        "PULSARBOX_MESSAGE_PUBLISH_TIME": str(message.publish_time),
+        "PULSARBOX_MESSAGE_REDELIVERY": str(message.entry.redelivery),
+    }
+    for name, value in message.properties:
+        if name.isidentifier() and name.isascii():
+            told[f"PULSARBOX_MESSAGE_PROPERTY_{name}"] = value
+    return os.environ | {name: value for name, value in told.items() if "\0" not in value}

@@ -1,0 +1,82 @@
+"""The forms that messages are written in: ``-o`` and ``-f``."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.client.message_decoder import Message
+
+if TYPE_CHECKING:
+    from pulsarbox.cli.envelope.stored_fields import Ask
+    from pulsarbox.cli.messages.schema_decoding import Decoding
+
+Form = Callable[[Message], bytes]
+
+_PREVIEW: Final = 200
+"""Characters of a payload in a table."""
+
+
+def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = None, ask: "Ask | None" = None) -> Form:
+    """Return a writer of messages; with ``decoding``, an envelope has the value beside the payload. ``ask`` has the
+    schemas that envelopes define.
+
+    Raises ValueError for a format that cannot be used.
+    """
+    if line_format is not None:
+        from pulsarbox.cli.messages.format_string import output_format
+
+        form = output_format(line_format)
+    elif name == "ndjson":
+        from pulsarbox.cli.envelope.envelope import Writer
+
+        return Writer(decoding, ask).line
+    else:
+        form = _FORMS[name]
+    return form if decoding is None else lambda message: form(decoding.readable(message))
+
+
+def _raw(message: Message) -> bytes:
+    return message.payload or b""
+
+
+def _lines(message: Message) -> bytes:
+    return (message.payload or b"") + b"\n"
+
+
+def _hex(message: Message) -> bytes:
+    """The id, then sixteen bytes a line with their offsets and what of them can be printed."""
+    payload = message.payload or b""
+    lines = [f"{message.id} {len(payload)} bytes" + (" (null)" if message.payload is None else "")]
+    for at in range(0, len(payload), 16):
+        row = payload[at : at + 16]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{at:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{shown}|")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _table(message: Message) -> bytes:
+    when = datetime.fromtimestamp(min(message.publish_time, 2**42) / 1000).astimezone()
+    key = message.key
+    words = [
+        when.strftime("%H:%M:%S.%f")[:-3],
+        f"{message.id!s:<16}",
+        f"{'-' if key is None else clean(key):<12}",
+        _preview(message.payload),
+    ]
+    if message.properties:
+        words.append("{" + ", ".join(f"{clean(name)}={clean(value)}" for name, value in message.properties) + "}")
+    topic = message.topic.rpartition("/")[2]
+    return f"{clean(topic):<20} {'  '.join(words)}\n".encode("utf-8", "backslashreplace")
+
+
+def _preview(payload: bytes | None) -> str:
+    if payload is None:
+        return "(null)"
+    text = clean(payload[: 4 * _PREVIEW].decode("utf-8", "backslashreplace"))
+    if len(text) > _PREVIEW or len(payload) > 4 * _PREVIEW:
+        return f"{text[:_PREVIEW]}... ({len(payload):,} bytes)"
+    return text
+
+
+_FORMS: Final[dict[str, Form]] = {"lines": _lines, "raw": _raw, "hex": _hex, "table": _table}

@@ -1,0 +1,57 @@
+"""What ``peek`` does: reads from a place to the end, through a reader of its own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pulsarbox.cli.common.interruption import Interruption
+from pulsarbox.cli.common.position_options import From
+from pulsarbox.cli.common.topic_suggestion import suggesting
+from pulsarbox.cli.connect.target import Target
+from pulsarbox.cli.messages.consume_loop import manner_of
+from pulsarbox.cli.messages.read_loop import Manner, Reading
+from pulsarbox.cli.messages.reading_options import END_SECONDS
+from pulsarbox.cli.messages.start_position import Place, check_place, place_of, reader, start_of
+from pulsarbox.cli.messages.stop_condition import Ending
+from pulsarbox.client.client import Client
+from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.places import EARLIEST, QUEUE, Start
+
+
+def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
+    """Show what the options say. Raises the ending of the command where it is none that was wished for."""
+    manner = manner_of(options, timeout=END_SECONDS)
+    client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
+    try:
+        with Interruption(client.loop) as interruption:
+            consumer = Consumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))
+            if options["subscription"] is not None:
+                manner = _through_subscription(consumer, admin(), topic, options["subscription"], manner)
+            else:
+                begin = options["begin"] or From(Start(EARLIEST))
+                with suggesting(client, topic):
+                    consumer.add(topic, start_of(client, begin))
+                check_place(begin, len(consumer.parts))
+            ending = Ending(consumer, options["until"], options["count"])
+            Reading(client, consumer, interruption, ending, manner).run()
+            consumer.close()
+    finally:
+        client.close()
+
+
+def _through_subscription(consumer: Consumer, admin: Target, topic: str, subscription: str, manner: Manner) -> Manner:
+    """Begin where the subscription is, and leave out what it has acknowledged behind that."""
+    places: dict[str, Place] = {}
+
+    def start(part: str) -> Start:
+        places[part] = place_of(admin, part, subscription)
+        return Start(places[part].mark, inclusive=False)
+
+    consumer.add(topic, start)
+    also = manner.wanted
+
+    def wanted(message: Message) -> bool:
+        return places[message.topic].is_open(message.id) and (also is None or also(message))
+
+    return replace(manner, wanted=wanted)

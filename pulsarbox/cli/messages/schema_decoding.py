@@ -1,0 +1,85 @@
+"""``--decode``: payloads by the schemas that they were written with."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from pulsarbox.client.client import Client
+from pulsarbox.client.message_decoder import Message
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.schema import decoding
+
+
+class Decoding:
+    """Values of messages. Each schema is asked for once; what cannot be decoded stays as it is, which is said once."""
+
+    NOTHING: Final = object()
+    """There is no value but the payload itself."""
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._decoders: dict[tuple[str, bytes], Callable[[Message], Any] | None] = {}
+        self._told: set[tuple[str, bytes]] = set()
+
+    def begin(self, client: Client) -> None:
+        """From now on there is somebody to ask."""
+        self._client = client
+
+    def value(self, message: Message) -> Any:
+        """What a message says; ``NOTHING`` where it has no schema or is not what that says."""
+        version = message.schema_version
+        if not version or message.payload is None or message.encrypted:
+            return self.NOTHING
+        place = (message.topic, version)
+        if place not in self._decoders:
+            self._decoders[place] = self._decoder(place)
+        decode = self._decoders[place]
+        if decode is None:
+            return self.NOTHING
+        try:
+            return decode(message)
+        except decoding.UndecodableError as error:
+            self._tell(place, f"message {message.id}", str(error))
+            return self.NOTHING
+
+    def readable(self, message: Message) -> Message:
+        """The message with its value as the payload, JSON in UTF-8 but for texts, which are themselves."""
+        value = self.value(message)
+        if value is self.NOTHING:
+            return message
+        text = value if isinstance(value, str) else as_json(value)
+        return Message(message.entry, message.index, text.encode("utf-8", "surrogateescape"), message.single)
+
+    def _decoder(self, place: tuple[str, bytes]) -> Callable[[Message], Any] | None:
+        assert self._client is not None
+        try:
+            schema = self._client.schema(*place)
+            apart = decoding.separated(schema)
+            if apart is not None:
+                return _apart(*apart)
+            decode = decoding.decoder_of(schema)
+        except PulsarBoxError as error:
+            self._tell(place, f"schema {int.from_bytes(place[1], 'big')}", str(error))
+            return None
+        return lambda message: decode(message.payload or b"")
+
+    def _tell(self, place: tuple[str, bytes], what: str, why: str) -> None:
+        if place not in self._told and self._client is not None:
+            self._told.add(place)
+            self._client.tell(f"{what} of {place[0]} is not decoded: {why}")
+
+
+def _apart(of_key: decoding.Decode, of_value: decoding.Decode) -> Callable[[Message], Any]:
+    """Of messages whose key is a part of what they say."""
+
+    def decode(message: Message) -> Any:
+        key = message.key
+        told = None if key is None else of_key(decoding.key_bytes(key, message.key_is_base64))
+        return {"key": told, "value": of_value(message.payload or b"")}
+
+    return decode
+
+
+def as_json(value: Any) -> str:
+    """A value on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,161 @@
+"""Where reading begins, worked out with the broker: so many messages before the end, or where a subscription is."""
+
+import json
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pulsarbox.cli.common.exits import Failed, Misused, NotThere, ending_of_status
+from pulsarbox.cli.common.position_options import From
+from pulsarbox.cli.connect.target import Target
+from pulsarbox.client.client import Client
+from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.partition_consumer import Subscribing
+from pulsarbox.client.places import EARLIEST, LATEST, QUEUE, MessageId, Start
+from pulsarbox.errors import NotAllowed
+from pulsarbox.names import TopicName, parse_topic
+
+_RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
+_HTTP_SECONDS: Final = 10.0
+
+
+def own_name() -> str:
+    """The name of a subscription that nobody else has, for reading without one."""
+    return f"pulsarbox-{os.urandom(4).hex()}"
+
+
+def reader(start: Start, queue: int = QUEUE) -> Subscribing:
+    """A consumer that leaves nothing behind, of topics that exist."""
+    return Subscribing(own_name(), durable=False, start=start, create=False, queue=queue)
+
+
+def start_of(client: Client, begin: From) -> Callable[[str], Start]:
+    """Where each topic or partition begins, as --from says."""
+
+    def start(topic: str) -> Start:
+        if begin.last:
+            return _last_of(client, topic, begin.last)
+        place = begin.start.id
+        own = parse_topic(topic).partition_index
+        if place not in (EARLIEST, LATEST) and place.partition >= 0 and place.partition != own:
+            raise Misused(f"the message id is of partition {place.partition}: name the topic {place.partition} itself")
+        return begin.start
+
+    return start
+
+
+def check_place(begin: From, topics: int) -> None:
+    """A message id is a place in one topic or partition. Raises Misused."""
+    if begin.start.id not in (EARLIEST, LATEST) and topics > 1:
+        raise Misused("a message id is a place in one topic: name it, or the partition, such as orders-partition-0")
+
+
+def _last_of(client: Client, topic: str, count: int) -> Start:
+    """The place of the message that is so many before the end.
+
+    Entries of one ledger follow each other, so as many entries as messages are read at most; where the ledger is
+    shorter than that, the whole topic is.
+    """
+    probe = Consumer(client, reader(Start(LATEST)))
+    try:
+        (part,) = probe.add(topic)
+        last, _ = part.last_id()
+    except NotAllowed:  # it keeps nothing
+        return Start(LATEST)
+    finally:
+        probe.close()
+    if last.entry < 0:
+        return Start(EARLIEST)
+    first = MessageId(last.ledger, last.entry - count + 1) if last.entry + 1 >= count else EARLIEST
+    found: deque[MessageId] = deque(maxlen=count)
+    walk = Consumer(client, reader(Start(first)))
+    try:
+        (part,) = walk.add(topic)
+        while part.seen is None or part.seen < last[:2]:
+            found.extend(each.id for each in walk.take(1000, 1.0) if each.id[:2] <= last[:2])
+    finally:
+        walk.close()
+    return Start(found[0]) if found else Start(EARLIEST)
+
+
+# The place of a subscription -----------------------------------------------------------------------------------------
+
+
+class Place:
+    """How far a subscription is on one topic: up to where all is acknowledged, and what is beyond."""
+
+    def __init__(
+        self,
+        mark: MessageId,
+        ranges: list[tuple[tuple[int, int], tuple[int, int]]],
+        batches: Mapping[tuple[int, int], int],
+    ) -> None:
+        """``batches``: of those that are acknowledged in part, the bits of the messages that are not."""
+        self.mark = mark
+        self._ranges = ranges
+        self._batches = batches
+
+    def is_open(self, message: MessageId) -> bool:
+        """Whether the message is not acknowledged; of Apache Pulsar, batches are acknowledged as a whole or not."""
+        here = message[:2]
+        if here <= self.mark[:2] or any(low < here <= high for low, high in self._ranges):
+            return False
+        left = self._batches.get(here)
+        return left is None or message.batch_index < 0 or bool(left >> message.batch_index & 1)
+
+
+def place_of(admin: Target, topic: str, subscription: str) -> Place:
+    """How far a subscription is on a topic or partition, by the topic's internal statistics.
+
+    Raises NotThere where there is no such topic or subscription, and what the Admin API answers.
+    """
+    name = parse_topic(topic)
+    if not name.persistent:
+        raise Misused(f"{topic} is not persistent: no subscription has a place on it")
+    path = f"/admin/v2/persistent/{name.tenant}/{name.namespace_local}/{name.local}/internalStats"
+    cursors = _get(admin, path).get("cursors", {})
+    cursor = cursors.get(subscription)
+    if cursor is None:
+        known = ", ".join(sorted(cursors)) or "none"
+        raise NotThere(f"{topic} has no subscription {subscription}: it has {known}")
+    ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
+    ranges = [
+        ((int(a), int(b)), (int(c), int(d)))
+        for a, b, c, d in _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
+    ]
+    return Place(MessageId(int(ledger), int(entry)), ranges, _in_part(admin, name, subscription))
+
+
+def _in_part(admin: Target, name: TopicName, subscription: str) -> dict[tuple[int, int], int]:
+    """The batches that are acknowledged in part; nothing where the broker does not tell."""
+    path = f"/pulsarbox/v1/places/{name.tenant}/{name.namespace_local}/{name.local}"
+    try:
+        told = _get(admin, path, subscription=subscription)
+    except Failed:  # Apache Pulsar, or an older box
+        return {}
+    return {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told.get("batches", ())}
+
+
+def _get(admin: Target, path: str, **query: str) -> dict[str, Any]:
+    from urllib.parse import quote, urlencode
+
+    from pulsarbox.client.web import Unanswered, Web
+
+    web = Web(admin.hosts, secure=admin.secure, credentials=admin.credentials(), seconds=_HTTP_SECONDS)
+    try:
+        reply = web.exchange("GET", quote(path) + (f"?{urlencode(query)}" if query else ""))
+    except Unanswered as error:
+        raise admin.unreachable(str(error)) from error
+    finally:
+        web.close()
+    if reply.status >= 400:
+        raise ending_of_status(reply.status, reply.reason or f"GET {path}: HTTP {reply.status}")
+    try:
+        document = json.loads(reply.body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise Failed(f"GET {path} of {admin.url} was answered with something else than statistics")
+    return document

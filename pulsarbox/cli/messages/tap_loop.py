@@ -1,0 +1,84 @@
+"""What ``tap`` does: reads from now on, and takes in topics that fit its pattern."""
+
+import fnmatch
+import re
+import time
+from typing import Any, Final
+
+from pulsarbox.cli.common.interruption import Interruption
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.topic_suggestion import suggesting
+from pulsarbox.cli.connect.target import Target
+from pulsarbox.cli.messages.consume_loop import manner_of
+from pulsarbox.cli.messages.read_loop import Reading
+from pulsarbox.cli.messages.start_position import reader
+from pulsarbox.cli.messages.stop_condition import Ending
+from pulsarbox.client.client import Client
+from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.places import EARLIEST, LATEST, Start
+from pulsarbox.errors import TopicNotFound
+from pulsarbox.names import parse_topic
+
+_WILD: Final = re.compile(r"[*?\[]")
+_LOOK_SECONDS: Final = 1.0
+
+
+def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
+    """Show what comes. Raises the ending of the command where it is none that was wished for."""
+    manner = manner_of(options)
+    client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
+    try:
+        with Interruption(client.loop) as interruption:
+            consumer = Consumer(client, reader(Start(LATEST)))
+            topics = None
+            if _WILD.search(topic):
+                topics = Topics(client, consumer, topic)
+            else:
+                with suggesting(client, topic):
+                    consumer.add(topic)
+            reading = Reading(
+                client, consumer, interruption, Ending(consumer, options["until"], options["count"]), manner
+            )
+            if topics is not None:
+                reading.each_turn = topics.look
+            reading.run()
+            consumer.close()
+    finally:
+        client.close()
+
+
+class Topics:
+    """The topics that fit a pattern, of now and of later."""
+
+    def __init__(self, client: Client, consumer: Consumer, pattern: str) -> None:
+        """Takes in those that are there. Raises what the broker tells, and InvalidTopicName."""
+        name = parse_topic(pattern)
+        self._client = client
+        self._consumer = consumer
+        self._namespace = name.namespace
+        # With or without the domain: a bare pattern means persistent topics, as a bare name does.
+        self._fits = re.compile(fnmatch.translate(str(name)))
+        self._hash = ""
+        self._next = time.monotonic()
+        self._take_in(Start(LATEST))
+        say(f"topics that fit {pattern}: {len(consumer.parts)}; new ones are taken in")
+
+    def look(self) -> None:
+        """Take in new ones; asked of the broker about once a second."""
+        if time.monotonic() >= self._next:
+            self._take_in(Start(EARLIEST))  # whatever is in a new one was published after we came
+
+    def _take_in(self, start: Start) -> None:
+        self._next = time.monotonic() + _LOOK_SECONDS
+        found = self._client.topics(self._namespace, self._hash)
+        if found is None:
+            return
+        names, self._hash = found
+        for each in sorted(names):
+            name = parse_topic(each)
+            if not self._fits.fullmatch(str(name.base)) or each in self._consumer.parts:
+                continue
+            try:
+                self._consumer.add(each, lambda topic: start)
+            except TopicNotFound:  # deleted meanwhile
+                continue

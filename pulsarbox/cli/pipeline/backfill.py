@@ -1,0 +1,121 @@
+"""``pulsarbox pipeline backfill``: rows of files, tables or any other source of Spark into topics."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.progress import messages
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.pipeline.option_values import absolute, checked, pairs_of
+from pulsarbox.cli.pipeline.options import STATE, pipeline_options
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.pipelines.run_options import RunOptions
+    from pulsarbox.spark.pipelines.shipped.backfill import Columns, Source
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.option("--job", required=True, metavar="NAME", help="Name of the job: run again, it goes on where it was.")
+@click.option("--to", "topic", metavar="TOPIC", default="", help="The topic that rows go to.")
+@click.option("--topic-column", metavar="COL", default="", help="The column that says each row's topic.")
+@click.option("--format", "form", metavar="NAME", default="parquet", show_default=True, help="parquet, json, csv, any.")
+@click.option("--option", "options", metavar="K=V", multiple=True, help="An option of the format; repeatable.")
+@click.option("--schema", metavar="DDL", default="", help="Columns of the source: 'id bigint, at timestamp'.")
+@click.option("--value", metavar="COL", default="", help="The payload as it is. [all other columns, as a record]")
+@click.option(
+    "--value-format", type=click.Choice(["json", "avro"]), default="json", show_default=True, help="Of a record."
+)
+@click.option("--key", metavar="COL", default="", help="The key.")
+@click.option("--ordering-key", metavar="COL", default="", help="The ordering key.")
+@click.option("--event-time", metavar="COL", default="", help="The event time: a time, a text that is one, or ms.")
+@click.option(
+    "--bytes",
+    "encoding",
+    type=click.Choice(["text", "base64", "hex"]),
+    default="text",
+    show_default=True,
+    help="How text columns write bytes: those of --value and of keys.",
+)
+@click.option("--property", "properties", metavar="COL", multiple=True, help="Becomes a property; repeatable.")
+@click.option("--order-by", metavar="COL", multiple=True, help="Publish in this order. [as the source has them]")
+@click.option(
+    "--rate", type=click.FloatRange(0), default=0.0, show_default=True, help="Messages a second; 0: no limit."
+)
+@click.option(
+    "--keep", metavar="NAME", default="", help="Create durable subscription NAME in each topic before its first row."
+)
+@STATE
+@pipeline_options(streams=False)
+def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: str, **given: Any) -> None:
+    """Publish the rows of PATH..., or of a source that needs none: each once, however often the job is killed.
+
+    First the rows are put aside in --state, in their order, then they are published in parts of 50,000 rows, or of one
+    second's --rate; each part is there as a whole, once. Run again with the same --job, what is left is published. Rows
+    of an `export` keep their keys, event times and properties; for CSV and JSON give the --bytes of the export. A
+    warning says if the broker would not keep the rows, as their topic has neither a subscription nor retention: see
+    --keep.
+
+    \b
+    Exit codes:
+      2  an option cannot be used
+      4  the job is at work, or was begun with other options or another --state
+      6  the broker cannot be reached
+
+    \b
+    Examples:
+      pulsarbox pipeline backfill orders.csv --format csv --to orders --key id --event-time at --job orders-2026-11
+      pulsarbox pipeline backfill history/ --to orders --job history --rate 5000
+      pulsarbox pipeline backfill today/ --format csv --value value --bytes base64 --to orders --job today
+      pulsarbox pipeline backfill --format jdbc --option url=jdbc:postgresql://db/shop --option dbtable=orders \\
+        --to orders --key id --event-time created --order-by created --job from-the-shop
+    """
+    from pulsarbox.spark.pipelines.shipped.backfill import Columns, Source
+
+    if bool(topic) == bool(given["topic_column"]):
+        raise Misused("say where to: --to TOPIC, or --topic-column COL")
+    source = Source(form, [absolute(each) for each in paths], pairs_of(given["options"]), given["schema"])
+    some = ("topic_column", "value", "key", "ordering_key", "event_time", "properties", "order_by", "encoding")
+    columns = Columns(topic, **{name: given[name] for name in some})
+    _publish(source, columns, running, given)
+
+
+def _publish(source: "Source", columns: "Columns", running: "RunOptions", given: dict[str, Any]) -> None:
+    from pulsarbox.names import parse_topic
+    from pulsarbox.spark.pipelines.shipped.backfill import is_payload
+    from pulsarbox.spark.pipelines.shipped.backfill import messages as messages_of
+    from pulsarbox.spark.pipelines.shipped.one_off_session import job_named, spark_of
+    from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, Job
+    from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
+    from pulsarbox.spark.spark_naming import unglobbed
+
+    with checked():
+        name = job_named(given["job"])
+        namespace = parse_topic(columns.topic).namespace if columns.topic else "public/default"
+    sink = {"topic": columns.topic} if columns.topic else {}
+    sink |= {"keep": given["keep"]} if given["keep"] else {}
+    how = Publishing(running.box, namespace, sink, given["rate"], _tell, warn=say)
+    told = {"PATH": " ".join(source.paths), "--format": source.form, "--value-format": given["value_format"]}
+    noted = told | columns.asked()
+    with Job(running.directory / "backfill" / name, name, noted) as job:
+        if job.progress.ended:
+            job.end(remove)
+            say(f"job {name} was done before: nothing is published")
+            return
+        with spark_of(running, "backfill", say) as spark:
+            job.claim(how.box, how.namespace)
+            put_aside(job, lambda: messages_of(source.read(spark), columns), how.size)
+            say(f"{messages(job.progress.rows)} put aside, {job.progress.rows_published:,} of them published before")
+            if job.progress.rows:
+                there = dict(spark.read.parquet(unglobbed(job.rows_at)).dtypes)
+                del there[NUMBER]
+                form = {} if is_payload(there) else {"valueFormat": given["value_format"]}
+                publish(spark, job, list(there), replace(how, sink=sink | form))
+            job.end(remove)
+    say(f"{messages(job.progress.rows)} published")
+
+
+def _tell(done: int, of: int) -> None:
+    say(f"{done:,} of {messages(of)} published")

@@ -1,0 +1,159 @@
+"""``pulsarbox pipeline list`` and ``reset``: what runs, as the box was told; what has run here, as its state says."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_option
+from pulsarbox.cli.common.exits import InTheWay, NotThere, run
+from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.connect.admin_client import short
+from pulsarbox.cli.connect.target import Target, admin_options
+from pulsarbox.cli.pipeline.options import STATE
+from pulsarbox.client.errors import NoAnswer, NotConnected
+from pulsarbox.spark.pipelines.run_options import state_home
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.pipelines.state import Known
+
+_COLUMNS: Final = (
+    "pipeline", "query", "state", "inputs", "output", "lag", "rowsPerSecond", "batch", "deadLetters", "lastError",
+)  # fmt: skip
+_FIELDS: Final = (*_COLUMNS, "lastBatchMs", "master", "host", "pid", "startedAt", "reportedAt", "by")
+_SECONDS: Final = 10.0
+
+
+@click.command("list")
+@STATE
+@output_options
+@admin_options
+def list_pipelines(state: Path | None, output: Output, admin: Target) -> None:
+    """List the queries of pipelines: those that runners tell the box of, and those that have run here.
+
+    Fields: pipeline, query, state (starting, running, stopped, failed; gone: its runner tells of it no more), inputs,
+    output, lag (messages not read yet), rowsPerSecond, batch, deadLetters (since its runner began), lastError,
+    lastBatchMs, master, host, pid, startedAt and reportedAt (ms since 1970), by (the role that tells of it). What the
+    box does not know of is of --state.
+
+    \b
+    Examples:
+      pulsarbox pipeline list
+      pulsarbox pipeline list --filter 'state != "running"' -o json
+      pulsarbox pipeline list --watch
+    """
+    show(output, partial(_listed, admin, state or state_home()))
+
+
+def _listed(admin: Target, directory: Path) -> Found:
+    from pulsarbox.spark.pipelines.state import known
+
+    rows = _told(admin)
+    names = {(row["pipeline"], row["query"]) for row in rows}
+    rows += [_row(each) for each in known(directory) if (each.pipeline, each.query) not in names]
+    rows.sort(key=lambda row: (row["pipeline"], row["query"]))
+    return Found([_shortened(row) for row in rows], _COLUMNS, name="query")
+
+
+def _told(admin: Target) -> list[dict[str, Any]]:
+    """What the box was told; nothing, and a word, where it cannot be asked."""
+    from pulsarbox.client.admin import Admin, Refused
+
+    with Admin(admin.hosts, _SECONDS, secure=admin.secure, credentials=admin.credentials()) as client:
+        try:
+            return client.pipelines()
+        except (NotConnected, NoAnswer) as error:
+            say(f"{admin.url} cannot be asked ({error}): these are those that have run here")
+        except Refused as error:
+            if error.status != 404:
+                raise
+            say(f"{admin.url} is not told of pipelines, a box is: these are those that have run here")
+    return []
+
+
+def _row(found: "Known") -> dict[str, Any]:
+    about = found.about
+    row = dict.fromkeys(_FIELDS) | {name: about[name] for name in _FIELDS if name in about}
+    state = about.get("state") or "stopped"
+    if found.pid is not None:
+        state = "running"
+    elif state in ("starting", "running"):
+        state = "gone"  # its process ended before it could say so
+    inputs, output = about.get("inputs") or [], about.get("output") or ""
+    return row | {"pipeline": found.pipeline, "query": found.query, "state": state, "inputs": inputs, "output": output}
+
+
+def _shortened(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"inputs": [short(each) for each in row["inputs"]], "output": short(row["output"])}
+
+
+@click.command()
+@click.argument("name", metavar="PIPELINE")
+@click.argument("query", metavar="[QUERY]", required=False)
+@STATE
+@yes_option
+@dry_run_option
+def reset(name: str, query: str | None, state: Path | None, yes: bool, dry_run: bool) -> None:
+    """Forget how far a pipeline, or one query of it, is, and what it has kept: the next run begins anew.
+
+    It is a new sink then, for which nothing counts as written: what it reads again is written again, into topics
+    beside what is there. Files that a query has written have to be deleted before it runs again. Its subscription
+    stays: `pulsarbox sub delete` deletes it where the pipeline is not to run any more.
+
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Exit codes:
+      3  there is no such pipeline, or query
+      4  it runs
+
+    \b
+    Examples:
+      pulsarbox pipeline reset shop --dry-run
+      pulsarbox pipeline reset shop totals --yes
+    """
+    run(_reset, name, query, state or state_home(), yes, dry_run)
+
+
+def _reset(name: str, query: str | None, directory: Path, yes: bool, dry_run: bool) -> None:
+    from pulsarbox.spark.pipelines.declaration import FILES
+    from pulsarbox.spark.pipelines.state import reset as forget
+
+    chosen = list(_chosen(name, query, directory))
+    for each in chosen:
+        if each.pid is not None:
+            raise InTheWay(f"{name}/{each.query} runs (process {each.pid or 'unknown'}): stop it first")
+    whole = f"{name}/{query}" if query else name
+    queries = ", ".join(each.query for each in chosen)
+    confirm(
+        f"forget how far {whole} is ({queries}); what it reads again is written again",
+        [whole],
+        yes=yes,
+        dry_run=dry_run,
+    )
+    for each in chosen:
+        if dry_run:
+            click.echo(f"would have reset {clean(name)}/{clean(each.query)}")
+            continue
+        forget(directory, name, each.query)
+        click.echo(f"reset {clean(name)}/{clean(each.query)}")
+        output = str(each.about.get("output") or "")
+        kind, _, place = output.partition(":")
+        if kind in FILES:
+            say(f"delete {place} before it runs again: it has what the old checkpoint wrote")
+
+
+def _chosen(name: str, query: str | None, directory: Path) -> "Iterator[Known]":
+    from pulsarbox.cli.connect.admin_client import did_you_mean
+    from pulsarbox.spark.pipelines.state import known
+
+    found = list(known(directory, name))
+    if not found:
+        names = {each.pipeline for each in known(directory)}
+        raise NotThere(f"no pipeline '{name}' has run in {directory}{did_you_mean(name, sorted(names))}")
+    if query is not None and query not in {each.query for each in found}:
+        raise NotThere(f"no query '{query}' of {name}{did_you_mean(query, [each.query for each in found])}")
+    yield from (each for each in found if query in (None, each.query))

@@ -1,0 +1,214 @@
+"""``pulsarbox pipeline offload``: closed ledgers of topics to Parquet, with a manifest; verified, released."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.exits import Failed, Interrupted, Misused, Partly, run
+from pulsarbox.cli.common.output import Found, Output, form_option, show
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.time_arguments import DURATION, moment
+from pulsarbox.cli.connect.target import Target, service_and_admin_options
+from pulsarbox.cli.pipeline.option_values import topics_there
+from pulsarbox.cli.pipeline.options import options_of, reached
+from pulsarbox.cli.process import completions
+from pulsarbox.errors import PulsarBoxError
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.offload.offloading import Asked, Done
+
+EXIT_TERMINATED: Final = 143
+_COLUMNS: Final = ("topic", "ledgers", "rows", "bytes", "problem")
+_VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "problems")
+
+
+@click.command()
+@click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completions.topics)
+@click.option(
+    "--to", "directory", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the files: TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet.",
+)  # fmt: skip
+@click.option("--pattern", metavar="P", default="", help="All topics that match, as tenant/namespace/regex.")
+@click.option("--before", metavar="TIME", default="", help="Only ledgers closed earlier: -7d, or 2026-11-21T10:00.")
+@click.option(
+    "--roll", "roll_ms", metavar="LENGTH", type=DURATION,
+    help="Have the box close a ledger that grows once it is so old (0s: at once), so that it goes too.",
+)  # fmt: skip
+@click.option("--follow", is_flag=True, help="Go on with what is closed later, until SIGTERM or Ctrl-C.")
+@click.option(
+    "--every", metavar="LENGTH", type=DURATION, default="10s", show_default=True, help="With --follow: look so often."
+)
+@click.option(
+    "--hold/--no-hold", default=True, show_default=True,
+    help="Have the box keep what is not offloaded yet, by a durable subscription on each topic.",
+)  # fmt: skip
+@click.option(
+    "--grace", metavar="LENGTH", type=DURATION, default="10m", show_default=True,
+    help="So long the box keeps what is offloaded, for queries that have begun before.",
+)  # fmt: skip
+@click.option("--accept-loss", is_flag=True, help="Note what is gone or damaged in the manifest, and go on behind it.")
+@click.option("--verify", is_flag=True, help="Read all files again, and compare them with the manifest. Needs no box.")
+@click.option("--compare", is_flag=True, help="With --verify: and with what the box still has.")
+@click.option("--release", is_flag=True, help="Delete the subscriptions of --hold, and end.")
+@form_option
+@service_and_admin_options
+def offload(names: tuple[str, ...], output: Output, service: Target, admin: Target, **given: Any) -> None:
+    """Put closed ledgers of TOPICs into Parquet files, one each; `pulsarbox.spark.table` reads them and what follows.
+
+    Ledgers go in order, when nothing about them changes any more: the one that grows never (--roll closes it), and none
+    with an open transaction in it or in front of it. Each file is read back before it is in the manifest,
+    _manifest.jsonl in the topic's folder. What was stopped or killed goes on where it was. With --verify and --release
+    no TOPIC means all in DIR. Of a box only. Needs `pip install 'pulsarbox[spark]'`, but no Java.
+
+    \b
+    Exit codes:
+      1  a topic could not be offloaded, or is not what it was; of several some: 8
+      3  there is no such topic
+
+    \b
+    Examples:
+      pulsarbox pipeline offload orders --to /data/history
+      pulsarbox pipeline offload --pattern 'public/default/.*' --to /data/history --before -7d --follow
+      pulsarbox pipeline offload orders --to /data/history --roll 10m --follow
+      pulsarbox pipeline offload --to /data/history --verify --compare
+    """
+    run(_offload, names, output, (service, admin), given)
+
+
+def _offload(topics: tuple[str, ...], output: Output, box: tuple[Target, Target], given: dict[str, Any]) -> None:
+    verify, compare, release, follow = (given.pop(name) for name in ("verify", "compare", "release", "follow"))
+    every, pattern, directory = given.pop("every"), given["pattern"], given["directory"]
+    if topics and pattern:
+        raise Misused("TOPIC and --pattern contradict each other: give one of them")
+    if compare and not verify:
+        raise Misused("--compare is for --verify")
+    if sum((verify, release, follow)) > 1:
+        raise Misused("--verify, --release and --follow contradict each other: give one of them")
+    if given["roll_ms"] is not None and not given["hold"]:
+        raise Misused("--roll needs --hold: what nothing holds may go as soon as it is closed")
+    if not (topics or pattern or verify or release):
+        raise Misused("which topics? Give TOPICs, or --pattern")
+    with _in_words(directory), topics_there(), reached(*box):
+        if verify:
+            _verify(directory, topics, pattern, options_of(*box) if compare else None, output)
+        elif release:
+            _release(directory, topics, pattern, options_of(*box))
+        else:
+            _Rounds(_asked(topics, options_of(*box), given), output).run(every if follow else None)
+
+
+@contextmanager
+def _in_words(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise Failed(f"{error}. It comes with: pip install 'pulsarbox[spark]'") from None
+    except OSError as error:
+        why = f"{error.filename or directory} cannot be used: {error.strerror or error}"
+        raise Failed(f"{why}; mend that, or name another directory with --to") from error
+    except ValueError as error:
+        raise Misused(str(error)) from error
+
+
+def _asked(topics: tuple[str, ...], box: dict[str, str], given: dict[str, Any]) -> "Asked":
+    from pulsarbox.spark.offload.offloading import Asked
+
+    grace = given.pop("grace")
+    if given["before"]:
+        moment(given["before"])  # it is counted anew in each round; what is no time is said at once
+    return Asked(box=box, topics=topics, grace_ms=grace, **given)
+
+
+class _Rounds:
+    """Round by round, until it is asked to end."""
+
+    def __init__(self, asked: "Asked", output: Output) -> None:
+        from pulsarbox.spark.offload.offloading import Offload
+
+        self._signal = 0
+        self._stop = threading.Event()
+        self._output = output
+        self._offload: Offload = Offload(asked, say, self._stop.is_set)
+
+    def run(self, every: int | None) -> None:
+        """Once, or every so many milliseconds. Raises Failed, Partly, Interrupted."""
+        before = {number: signal.signal(number, self._came) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            done = self._once() if every is None else self._again(every)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        self._end(done, follows=every is not None)
+
+    def _came(self, number: int, frame: object) -> None:
+        if self._stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._signal = number
+        self._stop.set()
+
+    def _once(self) -> "list[Done]":
+        done = self._offload.round()
+        show(self._output, lambda: Found([each._asdict() for each in done], _COLUMNS, name="topic"))
+        return done
+
+    def _again(self, every: int) -> "list[Done]":
+        done: list[Done] = []
+        said: set[str] = set()
+        while not self._stop.is_set():
+            try:
+                done = self._offload.round()
+                problems = {_told(each) for each in done if each.problem}
+            except (PulsarBoxError, ValueError) as error:  # a box that is just not there, a topic that is not there yet
+                problems = {str(error)}
+            for each in sorted(problems - said):
+                say(f"{each}. Tried again every {every / 1000:g} s")
+            said = problems
+            self._stop.wait(every / 1000)
+        say("stopped; all that was offloaded is in the manifest")
+        return done
+
+    def _end(self, done: "list[Done]", *, follows: bool) -> None:
+        failed = [each for each in done if each.problem]
+        if self._signal and not follows:
+            ending = Interrupted("stopped; all that was offloaded is in the manifest, the next run goes on there")
+            if self._signal == signal.SIGTERM:
+                ending.exit_code = EXIT_TERMINATED  # type: ignore[misc] # of this one only
+            raise ending
+        if failed:
+            _fail([_told(each) for each in failed], of=len(done))
+
+
+def _told(done: "Done") -> str:
+    return done.problem if done.problem.startswith(done.topic) else f"{done.topic}: {done.problem}"
+
+
+def _fail(problems: list[str], of: int) -> None:
+    raise (Partly if len(problems) < of else Failed)("\n".join(problems))
+
+
+def _verify(directory: Path, topics: tuple[str, ...], pattern: str, box: dict[str, str] | None, output: Output) -> None:
+    from pulsarbox.spark.offload.verifying import choice, verify
+
+    found = list(verify(directory, choice(topics, pattern), box, say))
+    if not found:
+        raise Failed(f"nothing is offloaded in {directory}{' of these topics' if topics or pattern else ''}")
+    show(output, lambda: Found([each._asdict() for each in found], _VERIFIED, name="topic"))
+    problems = [problem for each in found for problem in each.problems]
+    if problems:
+        wrong = [each for each in found if each.problems]
+        raise (Partly if len(wrong) < len(found) else Failed)("\n".join(problems))
+
+
+def _release(directory: Path, topics: tuple[str, ...], pattern: str, box: dict[str, str]) -> None:
+    from pulsarbox.spark.offload.offloading import release
+    from pulsarbox.spark.offload.verifying import choice
+
+    if not directory.is_dir():
+        raise Misused(f"--to {directory}: there is no such directory")
+    for topic in release(directory, box, choice(topics, pattern)):
+        say(f"{topic}: not held any more")

@@ -1,0 +1,140 @@
+"""The options that all pipelines have: where Spark runs, which broker is meant, and where they stopped last."""
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.exits import Misused, run
+from pulsarbox.cli.connect.target import Target, service_and_admin_options
+from pulsarbox.client.errors import NotConnected
+from pulsarbox.spark.pipelines.run_options import RunOptions
+
+if TYPE_CHECKING:
+    from pulsarbox.client.credentials import Credentials
+
+_MASTER: Final = click.option(
+    "--master",
+    metavar="URL",
+    default="local[*]",
+    show_default=True,
+    help="Where Spark runs: local[*], local[2], spark://host:7077, or any other master of Spark's.",
+)
+_CONF: Final = click.option(
+    "--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark, such as spark.driver.memory=2g; repeatable."
+)
+_ONCE: Final = click.option(
+    "--once", is_flag=True, help="End when what there is now is done, instead of waiting for more."
+)
+STATE: Final = click.option(
+    "--state",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of checkpoints: where it stopped. [~/.local/state/pulsarbox/pipelines]",
+)
+_RESTARTS: Final = click.option(
+    "--restarts",
+    metavar="N",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Start a query that has failed again, so often in a row.",
+)
+_NAME: Final = click.option(
+    "--name", metavar="NAME", default="", help="Name of the pipeline, and of its directory in --state."
+)
+
+
+def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Gives a command --master, --conf and the broker; where it ``streams`` also --once, --state and --name.
+
+    It is called with ``running``, a RunOptions, whose ``box`` are the options of the format that mean the broker.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(
+            *args: Any,
+            service: Target,
+            admin: Target,
+            master: str,
+            conf: tuple[str, ...],
+            once: bool = False,
+            state: Path | None = None,
+            name: str = "",
+            restarts: int = 3,
+            **kwargs: Any,
+        ) -> Any:
+            running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin), restarts)
+
+            def work() -> Any:
+                with reached(service, admin):
+                    return command(*args, running=running, **kwargs)
+
+            return run(work)
+
+        made = service_and_admin_options(called)
+        for option in (_CONF, *((_RESTARTS, _NAME, STATE, _ONCE) if streams else ()), _MASTER):
+            made = option(made)
+        return made
+
+    return decorate
+
+
+@contextmanager
+def reached(service: Target, admin: Target) -> Iterator[None]:
+    """Whoever gets no connection to the broker hears which one that is, and what to do."""
+    try:
+        yield
+    except NotConnected as error:
+        raise service.unreachable(f"{error} (its Admin API: {admin.url})") from error
+
+
+def conf_of(pairs: tuple[str, ...]) -> dict[str, str]:
+    """The settings of Spark that --conf gives. Raises Misused."""
+    found = {}
+    for each in pairs:
+        key, mark, value = each.partition("=")
+        if not mark or not key.startswith("spark."):
+            raise Misused(f"--conf {each}: it looks like spark.driver.memory=2g")
+        found[key] = value
+    return found
+
+
+def options_of(service: Target, admin: Target) -> dict[str, str]:
+    """A broker, and with what it is talked to, as options of the format pulsarbox.
+
+    What a box has written into its data directory for us is found again there, by ``data.dir``.
+    """
+    credentials = service.credentials()
+    if service.directory and not _proves(credentials):
+        return {"data.dir": service.directory}
+    return {"service.url": service.url, "admin.url": admin.url} | _proofs(credentials)
+
+
+def _proves(credentials: "Credentials") -> bool:
+    return credentials.method not in ("", "operator") or bool(credentials.trusted)
+
+
+def _proofs(credentials: "Credentials") -> dict[str, str]:
+    found = {
+        "token": credentials.token,
+        "tokenFile": credentials.token_file,
+        "pulsar.client.tlsTrustCertsFilePath": credentials.trusted or credentials.pinned,
+        "pulsar.client.tlsAllowInsecureConnection": "true" if credentials.insecure else None,
+        "pulsar.client.tlsHostnameVerificationEnable": "true" if credentials.check_host else None,
+    }
+    if credentials.basic is not None:
+        user, _, password = credentials.basic.partition(":")
+        found["pulsar.client.authPluginClassName"] = "basic"
+        found["pulsar.client.authParams"] = json.dumps({"userId": user, "password": password})
+    elif credentials.certificate is not None:
+        found["pulsar.client.authPluginClassName"] = "tls"
+        found["pulsar.client.authParams"] = json.dumps(
+            {"tlsCertFile": credentials.certificate, "tlsKeyFile": credentials.key or ""}
+        )
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,171 @@
+"""``pulsarbox pipeline dlq-triage``: dead letters grouped by why they failed, in Spark, and put back by a job."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsarbox.cli.common.exits import Misused, NotThere, Partly
+from pulsarbox.cli.common.output import Found, Output, form_option, show
+from pulsarbox.cli.common.progress import messages
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.time_arguments import wall_now
+from pulsarbox.cli.connect.admin_client import namespace_named, short
+from pulsarbox.cli.pipeline.option_values import absolute, checked, topics_there
+from pulsarbox.cli.pipeline.options import STATE, pipeline_options
+from pulsarbox.cli.process import completions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsarbox.spark.pipelines.run_options import RunOptions
+    from pulsarbox.spark.pipelines.shipped.replay import Replayed
+    from pulsarbox.spark.pipelines.shipped.triage import Triage
+
+_GROUPS = ("fingerprint", "count", "reason", "origin", "shape", "returned", "sample")
+
+
+@click.command("dlq-triage")
+@click.argument("topics", nargs=-1, metavar="[TOPIC...]", shell_complete=completions.topics)
+@click.option(
+    "-n", "--namespace", metavar="NS", default="public/default", help="All topics *-DLQ there, without TOPIC."
+)
+@click.option("-s", "--subscription", metavar="SUB", default="", help="Only what it has not acknowledged.")
+@click.option(
+    "--filter", "expression", metavar="E", default="", help="Only letters for which E holds: see `dlq replay`."
+)
+@click.option("--parquet", metavar="DIR", default="", help="Write the letters there, with their fingerprints.")
+@click.option("--replay", is_flag=True, help="Put them back, each once; needs --job.")
+@click.option("--job", metavar="NAME", help="Name of the job: run again, it goes on, and puts nothing back twice.")
+@click.option("--to", "target", metavar="TOPIC", help="Where to. [where each comes from]")
+@click.option(
+    "--rate", type=click.FloatRange(0), default=100.0, show_default=True, help="Messages a second; 0: no limit."
+)
+@click.option(
+    "--keep", metavar="NAME", default="", help="With --replay: create durable subscription NAME first in each target."
+)
+@click.option("--dry-run", is_flag=True, help="With --replay: how many would go where, and why others cannot.")
+@STATE
+@form_option
+@pipeline_options(streams=False)
+def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **given: Any) -> None:
+    """Group the dead letters of TOPIC..., or of all topics *-DLQ of a namespace, by why they failed; with --replay put
+    them back where they come from, exactly once.
+
+    Groups, fingerprints and filters are those of `dlq groups` and `dlq replay`, over all that is stored, by all cores.
+    Fields beside those of `dlq groups`: returned (of these were put back before, and failed again), replays (the most
+    often that one was). Nothing is acknowledged, unless -s names a subscription: then it is read from where that is,
+    and what was put back is acknowledged on it, whole batches at a time. The rest stays in the dead letter topic.
+
+    \b
+    Exit codes:
+      2  an option cannot be used
+      3  there are no such topics
+      4  the job is at work, or was begun with other options or another --state
+      6  the broker cannot be reached
+      8  with --replay: some cannot go back, and stay
+
+    \b
+    Examples:
+      pulsarbox pipeline dlq-triage
+      pulsarbox pipeline dlq-triage orders-billing-DLQ -o json --parquet letters/
+      pulsarbox pipeline dlq-triage orders-billing-DLQ --filter 'json.region == "eu"' --replay --job eu-1 --dry-run
+      pulsarbox pipeline dlq-triage orders-billing-DLQ -s dead-letters --replay --job all-1 --rate 1000
+    """
+    if given["replay"] and not (given["job"] or given["dry_run"]):
+        raise Misused(
+            "--replay needs a name for what it does: --job NAME; run again with it, nothing is put back twice"
+        )
+    if given["dry_run"] and not given["replay"]:
+        raise Misused("--dry-run is for --replay: without it nothing is put back anyway")
+    for option, value in (("--job", given["job"]), ("--to", given["target"]), ("--keep", given["keep"])):
+        if value and not given["replay"]:
+            raise Misused(f"{option} is for --replay: without it nothing is put back")
+    from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked
+    from pulsarbox.spark.pipelines.shipped.one_off_session import job_named, selected, spark_of
+    from pulsarbox.spark.pipelines.shipped.triage import Triage
+
+    chosen = topics or (f"regex:{namespace_named(given['namespace'])}/.*-DLQ(-partition-[0-9]+)?",)
+    asked = Asked(given["expression"], wall_now(), given["job"] or "", given["target"])
+    with checked():
+        if given["job"]:
+            job_named(given["job"])
+        asked.wanted()
+        looking = Triage(running.box, selected(chosen), asked, given["subscription"])
+    _look_for(looking)
+    if given["replay"] and not given["dry_run"]:
+        _replay(looking, running, output, given)
+        return
+    with spark_of(running, "dlq-triage", say, fast=True) as spark:
+        found = _dry_run(spark, looking) if given["dry_run"] else _groups(spark, looking, absolute(given["parquet"]))
+    show(output, lambda: found)
+
+
+def _look_for(looking: "Triage") -> None:
+    """Say before Spark starts what can be known: that a topic, or the subscription, is not there."""
+    with topics_there():
+        if not looking.topics():
+            raise NotThere("there is no topic for dead letters that is meant: `pulsarbox dlq list` has them")
+        looking.acked()
+
+
+def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
+    from pulsarbox.spark.pipelines.shipped.file_output import check_empty
+    from pulsarbox.spark.pipelines.shipped.triage import OURS, groups, looked_at
+    from pulsarbox.spark.spark_naming import unglobbed
+
+    letters = looked_at(spark, looking)
+    if parquet:
+        check_empty(parquet)
+        letters.drop(*OURS).write.parquet(parquet, mode="append")
+        letters = spark.read.parquet(unglobbed(parquet))
+    rows = [row.asDict() for row in groups(letters).collect()]
+    for row in rows:
+        row |= {"origin": short(row["origin"]) if row["origin"] else "", "sampleTopic": short(row["sampleTopic"])}
+    return Found(rows, _GROUPS, name="fingerprint")
+
+
+def _dry_run(spark: "SparkSession", looking: "Triage") -> Found:
+    from pulsarbox.spark.pipelines.shipped.triage import looked_at, ways
+
+    return _ways([row.asDict() for row in ways(looked_at(spark, looking)).collect()])
+
+
+def _ways(rows: list[dict[str, Any]]) -> Found:
+    told = [row | {"target": short(row["target"]) if row["target"] else ""} for row in rows]
+    return Found(told, ("target", "messages", "refused"), name="target")
+
+
+def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dict[str, Any]) -> None:
+    from pulsarbox.spark.pipelines.shipped.one_off_session import namespace_of, spark_of
+    from pulsarbox.spark.pipelines.shipped.publish_job import Job
+    from pulsarbox.spark.pipelines.shipped.publishing import Publishing
+    from pulsarbox.spark.pipelines.shipped.replay import ended, replay
+
+    name = given["job"]
+    noted = {**looking.select, "filter": given["expression"], "to": given["target"] or "", "-s": looking.subscription}
+    sink = {"keep": given["keep"]} if given["keep"] else {}
+    how = Publishing(looking.box, namespace_of(looking.select), sink, given["rate"], _tell, warn=say)
+    with Job(running.directory / "dlq-triage" / name, name, noted) as job:
+        if job.progress.ended:
+            say(f"job {name} was done before: nothing is put back now")
+            done = ended(job)
+        else:
+            with spark_of(running, "dlq-triage", say, fast=True) as spark:
+                done = replay(spark, job, looking, how, absolute(given["parquet"]))
+    show(output, lambda: _ways(done.ways))
+    if done.put_back:
+        say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
+    else:
+        say("nothing is put back")
+    if done.refused:
+        raise Partly(f"{messages(done.refused)} cannot go back: left where they are, as the table says why")
+
+
+def _said_of_the_rest(done: "Replayed", subscription: str) -> str:
+    if subscription:
+        return f"{done.acknowledged:,} of them acknowledged on {subscription}, so they are no dead letters any more"
+    return "nothing is acknowledged: they are in the dead letter topic, too, until `dlq drop` or retention takes them"
+
+
+def _tell(done: int, of: int) -> None:
+    say(f"{done:,} of {messages(of)} put back")

@@ -1,0 +1,126 @@
+"""What the commands of ``pulsarbox plugins`` ask: the registry here, a box that runs, and a plugin in its process."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.connect.target import Target
+from pulsarbox.client.admin import Admin, Refused, quoted
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.plugins.conformance import CHECKS
+from pulsarbox.plugins.probe import probe
+from pulsarbox.plugins.registry import Found, choose, find
+
+_PATIENCE_SECONDS: Final = 10.0
+"""For a box that listens and is busy, starting for one; where none listens that is known at once."""
+_SETTING: Final = "/brokers/configuration"
+_MAY_NOT: Final = (401, 403)
+
+
+def known(directory: Path | None, admin: Callable[[], Target]) -> list[dict[str, Any]]:
+    """Every plugin, those first that this Python finds; with what a box says of it, where one answers."""
+    rows = {}
+    for each in find(directory):
+        row = {**each._asdict(), "state": "broken" if each.problem else ""}
+        rows[each.kind, each.name, each.source] = row
+    for said in _of_a_box(admin):
+        mine = [row for (kind, name, _), row in rows.items() if (kind, name) == (said["kind"], said["name"])]
+        for row in mine:
+            if not row["problem"]:
+                row.update(said)
+        if not mine:
+            key = (said["kind"], said["name"], "the box")
+            rows[key] = {"kind": said["kind"], "name": said["name"], "source": "the box", "target": "", "problem": ""}
+            rows[key] |= said
+    return list(rows.values())
+
+
+def _of_a_box(admin: Callable[[], Target]) -> list[dict[str, Any]]:
+    try:
+        with _admin(admin()) as asked:
+            return asked.plugins()
+    except Refused as error:
+        if error.status in _MAY_NOT:  # else it is an Apache Pulsar
+            say(f"what the box says of them is left out: {error}")
+    except (PulsarBoxError, Failed):
+        pass  # no box runs
+    return []
+
+
+def _admin(target: Target) -> Admin:
+    return Admin(target.hosts, _PATIENCE_SECONDS, secure=target.secure, credentials=target.credentials())
+
+
+def the_one(name: str, directory: Path | None) -> Found:
+    """The plugin of that name, or in that file. Raises NotThere, Misused where several kinds have it."""
+    if name.endswith(".py"):
+        path = Path(name)
+        if not path.is_file():
+            raise NotThere(f"there is no file {name}")
+        found = [each for each in find(path.parent) if each.target == str(path)]
+        if not found:
+            raise Misused(f"{name} is not looked at: files whose names begin with _ are no plugins")
+        return found[0]._replace(problem="" if "the name is taken" in found[0].problem else found[0].problem)
+    there = find(directory)
+    kinds = sorted({each.kind for each in there if each.name == name})
+    if not kinds:
+        raise NotThere(f"there is no plugin '{name}': `pulsarbox plugins list` shows those that there are")
+    if len(kinds) > 1:
+        raise Misused(f"{' and '.join(kinds)} have a plugin '{name}': name its file")
+    return choose(there, kinds[0], name)
+
+
+def diagnosed(found: Found) -> dict[str, Any]:
+    """What the checks say of a plugin."""
+    report = probe(found)
+    return {
+        "kind": found.kind,
+        "name": found.name,
+        "source": found.source,
+        "usable": report.usable,
+        "problems": report.problems,
+        "trace": report.trace,
+    }
+
+
+def respects(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each respect that was looked at, with its problem, which is empty where all is well."""
+    if not found["usable"]:
+        for problem in found["problems"]:
+            yield "loading", problem
+        return
+    yield "loading", ""
+    for respect in (*CHECKS[found["kind"]], "processes"):
+        wrong = [each.partition(": ")[2] for each in found["problems"] if each.startswith(f"{respect}: ")]
+        yield respect, "; ".join(wrong)
+
+
+def switched(target: Target, name: str, kind: str | None, directory: Path | None, *, on: bool) -> None:
+    """Enable or disable a plugin of a box. Raises InTheWay for a hash that subscriptions go by."""
+    with _admin(target) as admin:
+        told = {(each["kind"], each["name"]): each for each in admin.plugins()}
+        there = {(each.kind, each.name) for each in find(directory) if each.source != "built-in"}
+        wanted = sorted(each for each in {*told, *there} if each[1] == name and kind in (None, each[0]))
+        if not wanted and any(each.name == name for each in find(None)):
+            raise Misused(f"'{name}' is built in: only plugins can be enabled and disabled")
+        if not wanted:
+            raise NotThere(f"there is no plugin '{name}' that could be switched: `pulsarbox plugins list` shows them")
+        if len(wanted) > 1:
+            raise Misused(f"{' and '.join(kind for kind, _ in wanted)} have a plugin '{name}': say --kind")
+        (each,) = wanted
+        topics = [f"{of['topic']} ({of['subscription']})" for of in told.get(each, {}).get("subscriptions", [])]
+        if topics and not on:
+            raise InTheWay(
+                f"Key_Shared subscriptions go by '{name}': {', '.join(topics)}; give them another hash first"
+            )
+        said = f"{each[0]}:{name}"
+        given = admin.ask("GET", f"{_SETTING}/values").get("pluginsDisabled", "")
+        off = {word.strip() for word in given.split(",") if word.strip()}
+        off = off - {said} if on else off | {said}
+        if off:
+            admin.ask("POST", f"{_SETTING}/pluginsDisabled/{quoted(','.join(sorted(off)))}")
+        else:
+            admin.ask("DELETE", f"{_SETTING}/pluginsDisabled")
+    say(f"the {each[0]} plugin {name} is {'enabled' if on else 'disabled'}")

@@ -1,0 +1,42 @@
+"""What a box says of itself when it serves."""
+
+import resource
+from pathlib import Path
+
+from pulsarbox.cli.common.terminal_text import clean, megabytes
+from pulsarbox.config import Settings
+from pulsarbox.config.listeners import bound, is_loopback
+from pulsarbox.server.process.runtime_file import Running
+
+_DOCS = Path(__file__).parents[3] / "docs"
+
+
+def banner(running: Running, settings: Settings, source: str) -> str:
+    """Some lines: where it serves, where the data is, what the limits are, where to read on."""
+    connections = str(settings.brokerMaxConnections) if settings.brokerMaxConnections else "not limited"
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    rows = {
+        "pulsar": running.broker_urls,
+        "http": running.web_urls,
+        "data": running.data or "in memory: nothing is written to disk, and all is gone when this process ends",
+        "limits": f"connections {connections}, open files {files},"
+        f" message {megabytes(settings.maxMessageSize)} (maxMessageSize)",
+        "settings": source,
+        "docs": f"{_DOCS}, `pulsarbox --help`" if _DOCS.is_dir() else "`pulsarbox --help`",
+    }
+    if running.clock != "real":
+        rows["clock"] = "virtual: it is moved with `pulsarbox clock advance`"
+    if running.faults:
+        rows["faults"] = "may be injected (`pulsarbox fault`): not for data that matters"
+    if settings.authenticationEnabled:
+        rows["clients"] = f"prove who they are ({settings.authenticationProviders})"
+    elif others := open_to_others(settings):
+        rows["beware"] = f"there is no authentication, and it listens on more than loopback: {', '.join(others)}"
+    lines = [f"pulsarbox {running.version}, process {running.pid}"]
+    return "\n".join([*lines, *(f"  {name:<9} {clean(value)}" for name, value in rows.items())])
+
+
+def open_to_others(settings: Settings) -> list[str]:
+    """What it listens on beyond loopback."""
+    hosts = [settings.bindAddress, *(address.host for address in bound(settings.bindAddresses))]
+    return [host for host in dict.fromkeys(hosts) if not is_loopback(host)]

@@ -1,0 +1,145 @@
+"""Names for the shell: tenants, namespaces, topics and subscriptions of the broker that the command would talk to.
+
+A shell that completes must not wait, nor be told of errors: where no answer comes at once there are no names.
+"""
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+ANSWER_SECONDS: Final = 0.5
+"""How long one answer is waited for."""
+ALL_SECONDS: Final = 1.0
+"""After so long nothing more is asked."""
+NAMES_MAX: Final = 1000
+"""More than anybody reads."""
+_SCHEMES: Final = ("persistent://", "non-persistent://")
+_HOME: Final = "public/default"
+_TOPICS: Final = ("topic", "topic_name", "topics", "name")
+"""What commands call the argument that is a topic."""
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _silent(find: Callable[["Admin", Mapping[str, Any], str], Iterable[str]]) -> Complete:
+    """Asks the broker; every error, of the broker or of the command line so far, is an empty answer."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        with contextlib.suppress(Exception, SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            given = _given(context)
+            with _admin(context, given) as admin:
+                names = (name for name in find(admin, given, incomplete) if name.startswith(incomplete))
+                return list(dict.fromkeys(islice(names, NAMES_MAX)))
+        return []
+
+    return complete
+
+
+def _given(context: click.Context | None) -> dict[str, Any]:
+    """The options and arguments before the word, of the command and of the groups in front of it."""
+    if context is None:
+        return {}
+    own = {name: value for name, value in context.params.items() if value is not None}
+    if context.args and not any(own.get(name) for name in _TOPICS):
+        own["topic"] = context.args[0]  # of an option without its value click keeps the arguments for itself
+    return _given(context.parent) | own
+
+
+@contextlib.contextmanager
+def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"]:
+    """The Admin API of the broker that the command means. Raises Misused where that is not known."""
+    from pulsarbox.cli.connect.target import TRUST_NAMES, Given, admin_target
+    from pulsarbox.client.admin import Admin
+
+    options = {name: value for name, value in given.items() if name in TRUST_NAMES}
+    urls = given.get("url"), given.get("admin_url")
+    target = admin_target(Given(*urls, given.get("config_file"), given.get("data_dir"), options, ANSWER_SECONDS))
+    with Admin(target.hosts, ANSWER_SECONDS, secure=target.secure, credentials=target.credentials()) as admin:
+        yield admin
+
+
+def _tenants(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
+    return admin.tenants()
+
+
+def _namespaces(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    end = time.monotonic() + ALL_SECONDS
+    tenant, slash, _ = incomplete.partition("/")
+    for each in [tenant] if slash else admin.tenants():
+        if time.monotonic() < end and each.startswith(tenant):
+            yield from admin.namespaces(each)
+
+
+def _topics(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    """Short names of public/default, ``tenant/namespace/topic`` of all others; with the scheme as it was begun."""
+    end = time.monotonic() + ALL_SECONDS
+    scheme = next((each for each in _SCHEMES if incomplete.startswith(each)), "")
+    domain, begun = scheme.partition(":")[0] or "persistent", incomplete.removeprefix(scheme)
+    if "/" not in begun and not scheme:
+        yield from (name.removeprefix(f"{_HOME}/") for name in _of_namespace(admin, _HOME, domain))
+    home = [] if scheme or "/" in begun else [_HOME]
+    namespaces = [begun.rpartition("/")[0]] if begun.count("/") == 2 else _namespaces(admin, given, begun)
+    for each in namespaces:
+        if time.monotonic() < end and each not in home:
+            yield from (f"{scheme}{name}" for name in _of_namespace(admin, each, domain))
+
+
+def _of_namespace(admin: "Admin", namespace: str, domain: str) -> list[str]:
+    """Its topics, without the scheme; a partitioned one instead of its partitions."""
+    from pulsarbox.names import parse_topic
+
+    whole = admin.partitioned_topics(namespace, domain)
+    parts = set(whole)
+    single = [name for name in admin.topics(namespace, domain) if str(parse_topic(name).base) not in parts]
+    return sorted(name.partition("://")[2] for name in (*whole, *single))
+
+
+def _subscriptions(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    from pulsarbox.names import parse_topic
+
+    found = next((given[name] for name in _TOPICS if given.get(name)), ())
+    for each in found if isinstance(found, tuple) else (found,):
+        yield from admin.subscriptions(parse_topic(str(each)))
+
+
+def _sinks(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    """Short names of public/default, ``tenant/namespace/sink`` of all others."""
+    end = time.monotonic() + ALL_SECONDS
+    if "/" not in incomplete:
+        yield from (each["sink"].removeprefix(f"{_HOME}/") for each in admin.sinks(_HOME))
+    whole = incomplete.count("/") == 2
+    for each in [incomplete.rpartition("/")[0]] if whole else _namespaces(admin, given, incomplete):
+        if time.monotonic() < end and (each != _HOME or "/" in incomplete):
+            yield from (told["sink"] for told in admin.sinks(each))
+
+
+tenants: Final = _silent(_tenants)
+namespaces: Final = _silent(_namespaces)
+topics: Final = _silent(_topics)
+subscriptions: Final = _silent(_subscriptions)
+sinks: Final = _silent(_sinks)
+
+BY_NAME: Final[Mapping[str, Complete]] = {
+    "tenant": tenants, "namespace": namespaces, "topic": topics, "subscription": subscriptions,
+}  # fmt: skip
+"""What a parameter of pulsar-admin is completed with, by what it is called."""
+
+
+def plugins(kind: str | None = None) -> Complete:
+    """The names of plugins, those of a kind. Nothing of them is imported, and no broker is asked."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from pulsarbox.plugins.registry import find
+
+        found = find(context.params.get("plugins_dir"))
+        return [each.name for each in found if kind in (None, each.kind) and each.name.startswith(incomplete)]
+
+    return complete

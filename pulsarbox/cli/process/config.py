@@ -1,0 +1,145 @@
+"""``pulsarbox config``: the settings as they are in effect, a file checked, a file made."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.common.exits import EXIT_CONFLICT
+from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, say
+from pulsarbox.cli.process.setting_options import DEFAULT_FILE, loaded_or_exit, overrides, settings_options
+
+EXIT_PROBLEMS: Final = 1
+EXIT_NOT_OPENED: Final = 2
+
+_DEL: Final = "\x7f"  # the one sign that JSON leaves as it is and TOML does not take
+
+
+@click.group(cls=Group)
+def config() -> None:
+    """Show the settings, check a configuration file, make one.
+
+    \b
+    Examples:
+      pulsarbox config show --origin
+      pulsarbox config init
+      pulsarbox config check pulsarbox.toml
+    """
+
+
+@config.command()
+@settings_options
+@click.option("--origin", is_flag=True, help="Say of each value where it comes from.")
+@OUTPUT
+def show(config_file: Path | None, origin: bool, output: str, **options: Any) -> None:
+    """Show the settings that `pulsarbox start` with the same options would use.
+
+    The text is a configuration file; with --origin each line ends in a comment: default, file and line, environment
+    variable, or command line. JSON has value and origin of each setting. A secret is shown as "...", its place as
+    itself. Exit code 2 where the configuration cannot be used.
+
+    \b
+    Examples:
+      pulsarbox config show
+      pulsarbox config show --origin --port 7000 | grep -v default
+      pulsarbox config show -o json | jq .maxMessageSize.value
+    """
+    loaded = loaded_or_exit(config_file, overrides(options))
+    from pulsarbox.config import settings_table
+    from pulsarbox.config.document import toml_value
+
+    values = {row.name: row.written(row.shown(getattr(loaded.settings, row.name))) for row in settings_table()}
+    if output == "json":
+        document = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
+        click.echo(json.dumps(document, indent=2))
+        return
+    table = ""
+    for row in settings_table():
+        if row.table != table:
+            click.echo(f"{chr(10) if table else ''}[{row.table}]")
+            table = row.table
+        line = f"{row.name} = {toml_value(values[row.name]).replace(_DEL, chr(92) + 'u007f')}"
+        from_where = coloured(f"  # {clean(loaded.origins[row.name])}", dim=True) if origin else ""
+        click.echo(line + from_where)
+
+
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """List all that is wrong with a configuration FILE, one line each, with its line and the nearest word.
+
+    Only the file counts here, no environment and no options. Keys of a Pulsar broker.conf that have no effect are
+    warnings. Exit codes: 0, 1 where something is wrong, 2 where FILE cannot be read.
+
+    \b
+    Examples:
+      pulsarbox config check pulsarbox.toml
+      pulsarbox config check /etc/pulsar/broker.conf
+    """
+    from pulsarbox.config import ConfigError
+    from pulsarbox.config.load import problems_of
+
+    try:
+        problems, warnings = problems_of(file)
+        if not problems:
+            problems = _that_show_later(file)
+    except ConfigError as error:
+        say(str(error))
+        sys.exit(EXIT_NOT_OPENED)
+    for problem in problems:
+        click.echo(f"{coloured('ERROR', fg='red', bold=True)} {clean(problem)}")
+    for warning in warnings:
+        click.echo(f"{coloured('WARNING', fg='yellow')} {clean(warning)}")
+    say(f"{file}: {len(problems)} errors, {len(warnings)} warnings")
+    if problems:
+        sys.exit(EXIT_PROBLEMS)
+
+
+def _that_show_later(file: Path) -> tuple[str, ...]:
+    """What a start would refuse once it reads the files that the settings name."""
+    from pulsarbox.broker.security.configured import authentication_of
+    from pulsarbox.config import ConfigError, load
+
+    loaded = load(file)
+    try:
+        authentication_of(loaded.settings)
+    except ConfigError as error:
+        return (str(ConfigError(loaded.origins[error.key], error.key, error.problem)),)
+    return ()
+
+
+@config.command()
+@click.argument("path", type=click.Path(path_type=Path, allow_dash=True), default=DEFAULT_FILE)
+@click.option("-f", "--force", is_flag=True, help="Replace the file if there is one.")
+def init(path: Path, force: bool) -> None:
+    """Write a configuration file with every setting, what it means, and its default.
+
+    PATH is pulsarbox.toml where none is named, and `-` is stdout. A file that exists is left alone (exit code 4).
+
+    \b
+    Examples:
+      pulsarbox config init
+      pulsarbox config init /etc/pulsarbox.toml --force
+      pulsarbox config init - | less
+    """
+    from pulsarbox.config.document import as_toml
+
+    if str(path) == "-":
+        click.echo(as_toml(), nl=False)
+        return
+    try:
+        # O_EXCL: a file that comes into being in this moment is left alone too.
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+        with os.fdopen(os.open(path, flags, 0o644), "w", encoding="utf-8") as file:
+            file.write(as_toml())
+    except FileExistsError:
+        say(f"{path} exists and is left as it is: name another file, or replace it with --force")
+        sys.exit(EXIT_CONFLICT)
+    except OSError as error:
+        say(f"{path} cannot be written: {error.strerror}: name another file")
+        sys.exit(EXIT_PROBLEMS)
+    say(f"{path} has every setting with its default; change what should differ, then `pulsarbox config check {path}`")

@@ -1,0 +1,115 @@
+"""The options that set settings, shared by the commands that read the configuration, and where its values come from."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, DEFAULT_FILE
+from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
+from pulsarbox.config.setting import OFF
+
+__all__ = [
+    "CONFIG",
+    "DATA_DIR",
+    "DEFAULT_FILE",
+    "EXIT_BAD_CONFIGURATION",
+    "file_used",
+    "loaded_or_exit",
+    "overrides",
+    "settings_options",
+]
+
+EXIT_BAD_CONFIGURATION: Final = 2
+
+
+class Port(click.IntRange):
+    """A port, or ``off``."""
+
+    name = "port"
+
+    def __init__(self) -> None:
+        super().__init__(0, 65535)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click.ParamType."""
+        # A start in the background hands on what it was given, as a number.
+        return OFF if value in ("off", "", OFF, str(OFF)) else super().convert(value, param, ctx)
+
+
+_PORT: Final = Port()
+
+_SETTINGS: Final = (
+    CONFIG,
+    DATA_DIR,
+    click.option("--host", help="Host name or address to listen on (bindAddress)."),
+    click.option("--port", type=_PORT, help="Port of the Pulsar protocol, 0: any, off: none (brokerServicePort)."),
+    click.option("--web-port", type=_PORT, help="Port of the Admin REST API, 0: any, off: none (webServicePort)."),
+    click.option("--tls-port", type=_PORT, help="Port of the Pulsar protocol over TLS (brokerServicePortTls)."),
+    click.option("--web-tls-port", type=_PORT, help="Port of the Admin REST API over TLS (webServicePortTls)."),
+    click.option("--tls-cert", metavar="FILE", help="Certificate of the box, PEM (tlsCertificateFilePath)."),
+    click.option("--tls-key", metavar="FILE", help="Key of that certificate, PEM (tlsKeyFilePath)."),
+    click.option(
+        "--log-level",
+        type=click.Choice(settings_by_name()["logLevel"].facts.choices),
+        help="Least serious messages to log (logLevel).",
+    ),
+    click.option(
+        "--clock",
+        type=click.Choice(settings_by_name()["brokerClock"].facts.choices),
+        help="The clock of retention, delays and ages; a virtual one can be moved forward (brokerClock).",
+    ),
+    click.option(
+        "--faults",
+        is_flag=True,
+        flag_value=True,
+        default=None,
+        help="Faults may be injected by rule, for tests of applications (faultInjectionEnabled).",
+    ),
+)
+_NAMES: Final = {
+    "data_dir": "dataDirectory",
+    "host": "bindAddress",
+    "port": "brokerServicePort",
+    "web_port": "webServicePort",
+    "tls_port": "brokerServicePortTls",
+    "web_tls_port": "webServicePortTls",
+    "tls_cert": "tlsCertificateFilePath",
+    "tls_key": "tlsKeyFilePath",
+    "log_level": "logLevel",
+    "clock": "brokerClock",
+    "faults": "faultInjectionEnabled",
+}
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `pulsarbox start` that set settings; ``overrides`` reads them."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+def overrides(options: dict[str, Any]) -> dict[str, Value]:
+    """The settings that the options of a command line give, out of all its options."""
+    return {_NAMES[name]: value for name, value in options.items() if name in _NAMES and value is not None}
+
+
+def file_used(config_file: Path | None) -> Path | None:
+    """The configuration file: the one that is named, or ./pulsarbox.toml if there is one."""
+    return DEFAULT_FILE if config_file is None and DEFAULT_FILE.exists() else config_file
+
+
+def loaded_or_exit(config_file: Path | None, given: dict[str, Value]) -> Loaded:
+    """The configuration, each warning a line on stderr. Ends the process where it cannot be used."""
+    try:
+        loaded = load(file_used(config_file), given, os.environ)
+    except ConfigError as error:
+        say(str(error))
+        sys.exit(EXIT_BAD_CONFIGURATION)
+    for warning in loaded.warnings:
+        say(f"warning: {warning}")
+    return loaded

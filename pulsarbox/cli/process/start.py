@@ -1,0 +1,126 @@
+"""``pulsarbox start``: from the configuration to a running daemon."""
+
+import gc
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsarbox.cli.common.terminal_text import diagnose, say
+from pulsarbox.cli.process.setting_options import file_used, loaded_or_exit, overrides, settings_options
+
+if TYPE_CHECKING:
+    from pulsarbox.config import Settings
+    from pulsarbox.server.process.runtime_file import Running
+
+
+@click.command()
+@settings_options
+@click.option("--memory", is_flag=True, help="Keep everything in memory: nothing on disk, all gone at the end.")
+@click.option("--detach", is_flag=True, help="Start in the background, wait until it serves, print where.")
+@click.option(
+    "--log-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --detach, where the log goes. Without it, pulsarbox.log in the data directory; with --memory nowhere.",
+)
+@click.option("--report-to", type=int, hidden=True)  # a file descriptor: what a start in the background reads
+@click.option("--log-to", type=click.Path(path_type=Path), hidden=True)  # the file that stdout and stderr are
+def start(
+    config_file: Path | None,
+    memory: bool,
+    detach: bool,
+    log_file: Path | None,
+    report_to: int | None,
+    log_to: Path | None,
+    **options: Any,
+) -> None:
+    """Start the broker, in the foreground or (--detach) in the background.
+
+    Options win over environment variables (PULSARBOX_<setting>), and these over the file. SIGTERM and Ctrl-C end it in
+    order; what was acknowledged is on disk however it ends.
+
+    \b
+    Exit codes:
+      0  it served and was stopped; with --detach: it serves
+      1  it cannot start, or had to end: the last line says why
+      2  an option or the configuration cannot be used
+      4  the data directory or a port is held by another process, which is named
+
+    \b
+    Examples:
+      pulsarbox start
+      pulsarbox start --data-dir mybox --port 0 --web-port 0
+      pulsarbox start --detach && pulsarbox status
+      pulsarbox start --memory
+    """
+    if memory and options["data_dir"] is not None:
+        raise click.UsageError("--memory keeps nothing, so --data-dir makes no sense with it: leave one of them out")
+    if log_file is not None and not detach:
+        raise click.UsageError("--log-file goes with --detach; in the foreground the log is on stderr: 2> FILE")
+    loaded = loaded_or_exit(config_file, overrides(options))
+    source = str(file_used(config_file) or "the defaults")
+    if detach:
+        from pulsarbox.cli.process.detach import start_detached
+
+        in_data = not memory and log_file is None
+        if in_data:
+            from pulsarbox.storage.format import PROCESS_LOG
+
+            log_file = Path(loaded.settings.dataDirectory) / PROCESS_LOG
+        words = {"config": config_file, **options}
+        given = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+            for name, value in words.items()
+            if value is not None
+        ]
+        sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file, in_data=in_data))
+    say(f"settings from {source}")
+    if memory:
+        say("in memory: nothing is written to disk, and all is gone when this process ends")
+
+    gc.disable()  # until it serves: what is loaded now stays, and need not be looked at again and again
+    try:
+        from pulsarbox.server.daemon import run  # the daemon's imports are paid for by nobody else
+
+        code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory, log_file=log_to)
+    finally:
+        gc.enable()
+    sys.exit(code)
+
+
+class Teller:
+    """Tells the terminal, and the process that has started this one in the background."""
+
+    def __init__(self, settings: "Settings", source: str, descriptor: int | None) -> None:
+        self._settings = settings
+        self._source = source
+        self._descriptor = descriptor
+
+    def serving(self, running: "Running") -> None:
+        """See Report. The banner stays away from logs that programs read, and from quiet ones."""
+        if self._settings.logFormat == "text" and self._settings.logLevel in ("debug", "info"):
+            from pulsarbox.cli.process.banner import banner
+
+            diagnose(banner(running, self._settings, self._source))
+        if self._descriptor is not None:
+            from dataclasses import asdict, replace
+
+            self._pass_on(asdict(replace(running, operator="")))
+
+    def failed(self, reason: str) -> None:
+        """See Report. The log has the line already."""
+        if self._descriptor is not None:
+            self._pass_on({"failed": reason})
+
+    def _pass_on(self, document: dict[str, Any]) -> None:
+        import json
+
+        assert self._descriptor is not None
+        try:
+            os.write(self._descriptor, json.dumps(document).encode() + b"\n")
+            os.close(self._descriptor)
+        except OSError:  # it did not wait: that is no reason to end
+            pass
+        self._descriptor = None

@@ -1,0 +1,205 @@
+"""``pulsarbox status``: whether a box runs on a data directory, and what can be told of it from outside."""
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, coloured, megabytes, say
+from pulsarbox.cli.process.box_lookup import box_options, directory_of
+from pulsarbox.cli.process.lock_holder import bytes_on_disk, find, resident_bytes
+
+if TYPE_CHECKING:
+    import ssl
+
+    from pulsarbox.server.process.runtime_file import Running
+
+EXIT_NOT_RUNNING: Final = 3
+
+_HEALTH_PATH = "/admin/v2/brokers/health"
+_HEALTH_SECONDS = 5.0
+_HEALTH_BYTES_MAX = 4096
+_COLOURS = {"running": "green", "starting": "yellow", "not running": "red"}
+
+
+@click.command()
+@box_options
+@OUTPUT
+@click.option(
+    "--watch",
+    metavar="[S]",
+    type=click.FloatRange(0.1),
+    is_flag=False,
+    flag_value=2,
+    help="Again every S seconds (2), until Ctrl-C; JSON one document a line.",
+)
+def status(
+    config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, output: str, watch: float | None
+) -> None:
+    """Say whether a box runs on a data directory: process, since when, ports, version, memory, disk, health.
+
+    The data directory tells most of it; only the health is asked of the box, over HTTP. A box that was started with
+    --memory has no data directory: it is found with --memory.
+
+    \b
+    Exit codes (of the last look, with --watch):
+      0  it runs, or is starting
+      2  an option or the configuration cannot be used
+      3  it does not run
+      5  the data directory is another user's
+
+    \b
+    Examples:
+      pulsarbox status
+      pulsarbox status --data-dir mybox -o json | jq -r .brokerUrl
+      pulsarbox status --watch 1
+      pulsarbox status --memory
+    """
+    directory = directory_of(config_file, data_dir, memory, pid)
+    document = look(directory, memory)
+    if document["state"] == "not running" and not memory and data_dir is None:
+        from pulsarbox.server.process.memory_box_entry import entries
+
+        if entries():
+            say("a box runs in memory: `pulsarbox status --memory` tells of it")
+    try:
+        _show(document, output, watch)
+        while watch is not None:
+            from pulsarbox.cli.common.terminal import rest
+
+            rest(watch)
+            document = look(directory, memory)
+            _show(document, output, watch)
+    except KeyboardInterrupt:
+        say("no longer watched")
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(EXIT_NOT_RUNNING if document["state"] == "not running" else 0)
+
+
+def look(directory: Path, memory: bool = False) -> dict[str, Any]:
+    """What there is to say now; the keys stay, their values are None where there is none."""
+    from pulsarbox.server.process.runtime_file import read
+    from pulsarbox.storage.backup.last import last_backup
+
+    found = find(directory)
+    running = read(directory, found.pid) if found is not None else None
+    state = "not running" if found is None else "starting" if running is None else "running"
+    pid = found.pid or None if found is not None else None
+    return {
+        "state": state,
+        "pid": pid,
+        "since": None if running is None else running.started,
+        "version": None if running is None else running.version,
+        "brokerUrl": None if running is None else running.broker_url,
+        "webUrl": None if running is None else running.web_url,
+        "port": None if running is None else running.port,
+        "webPort": None if running is None else running.web_port,
+        "brokerUrlTls": None if running is None else running.broker_url_tls,
+        "webUrlTls": None if running is None else running.web_url_tls,
+        "tlsPort": None if running is None else running.tls_port,
+        "webTlsPort": None if running is None else running.web_tls_port,
+        "memoryBytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
+        "embedded": None if running is None else running.embedded,
+        "clock": None if running is None else running.clock,
+        "faults": None if running is None else running.faults,
+        "data": None if memory else str(directory.absolute()),
+        "dataBytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
+        "lastBackup": None if memory else last_backup(directory),
+        "health": None if running is None else _health_of(running),
+    }
+
+
+def _health_of(running: "Running") -> str:
+    if running.web_port >= 0:
+        return health(running.host, running.web_port)
+    from pulsarbox.client.credentials import Credentials
+
+    try:
+        context = Credentials(pinned=running.certificate).tls()
+    except OSError as error:
+        return f"not known: {running.certificate} cannot be read: {error}"
+    return health(running.host, running.web_tls_port, context)
+
+
+def health(host: str, port: int, tls: "ssl.SSLContext | None" = None) -> str:
+    """``ok``, or why not. By hand: an HTTP client takes longer to import than all the rest of this command."""
+    import socket
+
+    question = f"GET {_HEALTH_PATH} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n"
+    answer = b""
+    try:
+        plain = socket.create_connection((host, port), timeout=_HEALTH_SECONDS)
+        with plain if tls is None else tls.wrap_socket(plain) as connection:
+            connection.sendall(question.encode())
+            while len(answer) < _HEALTH_BYTES_MAX and (part := connection.recv(_HEALTH_BYTES_MAX)):
+                answer += part
+    except TimeoutError:
+        return f"no answer within {_HEALTH_SECONDS:g} s"
+    except OSError as error:
+        if getattr(error, "reason", "") == "TLSV13_ALERT_CERTIFICATE_REQUIRED":
+            return "not known: it asks for a certificate (tlsRequireTrustedClientCertOnConnect)"
+        return f"no answer: {error.strerror or error}"
+    head, _, body = answer.partition(b"\r\n\r\n")
+    words = head.split(None, 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/"):
+        return "no answer that is HTTP"
+    text = body.decode(errors="replace").strip()
+    return text if words[1] == b"200" else f"HTTP {words[1].decode(errors='replace')}: {_reason(text)}"
+
+
+def _reason(text: str) -> str:
+    """What is wrong, of an answer that says so as Pulsar does."""
+    try:
+        return str(json.loads(text)["reason"])
+    except (ValueError, TypeError, KeyError):
+        return text
+
+
+def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
+    if output == "json":
+        click.echo(json.dumps(document, indent=None if watch is not None else 2))
+        return
+    if watch is not None and sys.stdout.isatty():
+        click.clear()
+    for name, value in _rows(document).items():
+        text = clean(value)
+        click.echo(f"{name:<8} {coloured(text, fg=_COLOURS[value]) if value in _COLOURS else text}")
+    if watch is not None and not sys.stdout.isatty():
+        click.echo()
+
+
+def _both(document: dict[str, Any], name: str) -> str:
+    return ", ".join(url for url in (document[name], document[f"{name}Tls"]) if url)
+
+
+def _rows(document: dict[str, Any]) -> dict[str, str]:
+    rows = {"state": document["state"]}
+    if document["pid"] is not None:
+        rows["process"] = str(document["pid"]) + (", a program that has the box in it" if document["embedded"] else "")
+    if document["since"] is not None:
+        rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        rows |= {"version": document["version"], "pulsar": _both(document, "brokerUrl")}
+        rows["http"] = _both(document, "webUrl")
+    if document["memoryBytes"] is not None:
+        rows["memory"] = megabytes(document["memoryBytes"])
+    size = document["dataBytes"]
+    if document["data"] is None:
+        rows["data"] = "in memory: nothing is written to disk"
+    else:
+        told = "which does not exist" if size is None else f"{megabytes(size)} on disk"
+        rows["data"] = f"{document['data']}, {told}"
+    last = document["lastBackup"]
+    if last is not None:
+        rows["backup"] = f"{ago(last['time'])}, up to batch {last['position']}, in {last['directory']}"
+    if document["clock"] == "virtual":
+        rows["clock"] = "virtual (`pulsarbox clock show`)"
+    if document["faults"]:
+        rows["faults"] = "may be injected (`pulsarbox fault list`)"
+    if document["health"] is not None:
+        rows["health"] = document["health"]
+    return rows

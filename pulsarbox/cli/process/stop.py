@@ -1,0 +1,101 @@
+"""``pulsarbox stop``: end the daemon of a data directory, and say how that went."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.process.box_lookup import box_options, directory_of
+from pulsarbox.cli.process.lock_holder import find
+from pulsarbox.cli.process.process_control import find_process
+
+EXIT_OTHER_CONTAINER: Final = 4
+EXIT_OTHER_PROGRAM: Final = 4
+EXIT_NOT_ALLOWED: Final = 5
+EXIT_TIMEOUT: Final = 7
+
+
+@click.command()
+@box_options
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(0),
+    default=30,
+    show_default=True,
+    help="Seconds to wait for its end. A box takes brokerShutdownTimeoutMs at most to finish its work.",
+)
+def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, timeout: float) -> None:
+    """Stop the box of a data directory: ask it to end (SIGTERM) and wait until it has.
+
+    It is found by the LOCK file, and asked only when it really holds the directory. A box that was started with
+    --memory has no directory: it is found with --memory.
+
+    \b
+    Exit codes:
+      0  it is stopped, or none was running
+      2  an option or the configuration cannot be used
+      4  its process cannot be told from here: it runs in another container; or it is another program (see
+         docs/embedding.md), which ends the box itself
+      5  its process or its data directory is another user's
+      7  it still runs after --timeout
+
+    \b
+    Examples:
+      pulsarbox stop
+      pulsarbox stop --data-dir mybox --timeout 60
+      pulsarbox stop --memory
+    """
+    directory = directory_of(config_file, data_dir, memory, pid)
+    if memory and not directory.is_dir():
+        say("not running: no box of this user runs in memory" + (f" as process {pid}" if pid else ""))
+        sys.exit(0)
+    sys.exit(_stopped(directory, timeout, memory))
+
+
+def _stopped(directory: Path, timeout: float, memory: bool) -> int:
+    if not directory.is_dir():
+        say(f"not running: there is no data directory {directory}")
+        return 0
+    found = find(directory)
+    if found is None:
+        say(f"not running: no process holds {directory}")
+        return 0
+    process = find_process(found.pid)
+    found = find(directory)  # it may have ended meanwhile
+    if found is None:
+        say(f"not running: it has just ended, no process holds {directory}")
+        return 0
+    if process is None or not found.confirmed:
+        say(
+            f"{directory} is held by process {found.pid or 'unknown'}, which is not seen from here:"
+            " stop it in the container that it runs in"
+        )
+        return EXIT_OTHER_CONTAINER
+    if _is_embedded(directory, found.pid):
+        say(f"the box on {directory} is part of process {found.pid}, which is another program: it ends the box")
+        return EXIT_OTHER_PROGRAM
+    try:
+        process.terminate()
+    except PermissionError:
+        say(f"process {found.pid} is another user's: run this as the user of the box, or as root")
+        return EXIT_NOT_ALLOWED
+    except ProcessLookupError:
+        pass
+    say(f"process {found.pid} is asked to stop; waiting up to {timeout:g} s")
+    if not process.wait(timeout):
+        say(f"process {found.pid} still runs after {timeout:g} s: wait longer (--timeout), or `kill -9 {found.pid}`,")
+        say("which ends it at once" if memory else "after which everything that was acknowledged is still there")
+        return EXIT_TIMEOUT
+    say(f"stopped: process {found.pid} has ended" + ("" if memory else f", {directory} is free"))
+    return 0
+
+
+def _is_embedded(directory: Path, pid: int) -> bool:
+    """Whether the process is a program of its own, which a signal would end as a whole."""
+    from pulsarbox.server.process.runtime_file import read
+
+    running = read(directory, pid)
+    return running is not None and running.embedded

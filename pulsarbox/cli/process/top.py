@@ -1,0 +1,294 @@
+"""``pulsarbox top``: the dashboard, or one look at a view of it for scripts and tickets."""
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.common.box_label import checked_label, label_for
+from pulsarbox.cli.common.exits import Failed, Misused, Unreachable, ending_of_status, run
+from pulsarbox.cli.common.scope_options import scope_options
+from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.time_arguments import Words
+from pulsarbox.cli.connect.target import Target, late_admin_options
+
+if TYPE_CHECKING:
+    from pulsarbox.tui.feed import Feed
+    from pulsarbox.tui.preferences import Kept
+    from pulsarbox.tui.widgets.box_label import Label
+
+PLACES: Final = (
+    *("overview", "topics", "subscriptions", "deadletters", "quotas"),
+    *("clients", "storage", "plugins", "events", "jobs", "pipelines"),
+)
+"""The screens, as ``pulsarbox.tui.actions.action_table`` has them: naming them here keeps help and completion quick."""
+
+
+class Place(click.Choice[str]):
+    """A screen; ``dlq`` as the commands about dead letters call it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See click.ParamType."""
+        return super().convert("deadletters" if value == "dlq" else value, param, ctx)
+
+
+def _time(text: str) -> str:
+    """A time of history, as it was written: how late it is for the box is found out when the box is asked."""
+    from pulsarbox.tui.position_input import instant
+
+    instant(text)
+    return text
+
+
+@click.command()
+@click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
+@click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "svg"]),
+    default="table",
+    show_default=True,
+    help="With --once: columns for the eye, the answer of the box, or a picture of the screen.",
+)
+@click.option(
+    "--filter",
+    "passing",
+    metavar="EXPRESSION",
+    default="",
+    help="Only rows for which it holds; /pattern. Of the overview with --once: its backlogs.",
+)
+@click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows of each table."
+)
+@click.option("--at", metavar="TIME", type=Words("time", _time), help="Recorded history: -8h, 03:12, 2026-11-21T03:12.")
+@click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
+@click.option(
+    "--interval",
+    metavar="S",
+    type=click.FloatRange(0.1, 60),
+    default=0.5,
+    show_default=True,
+    help="Seconds between two looks; 1 or 2 over a slow link.",
+)
+@click.option("--label", metavar="TEXT", help="A word over every screen, such as PRODUCTION; else of the context.")
+@click.option("--label-color", metavar="COLOR", help="The colour of its line: red, darkgreen, #b3202d.")
+@click.option("--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: columns and lines.")
+@click.option("--serve", is_flag=True, help="In a browser on this machine, instead of this terminal.")
+@click.option(
+    "--serve-host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="With --serve: of this machine."
+)
+@click.option("--serve-port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="With --serve.")
+@scope_options
+@late_admin_options
+def top(admin: Callable[[], Target], **options: Any) -> None:
+    """Watch a box, find what is wrong, and put it right: topics, backlogs and their causes, quotas, dead letters.
+
+    VIEW is overview, topics, subscriptions, deadletters (or dlq), quotas, clients, storage, plugins, events, jobs,
+    pipelines. In the dashboard ? lists the keys, x what can be done with a row, y copies the command that does the
+    same, q ends it.
+
+    With --once the overview prints its numbers, the subscriptions that have a backlog and the cause of each, the quotas
+    in use, and the dead letters. docs/tui.md has the members of its JSON.
+
+    --data-dir of a box that does not run shows what lies in that directory, read-only. Who may not see the whole box,
+    as an admin of a tenant, says --tenant or --namespace.
+
+    \b
+    Exit codes:
+      2  a filter, a column, a size or a combination of options that cannot be used
+      5  the credentials do not allow it
+      6  the box cannot be reached
+
+    \b
+    Examples:
+      pulsarbox top
+      pulsarbox top --once
+      pulsarbox top subscriptions --filter 'backlog > 1000' --sort change
+      pulsarbox top --once -o svg > ticket.svg
+      pulsarbox top subscriptions --once -o json | jq '.rows[].cause'
+      pulsarbox top --at -8h
+      pulsarbox top --tenant shop
+      pulsarbox top --admin-url https://box:8443 --token-file reader.token --read-only
+      pulsarbox top --label PRODUCTION --label-color darkred
+    """
+    run(_top, admin, click.get_current_context().params.get("data_dir"), **options)
+
+
+def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
+    if serve and once:
+        raise Misused("--serve and --once: one of them")
+    if not once and not serve:
+        gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
+    feed, target, options["label"] = _feed(admin, data_dir, options["scope"], options["label"], options["label_color"])
+    if serve:
+        _serve(options["serve_host"], options["serve_port"])
+        return
+    options["at"], options["ahead"] = _at(feed, options["at"])
+    if once:
+        try:
+            _once(feed, target, **options)
+        finally:
+            feed.close()
+        return
+    if options["output"] != "table":
+        raise Misused(f"-o {options['output']} goes with --once")
+    served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # by --serve: a page is the terminal
+    if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+    _run(feed, target, served, **options)
+
+
+def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
+    """The dashboard. What its first screen shows is asked for while the libraries that draw are loaded."""
+    import shutil
+
+    from pulsarbox.tui.actions import box_queries
+    from pulsarbox.tui.preferences import Kept, place
+
+    kept = Kept(place())
+    _order(kept, options["view"], options["sort"])
+    size = shutil.get_terminal_size()
+    feed.foresee(box_queries.first(options["view"], kept, size, options["passing"], options["at"]))
+    app = _app(feed, target, kept, **options)
+    if served:
+        app.parent_pid = os.getppid()
+    else:
+        from pulsarbox.cli.common.terminal import end_when_closed
+
+        end_when_closed(sys.stdin.fileno(), sys.stderr.fileno())
+    app.run()
+    if app.has_failed:
+        raise Failed("the dashboard has failed; the error above says where: please report it")
+
+
+def _order(kept: "Kept", view: str, sort: str | None) -> None:
+    if sort:
+        kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
+
+
+def _feed(
+    admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str], label: str | None, color: str | None
+) -> "tuple[Feed, list[str], Label | None]":
+    """Where answers come from, the options by which another command finds the same box, and what it is called."""
+    from pulsarbox.tui.feed import Feed, web_exchange
+
+    try:
+        found = admin()
+    except Unreachable:
+        if data_dir is None or not Path(data_dir).is_dir():
+            raise
+        from pulsarbox.cli.process.lock_holder import find
+
+        if find(Path(data_dir)) is not None:  # it runs, and does not serve yet
+            raise
+        from pulsarbox.cli.data.dead_box import dead_exchange
+
+        feed = Feed(dead_exchange(Path(data_dir)), f"{data_dir} (no box runs)", scope)
+        return feed, ["--data-dir", data_dir], checked_label(label, color)
+    words = ["--data-dir", data_dir] if data_dir is not None else []
+    if found.origin == "--admin-url":
+        words = ["--admin-url", found.url]
+    token = found.options.get("token_file")
+    if token:
+        words += ["--token-file", token]
+    exchange = web_exchange(found.hosts, secure=found.secure, credentials=found.credentials())
+    return Feed(exchange, found.url, scope), words, label_for(found, label, color)
+
+
+def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
+    """A time of history by the clock of the box (ms since 1970), and by how much that is ahead of ours."""
+    if text is None:
+        return None, 0
+    from pulsarbox.tui.feed import Query, Trouble
+    from pulsarbox.tui.position_input import instant, now_ms
+
+    try:
+        ahead = feed.view(Query("overview", limit=1)).virtual_clock or 0
+    except Trouble:  # who asks for history hears of it
+        ahead = 0
+    return instant(text, now_ms() + ahead), ahead
+
+
+def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:
+    from pulsarbox.tui.app import Top
+
+    app = Top(
+        feed,
+        kept=kept,
+        interval=options["interval"],
+        read_only=options["read_only"],
+        at=options["at"],
+        passing=options["passing"],
+        place=options["view"],
+        target=target,
+    )
+    app.label = options["label"]
+    app.ahead = options["ahead"]
+    _order(app.kept, options["view"], options["sort"])
+    return app
+
+
+def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
+    from pulsarbox.tui import once
+    from pulsarbox.tui.feed import Trouble
+
+    width, _, height = options["size"].partition("x")
+    if not (width.isdigit() and height.isdigit() and 40 <= int(width) <= 1000 and 10 <= int(height) <= 500):
+        raise Misused(f"--size {options['size']}: columns and lines, such as 160x50")
+    try:
+        if output == "svg":
+            click.echo(once.picture(_app(feed, target, **options), int(width), int(height)))
+            return
+        document = once.asked(
+            feed, options["view"], options["sort"], options["limit"], options["passing"], options["at"]
+        )
+        click.echo(once.as_json(document) if output == "json" else "\n".join(once.as_text(options["view"], document)))
+    except Trouble as trouble:
+        if trouble.is_gone:
+            raise Unreachable(f"{feed.label} cannot be reached: {trouble}; see `pulsarbox status`") from None
+        if trouble.status in (400, 406, 422):
+            raise Misused(str(trouble)) from None
+        raise ending_of_status(trouble.status, str(trouble)) from None
+
+
+def _serve(host: str, port: int) -> None:
+    """The same command without --serve, one for each page of a browser on this machine."""
+    try:
+        from pulsarbox.tui.web import Page, is_loopback
+    except ImportError:
+        raise Failed(
+            "--serve needs textual-serve: pip install 'pulsarbox[serve]'; or use a terminal, over ssh as well"
+        ) from None
+    if not is_loopback(host):
+        raise Misused(
+            f"--serve-host {host}: only addresses of this machine, such as 127.0.0.1, because whoever opens the page"
+            f" may do what you may; from another machine go through `ssh -L {port}:127.0.0.1:{port}`"
+        )
+    page = Page(_without_serving(sys.argv[1:]), host, port)
+
+    def begun() -> None:
+        say(f"{page.address} until Ctrl-C; from another machine: ssh -L {port}:{host}:{port}")
+
+    try:
+        page.run(begun)
+    except OSError as error:
+        raise Failed(f"{host}:{port} cannot be listened on: {error.strerror}; --serve-port takes another") from None
+
+
+def _without_serving(words: Sequence[str]) -> list[str]:
+    """The words of a command line, less those about serving."""
+    left, rest = [], iter(words)
+    for word in rest:
+        name, given, _ = word.partition("=")
+        if name in ("--serve-port", "--serve-host"):
+            if not given:
+                next(rest, None)
+        elif word != "--serve":
+            left.append(word)
+    return left

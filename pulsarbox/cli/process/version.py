@@ -1,0 +1,28 @@
+"""``pulsarbox version``: what this is."""
+
+import json
+import platform
+
+import click
+
+from pulsarbox import __version__
+from pulsarbox.cli.common.terminal_text import OUTPUT
+
+
+@click.command()
+@OUTPUT
+def version(output: str) -> None:
+    """Print the version; as JSON, with the format of data directories and the Python it runs on.
+
+    \b
+    Examples:
+      pulsarbox version
+      pulsarbox version -o json | jq -r .version
+    """
+    if output == "table":
+        click.echo(f"pulsarbox {__version__}")
+        return
+    from pulsarbox.storage.format import FORMAT_VERSION
+
+    document = {"version": __version__, "format": FORMAT_VERSION, "python": platform.python_version()}
+    click.echo(json.dumps(document, indent=2))

@@ -1,0 +1,380 @@
+"""Pages of stored messages, both ways from any place: nothing is acknowledged and no cursor is made.
+
+Below ``/pulsarbox/v1``. Of a partitioned topic a page is one of each partition, merged by publish time.
+"""
+
+import json
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.replay.entry_messages import Looked
+from pulsarbox.broker.replay.message_filter import parse_filter
+from pulsarbox.broker.security.authorization import CONSUME
+from pulsarbox.broker.subscription.position_search import find_first_since
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.message_browser import WHOLE, Bounds, Found, Page, Place, Walk
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, NotFound, PulsarBoxError
+from pulsarbox.names import PERSISTENT
+from pulsarbox.protocol.PulsarApi_pb2 import CompressionType
+from pulsarbox.server.http.framework.filter_parameters import FILTER_MAX, number_of
+from pulsarbox.server.http.framework.request import Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Position
+from pulsarbox.times import moment
+
+LIMIT: Final = 60
+LIMIT_MAX: Final = 500
+PAYLOAD: Final = 4096
+PAYLOAD_MAX: Final = 1 << 20
+DECODED_MAX: Final = 256 << 10
+"""Bytes of a payload up to which it is shown decoded."""
+_EARLIEST: Final = Place(-1, -1)
+_LATEST: Final = Place(2**63 - 1, 2**63 - 1)
+_MERGED: Final = "m."
+"""What a place in several partitions begins with."""
+_WHAT: Final = "Browse messages"
+
+
+class Asked(NamedTuple):
+    """What one page is to be."""
+
+    forward: bool
+    limit: int
+    payload: int
+    """Bytes of a payload that are told."""
+    subscription: str
+    wanted: Callable[[Looked], bool] | None
+
+
+def browse(call: Call) -> Later:
+    """A page of messages, oldest first: ``{"messages", "next", "previous", "ended", "lookedAt"}``.
+
+    ``from``: earliest, latest, a message id or a time; ``direction`` forward or backward from there, which is where it
+    is given neither. ``next`` and ``previous`` are places for ``from``, to go on with in that direction; null where
+    nothing can be there. A page ends with ``limit`` messages, at the end there is (``ended``), or where enough was
+    looked at for one request: then it goes on from its place.
+    """
+    parts = [persistent(find_topic(call, part, call.now), _WHAT) for part in parts_of(call, PERSISTENT)]
+    asked = _asked(call)
+    if asked.subscription:
+        name = call.topic(PERSISTENT)
+        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,), asked.subscription)
+        if not any(asked.subscription in part.subscriptions for part in parts):
+            raise NotFound(f"Subscription {asked.subscription} not found for topic {name}")
+    text = call.query.get("from", "") or ("earliest" if asked.forward else "latest")
+    later = Later()
+    _Merge(call, parts, asked, _starts(call, text, len(parts)), later).begin()
+    return later
+
+
+def _asked(call: Call) -> Asked:
+    begin, direction = call.query.get("from", ""), call.query.get("direction", "")
+    if direction not in ("", "forward", "backward"):
+        raise BadRequest(f"direction must be forward or backward, not {direction[:40]!r}")
+    text = call.query.get("filter", "")
+    if len(text) > FILTER_MAX:
+        raise BadRequest(f"The filter has more than {FILTER_MAX} characters")
+    return Asked(
+        direction == "forward" or (not direction and begin not in ("", "latest")),
+        number_of(call, "limit", LIMIT, 1, LIMIT_MAX),
+        number_of(call, "maxPayload", PAYLOAD, 0, PAYLOAD_MAX),
+        call.query.get("subscription", ""),
+        parse_filter(text, call.now.wall),
+    )
+
+
+# Places
+
+
+def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
+    """Where the walk of each partition begins: a place, a time, None where there is nothing. Raises BadRequest."""
+    if text in ("earliest", "latest"):
+        return [_EARLIEST if text == "earliest" else _LATEST] * count
+    if text.startswith(_MERGED):
+        return _merged(text, count)
+    if text.count(":") in (1, 2, 3) and text.replace(":", "").replace("-", "").isdecimal() and text.isascii():
+        place, partition = _place(text)
+        if count == 1 or partition < 0:
+            return [place] * count
+        return [place if at == partition else None for at in range(count)]
+    try:
+        return [moment(text, call.now.wall)] * count
+    except ValueError:
+        raise BadRequest(
+            f"from: {text[:60]!r} is none of earliest, latest, a message id (ledger:entry[:partition[:index]]) and a"
+            " time (2026-11-21T10:00Z, -1h, milliseconds since 1970)"
+        ) from None
+
+
+def _place(text: str) -> tuple[Place, int]:
+    """A message id as it is shown: ``ledger:entry[:partition[:index]]``. Raises BadRequest."""
+    try:
+        numbers = [int(part) for part in text.split(":")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(-1 <= number < 2**63 for number in numbers):
+        raise BadRequest(f"from: {text[:60]!r} is no message id: it looks like 12:345 or 12:345:-1:0")
+    ledger, entry, partition, index = [*numbers, -1, -1][:4]
+    return Place(ledger, entry, index), partition
+
+
+def _shown(place: Place | None, partition: int) -> str | None:
+    return None if place is None else f"{place.ledger_id}:{place.entry_id}:{partition}:{place.batch_index}"
+
+
+def _merged(text: str, count: int) -> list[Place | int | None]:
+    try:
+        data = json.loads(urlsafe_b64decode(text.removeprefix(_MERGED)))
+        places: list[Place | int | None] = [None if each is None else _place_of(*each) for each in data]
+    except (ValueError, TypeError, RecursionError):
+        places = []
+    if len(places) != count:
+        raise BadRequest("from: this place is not one of this topic's pages, or its partitions have become more")
+    return places
+
+
+def _place_of(ledger: object, entry: object, index: object) -> Place:
+    """A place that a page has told. Raises ValueError."""
+    for each in (ledger, entry, index):
+        if not isinstance(each, int) or not -1 <= each < 2**63:
+            raise ValueError(f"{each!r} is no part of a place")
+    assert isinstance(ledger, int) and isinstance(entry, int) and isinstance(index, int)
+    return Place(ledger, entry, index)
+
+
+def _together(places: list[Place | None]) -> str | None:
+    """Places in several partitions as one; None where there is none in any."""
+    if all(place is None for place in places):
+        return None
+    data = json.dumps(places, separators=(",", ":")).encode()
+    return _MERGED + urlsafe_b64encode(data).decode()
+
+
+# Rows
+
+
+def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, Any]]:
+    """What makes the row of a message; called in a thread."""
+
+    def make(message: Looked, closed: str) -> dict[str, Any]:
+        entry, metadata, own = message.entry, message.metadata, message.own
+        payload = message.payload
+        told = None if payload is None else payload[: asked.payload]
+        fits = payload is not None and len(payload) <= DECODED_MAX
+        schema = metadata.schema_version if metadata.HasField("schema_version") else None
+        return {
+            "id": f"{entry.ledger_id}:{entry.entry_id}:{partition}:{message.index}",
+            "partition": partition,
+            "publishTime": entry.publish_time,
+            "appendTime": entry.append_time,
+            "eventTime": own.event_time or None,
+            "deliverAt": entry.deliver_at or None,
+            "key": message.key,
+            "keyIsBase64": own.partition_key_b64_encoded,
+            "orderingKey": b64encode(own.ordering_key).decode() if own.HasField("ordering_key") else None,
+            "properties": message.properties,
+            "size": len(entry.body if payload is None else payload),
+            "producer": _text(metadata.producer_name),
+            "sequenceId": _sequence_id(message),
+            "schemaVersion": int.from_bytes(schema, "big") if schema is not None and len(schema) == 8 else None,
+            "batchIndex": message.index if message.index != WHOLE else None,
+            "batchSize": entry.num_messages if entry.flags & EntryFlag.BATCH else None,
+            "codec": CompressionType.Name(metadata.compression) if metadata.compression else None,
+            "encrypted": message.encrypted,
+            "tombstone": message.tombstone,
+            "marker": bool(entry.flags & EntryFlag.MARKER),
+            "chunk": _chunk(message),
+            "payload": None if told is None else b64encode(told).decode(),
+            "truncated": payload is not None and len(payload) > asked.payload,
+            "decoded": _tellable(message.said) if fits else None,
+            "closed": closed or None,
+            "damaged": None,
+        }
+
+    return make
+
+
+def _tellable(value: Any) -> Any:
+    """A value that JSON can tell; None for what is nested too deep, or holds numbers that are none."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return value
+
+
+def _sequence_id(message: Looked) -> int:
+    if message.index == WHOLE or message.own.HasField("sequence_id"):
+        return message.own.sequence_id
+    return message.metadata.sequence_id + message.index
+
+
+def _chunk(message: Looked) -> dict[str, Any] | None:
+    metadata = message.metadata
+    if not message.entry.flags & EntryFlag.CHUNK:
+        return None
+    return {"uuid": _text(metadata.uuid), "index": metadata.chunk_id, "count": metadata.num_chunks_from_msg}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+class _State:
+    """What has become of messages on one subscription, as it stands now."""
+
+    def __init__(self, subscription: Subscription, now: Now) -> None:
+        self._cursor = subscription.cursor
+        self._consumers = subscription.consumers
+        self._now = now
+
+    def of(self, found: Found) -> dict[str, Any]:
+        """``acknowledged``, ``inFlight`` with its consumer, ``delayed`` or ``waiting``; and how often it came back."""
+        at = Position(found.ledger_id, found.entry_id)
+        told: dict[str, Any] = {"consumer": None, "redeliveries": self._cursor.redelivery_count(at)}
+        partly = self._cursor.batch_acks.get(at)
+        acked = partly is not None and found.batch_index >= 0 and not partly[1] >> found.batch_index & 1
+        if acked or self._cursor.is_acked(*at):
+            return told | {"state": "acknowledged"}
+        holder = next((each for each in self._consumers if at in each.held), None)
+        if holder is not None:
+            return told | {"state": "inFlight", "consumer": holder.name}
+        due = found.row.get("deliverAt") or 0
+        return told | {"state": "delayed" if due > self._now.wall else "waiting"}
+
+
+# Pages
+
+
+class _Merge:
+    """The pages of all partitions, one after the other, as one."""
+
+    def __init__(
+        self, call: Call, parts: list[PersistentTopic], asked: Asked, starts: list[Place | int | None], later: Later
+    ) -> None:
+        self._call = call
+        self._parts = parts
+        self._asked = asked
+        self._starts = starts
+        self._later = later
+        self._pages: list[Page | None] = []
+        name = call.topic(PERSISTENT)
+        self._schemas = call.broker.schemas.by_version(name)
+
+    def begin(self) -> None:
+        """Walk through the first partition; the others follow."""
+        self._walk(self._call.now)
+
+    def _walk(self, now: Now) -> None:
+        number = len(self._pages)
+        if number == len(self._parts):
+            self._later.give(answer(self._told(now)))
+            return
+        start, part = self._starts[number], self._parts[number]
+        if start is None:
+            self._done(None, now)
+        elif isinstance(start, Place):
+            self._walk_from(start, now)
+        else:
+            find_first_since(part, start, self._from_time, self._later.failed, now)
+
+    def _from_time(self, at: Position, now: Now) -> None:
+        """Forward from the first that is as late as that; backward from the last before it."""
+        self._walk_from(Place(*at) if self._asked.forward else Place(at.ledger_id, at.entry_id - 1), now)
+
+    def _walk_from(self, start: Place, now: Now) -> None:
+        number, asked = len(self._pages), self._asked
+        part, count = self._parts[number], len(self._parts)
+        bounds = Bounds(asked.limit)
+        if count > 1:
+            bounds.entries = max(bounds.entries // count, 2 * asked.limit)
+            bounds.opened = max(bounds.opened // count, 4 << 20)
+            bounds.shown = max(bounds.shown // count, 1 << 18)
+            bounds.milliseconds = max(bounds.milliseconds // count, 20)
+        walk = Walk(
+            part,
+            self._schemas,
+            asked.wanted,
+            _maker(asked, part.name.partition_index),
+            bounds,
+            self._call.broker.beside,
+            forward=asked.forward,
+        )
+        try:
+            walk.begin(start, self._done, self._later.failed, now)
+        except PulsarBoxError as error:
+            self._later.failed(error)
+
+    def _done(self, page: Page | None, now: Now) -> None:
+        self._pages.append(page)
+        self._walk(now)
+
+    def _told(self, now: Now) -> dict[str, Any]:
+        asked = self._asked
+        chosen, places = self._one() if len(self._parts) == 1 else self._several()
+        backs = [None if page is None else page.back for page in self._pages]
+        if len(self._parts) == 1:
+            partition = self._parts[0].name.partition_index
+            on, back = _shown(places[0], partition), _shown(backs[0], partition)
+        else:
+            on, back = _together(places), _together(backs)
+        rows = [self._row(number, found, now) for number, found in chosen]
+        whole = len(chosen) == sum(len(page.found) for page in self._pages if page is not None)
+        return {
+            "messages": rows if asked.forward else rows[::-1],
+            "next": on if asked.forward else back,
+            "previous": back if asked.forward else on,
+            "ended": whole and all(page is None or page.ended for page in self._pages),
+            "lookedAt": sum(page.looked_at for page in self._pages if page is not None),
+        }
+
+    def _one(self) -> tuple[list[tuple[int, Found]], list[Place | None]]:
+        page = self._pages[0]
+        return ([(0, each) for each in page.found], [page.on]) if page is not None else ([], [None])
+
+    def _several(self) -> tuple[list[tuple[int, Found]], list[Place | None]]:
+        """The first of all by publish time, and where each partition goes on behind what was chosen of it."""
+        heads = [0] * len(self._pages)
+        chosen: list[tuple[int, Found]] = []
+        sign = 1 if self._asked.forward else -1
+        pages = [page.found if page is not None else [] for page in self._pages]
+        while len(chosen) < self._asked.limit:
+            ready = [
+                (sign * (page[heads[number]].row.get("publishTime") or 0), number)
+                for number, page in enumerate(pages)
+                if heads[number] < len(page)
+            ]
+            if not ready:
+                break
+            _, number = min(ready)
+            chosen.append((number, pages[number][heads[number]]))
+            heads[number] += 1
+        places: list[Place | None] = []
+        for number, page in enumerate(self._pages):
+            if page is None:
+                places.append(None)
+            elif heads[number] == len(page.found):
+                places.append(page.on)
+            else:
+                places.append(Place(*page.found[heads[number]][:3]))
+        return chosen, places
+
+    def _row(self, number: int, found: Found, now: Now) -> dict[str, Any]:
+        part = self._parts[number]
+        row = found.row
+        if row.get("damaged"):
+            row = {"id": f"{found.ledger_id}:{found.entry_id}:{part.name.partition_index}:-1", **row}
+        if not self._asked.subscription:
+            return row
+        subscription = part.subscriptions.get(self._asked.subscription)
+        if subscription is None:
+            return row | {"state": None, "consumer": None, "redeliveries": 0}
+        return row | _State(subscription, now).of(found)
+
+
+ROUTES = (Route("GET", "/pulsarbox/v1/browse/{tenant}/{namespace}/{topic}", Permission.TOPIC_CONSUMER, browse),)

@@ -1,0 +1,125 @@
+"""Dead letters: the policy by which the box moves them for a subscription, and the topics that they are in.
+
+None of it is Pulsar's: there clients see to dead letters, and the broker knows of none.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters, for_dead_letters
+from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotAllowed, NotFound
+from pulsarbox.names import PERSISTENT, parse_topic
+from pulsarbox.server.http.framework.cooperative_work import in_turns
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.resources.subscriptions import check_name
+from pulsarbox.storage.catalog import topic_key
+
+AT_ONCE: Final = 50
+"""Partitions, or topics, that one turn sees to."""
+_WHAT: Final = "A dead letter policy"
+
+
+def _subscriptions(call: Call) -> list[Subscription]:
+    """The subscription, on each partition that has it. Raises NotFound; NotAllowed where it is not durable."""
+    name, topic = call.path["subscription"], call.topic()
+    found = []
+    for part in parts_of(call):
+        each = persistent(find_topic(call, part, call.now), _WHAT).subscriptions.get(name)
+        if each is not None:
+            found.append(each)
+    if not found:
+        raise NotFound(f"Subscription {name} not found for topic {topic}")
+    if not all(each.durable for each in found):
+        raise NotAllowed(f"{_WHAT} needs a durable subscription: {name} ends with its consumer")
+    return found
+
+
+def get(call: Call) -> Answer:
+    """The dead letter policy of a subscription; null where it has none."""
+    policies = [each.dead_letters.policy for each in _subscriptions(call)]
+    policy = next((each for each in policies if each is not None), None)
+    return answer(None if policy is None else policy.as_json())
+
+
+def put(call: Call) -> Later:
+    """Set the dead letter policy of a subscription, on all partitions; its topic is made, and given a subscription."""
+    found = _subscriptions(call)
+    policy = DeadLetterPolicy.read(call.json(), call.topic(), call.path["subscription"])
+    if policy.initial_subscription:
+        check_name(policy.initial_subscription)
+    may_fill(call, policy)
+    call.broker.core.office.prepare(policy, call.now)
+    return _set(call, found, policy)
+
+
+def may_fill(call: Call, policy: DeadLetterPolicy) -> None:
+    """Raises AuthorizationError where the one who asks may not produce to the topic that the box is to fill.
+
+    It may be in another tenant, which the permission of the route says nothing about.
+    """
+    authorization = call.broker.core.authorization
+    authorization.require_on_topic(call.principal, policy.topic, (PRODUCE,))
+    if policy.initial_subscription:
+        authorization.require_on_topic(call.principal, policy.topic, (CONSUME,), policy.initial_subscription)
+
+
+def delete(call: Call) -> Later:
+    """Take the dead letter policy of a subscription away: from now on the box moves nothing."""
+    return _set(call, _subscriptions(call), None)
+
+
+def _set(call: Call, found: list[Subscription], policy: DeadLetterPolicy | None) -> Later:
+    def work(subscription: Subscription, now: Now) -> None:
+        subscription.dead_letters.set_policy(policy, now)
+
+    return in_turns(call, found, work, lambda now, later: later.give(DONE), AT_ONCE)
+
+
+def listing(call: Call) -> Later:
+    """The topics of a namespace that dead letters, or messages to be tried again, are in; each with what it holds."""
+    rows: list[dict[str, Any]] = []
+
+    def work(names: list[str], now: Now) -> None:
+        for name in names:
+            topic = call.broker.topics.find(parse_topic(name), now)
+            if isinstance(topic, PersistentTopic):
+                rows.append(_row(topic))
+
+    return in_turns(call, _names(call), work, lambda now, later: later.give(answer(rows)), 1)
+
+
+def _names(call: Call) -> Iterator[list[str]]:
+    catalog = call.broker.core.catalog
+    for page in call.broker.topics.pages(call.namespace(), PERSISTENT.upper()):
+        found = [name for name in page if for_dead_letters(parse_topic(name), catalog.get(topic_key(name)) or {})]
+        yield from (found[at : at + AT_ONCE] for at in range(0, max(len(found), 1), AT_ONCE))
+
+
+def _row(topic: PersistentTopic) -> dict[str, Any]:
+    ledger = topic.ledger
+    durable = {each.name: each.cursor.backlog_messages for each in topic.subscriptions.values() if each.durable}
+    return {
+        "topic": str(topic.name),
+        "messages": topic.stored.visible_messages(),
+        "size": ledger.size,
+        "backlogs": durable,
+        "lost": drops_dead_letters(topic),
+        "lastPublishTime": ledger.last_publish_time,
+    }
+
+
+_POLICY: Final = "/pulsarbox/v1/dead-letter-policy/{domain}/{tenant}/{namespace}/{topic}/{subscription}"
+
+ROUTES = (
+    Route("GET", _POLICY, Permission.TOPIC_CONSUMER, get),
+    Route("POST", _POLICY, Permission.TENANT_ADMIN, put),
+    Route("DELETE", _POLICY, Permission.TENANT_ADMIN, delete),
+    Route("GET", "/pulsarbox/v1/dead-letters/{tenant}/{namespace}", Permission.NAMESPACE_USER, listing),
+)

@@ -1,0 +1,140 @@
+"""Epoch commit, version 1: what a sink has staged in transactions is published whole, once. Below ``/pulsarbox/v1``.
+
+``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}/stages`` begins a transaction for a part of an epoch:
+``{"transaction": "0:17", "committed": false}``, or ``{"transaction": null, "committed": true}`` where the epoch was
+published before. ``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}`` with ``{"transactions": ["0:17",
+"0:18"]}`` commits all of them and notes the epoch, with one write to the disk. The answer has ``committed``: false
+where the epoch was published before; then nothing is published, and the transactions are aborted. 409 for an epoch
+that is behind. Both take ``writer``, ``run`` and ``takeOver``, 409 for one that is not the sink's.
+"""
+
+from typing import Any
+
+from pulsarbox.broker.transactions.sink_writers import NOTHING, Writer
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, NotFound
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, long_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.catalog import Row
+from pulsarbox.storage.transactions import TxnId
+
+NAME_MAX = 256
+SINKS_AT_ONCE = 1000
+"""Sinks in one answer."""
+
+
+def get(call: Call) -> Answer:
+    """The sink's last epoch, and when it was committed (ms since 1970)."""
+    row = call.broker.core.epochs.last(_sink(call))
+    if row is None or row["epoch"] == NOTHING:
+        raise NotFound(f"Sink {_sink(call)} has committed nothing")
+    return answer(_told(_sink(call), row))
+
+
+def listed(call: Call) -> Answer:
+    """``{"sinks": [...]}``: the sinks of a namespace that have committed something, by name, each as ``get`` has it.
+
+    ``after``: those behind a name, where an answer was cut: ``next`` is the name to go on behind, or null.
+    """
+    namespace = call.namespace()
+    found: list[dict[str, Any]] = []
+    if not call.broker.tenants.has_namespace(namespace):
+        raise NotFound("Namespace not found")
+    epochs, following = call.broker.core.epochs, None
+    for sink in epochs.names(namespace, call.query.get("after", "")):
+        if len(found) == SINKS_AT_ONCE:
+            following = found[-1]["sink"].partition(f"{namespace}/")[2]
+            break
+        row = epochs.last(sink)
+        if row is not None and row["epoch"] != NOTHING:
+            found.append(_told(sink, row))
+    return answer({"sinks": found, "next": following})
+
+
+def _told(sink: str, row: Row) -> dict[str, Any]:
+    found = {"sink": sink, "epoch": row["epoch"], "committedAt": row["committed"]}
+    return found | {name: row[name] for name in ("writer", "run") if name in row}
+
+
+def stage(call: Call) -> Later:
+    """Begin a transaction that is a part of an epoch."""
+    core = call.broker.core
+    core.transactions.check_coordinator(0)
+    sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
+    if epoch < 0:
+        raise BadRequest("Epochs are numbered from 0")
+    txn = core.epochs.stage(sink, epoch, _writer(body), _timeout(body), call, call.now)
+    named = None if txn is None else f"{txn.id.most}:{txn.id.least}"
+    begun = answer({"transaction": named, "committed": txn is None})
+    core.commits.after_commit(lambda now: later.give(begun))
+    return later
+
+
+def commit(call: Call) -> Later:
+    """Publish an epoch."""
+    call.broker.core.transactions.check_coordinator(0)
+    sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
+
+    def told(committed: bool, now: Now) -> None:
+        later.give(answer({"sink": sink, "epoch": epoch, "committed": committed}))
+
+    call.broker.core.epochs.commit(sink, epoch, _transactions(body), call, told, call.now, _writer(body))
+    return later
+
+
+def forget(call: Call) -> Answer:
+    """Forget a sink: it may begin again at any epoch."""
+    call.broker.core.epochs.forget(_sink(call), call)
+    return DONE
+
+
+def _sink(call: Call) -> str:
+    """The sink's name, with its namespace before it. Raises NotFound, BadRequest."""
+    namespace, sink = call.namespace(), call.path["sink"]
+    if not call.broker.tenants.has_namespace(namespace):
+        raise NotFound("Namespace not found")
+    if not sink.strip() or len(sink) > NAME_MAX:
+        raise BadRequest(f"The name of a sink has 1 to {NAME_MAX} characters")
+    return f"{namespace}/{sink}"
+
+
+def _writer(body: dict[str, Any]) -> Writer:
+    """Who writes, as a body says. Raises BadRequest."""
+    name, run, takes_over = body.get("writer", ""), body.get("run", ""), body.get("takeOver", False)
+    if not (isinstance(name, str) and isinstance(run, str) and isinstance(takes_over, bool)):
+        raise BadRequest("writer and run are texts, takeOver is true or false")
+    if len(name) > NAME_MAX or len(run) > NAME_MAX or bool(name) != bool(run) or (takes_over and not name):
+        raise BadRequest(f"A writer has a name and a run, of 1 to {NAME_MAX} characters each, and only one takes over")
+    return Writer(name, run, takes_over)
+
+
+def _timeout(body: dict[str, Any]) -> int:
+    timeout = body.get("timeoutMs", 0)
+    if not isinstance(timeout, int) or isinstance(timeout, bool) or timeout < 0:
+        raise BadRequest("timeoutMs is a whole number of milliseconds, 0 for the longest that the box allows")
+    return timeout
+
+
+def _transactions(body: dict[str, Any]) -> list[TxnId]:
+    named: Any = body.get("transactions")
+    if not isinstance(named, list):
+        raise BadRequest('The body must name transactions: {"transactions": ["0:17"]}')
+    found = []
+    for each in named:
+        halves = each.split(":") if isinstance(each, str) else []
+        numbers = [number for half in halves if (number := long_of(half)) is not None and number >= 0]
+        if len(halves) != 2 or len(numbers) != 2:
+            raise BadRequest(f"{str(each)[:40]!r} is no transaction: it is written 0:17")
+        found.append(TxnId(*numbers))
+    return found
+
+
+_SINK = "/pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}"
+
+ROUTES = (
+    Route("GET", "/pulsarbox/v1/epochs/{tenant}/{namespace}", Permission.NAMESPACE_USER, listed),
+    Route("GET", _SINK, Permission.NAMESPACE_USER, get),
+    Route("POST", f"{_SINK}/{{epoch}}", Permission.NAMESPACE_USER, commit),
+    Route("POST", f"{_SINK}/{{epoch}}/stages", Permission.NAMESPACE_USER, stage),
+    Route("DELETE", _SINK, Permission.NAMESPACE_USER, forget),
+)

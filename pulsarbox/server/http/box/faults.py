@@ -1,0 +1,62 @@
+"""Faults by rule, on boxes that were made for it. Below ``/pulsarbox/v1``, beside Pulsar's own API."""
+
+from pulsarbox.broker.faults.faults import Faults
+from pulsarbox.broker.faults.rule import rule_of
+from pulsarbox.errors import BadRequest, Conflict
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer, long_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+
+def listing(call: Call) -> Answer:
+    """The rules, in the order in which they are asked, with what they have done so far."""
+    return answer([counted.document() for counted in _faults(call).rules.values()])
+
+
+def add(call: Call) -> Answer:
+    """Add a rule, behind those that there are. The body is the rule; the answer the same with its number, ``id``."""
+    faults = _faults(call)
+    body = call.json_object()
+    if not body:
+        raise BadRequest('The body must be a rule, such as {"command": "send", "action": "error"}')
+    return answer(faults.add(rule_of(body)).document())
+
+
+def get(call: Call) -> Answer:
+    """A rule, and what it has done so far."""
+    return answer(_faults(call).get(_number(call)).document())
+
+
+def remove(call: Call) -> Answer:
+    """Take a rule away; what it had done."""
+    return answer(_faults(call).remove(_number(call)).document())
+
+
+def clear(call: Call) -> Answer:
+    """Take all rules away."""
+    _faults(call).clear()
+    return DONE
+
+
+def _faults(call: Call) -> Faults:
+    faults = call.broker.faults
+    if faults is None:
+        raise Conflict("This box injects no faults: start it with --faults (in Python, make it with faults=True)")
+    return faults
+
+
+def _number(call: Call) -> int:
+    number = long_of(call.path["id"])
+    if number is None or number < 0:
+        raise BadRequest(f"{call.path['id'][:40]!r} is no number of a fault")
+    return number
+
+
+_PATH = "/pulsarbox/v1/faults"
+
+ROUTES = (
+    Route("GET", _PATH, Permission.SUPERUSER, listing),
+    Route("POST", _PATH, Permission.SUPERUSER, add),
+    Route("DELETE", _PATH, Permission.SUPERUSER, clear),
+    Route("GET", f"{_PATH}/{{id}}", Permission.SUPERUSER, get),
+    Route("DELETE", f"{_PATH}/{{id}}", Permission.SUPERUSER, remove),
+)

@@ -1,0 +1,151 @@
+"""The recorded history: from when to when it goes, and what live views showed at some time. Below ``/pulsarbox/v1``."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pulsarbox.broker.stats.time_series import STEP_SECONDS
+from pulsarbox.errors import BadRequest, NotFound
+from pulsarbox.server.http.framework.filter_parameters import Wanted, moment_of, number_of, wanted_of
+from pulsarbox.server.http.framework.request import Call, Later, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.live import overview
+from pulsarbox.server.live.asking import LIMIT, LIMIT_MAX, OFFSET_MAX, scope_of
+from pulsarbox.server.live.choosing import Order, ranked
+from pulsarbox.server.live.table import VIEWS
+from pulsarbox.server.live.view import Row, Scope
+from pulsarbox.storage.recording.history_files import FOLDER, History, rows_of
+
+FRAMES: Final = 1000
+FRAMES_MAX: Final = 10_000
+SERIES: Final = 60
+"""Frames that a series of the overview has."""
+SERIES_MS: Final = 600_000
+_SEARCHED: Final = ("topic", "subscription", "subject")
+_TOPIC: Final = ("topic", "subject")
+
+T = TypeVar("T")
+
+
+def history(call: Call) -> Later:
+    """``{"from", "to", "step", "bytes", "frames"}``: times in ms since 1970, ``from`` and ``to`` null where nothing is
+    recorded; ``frames`` are those from ``from`` to ``to`` of the query, ``limit`` of them, evenly."""
+    begin, end = moment_of(call, "from"), moment_of(call, "to") or 1 << 62
+    limit = number_of(call, "limit", FRAMES, 1, FRAMES_MAX)
+    folder, step = _folder(call), call.broker.core.settings.historyIntervalSeconds * 1000
+
+    def look() -> dict[str, Any]:
+        found = History(folder)
+        first, last, size = found.extent()
+        frames = found.times(begin, end, limit)
+        return {"from": first or None, "to": last or None, "step": step, "bytes": size, "frames": frames}
+
+    return _beside(call, look)
+
+
+def _folder(call: Call) -> Path:
+    broker = call.broker
+    if broker.folder is None or not broker.core.settings.historyMaxMbytes:
+        raise NotFound("There is no recorded history: the box is in memory, or historyMaxMbytes is 0")
+    return broker.folder / FOLDER
+
+
+def _beside(call: Call, look: Callable[[], dict[str, Any]]) -> Later:
+    later = Later()
+
+    def told(found: dict[str, Any], error: Exception | None) -> None:
+        if error is not None:
+            later.failed(error)
+        else:
+            later.give(answer(found))
+
+    call.broker.beside("history", look, told)
+    return later
+
+
+def recorded(call: Call) -> Later:
+    """A live view as it was ``at`` some time: the last frame before it. Its rows are those that were recorded.
+
+    Raises NotFound where nothing was, BadRequest.
+    """
+    at, name, scope = moment_of(call, "at"), call.path["view"], scope_of(call.query)
+    folder = _folder(call)
+    around = {"view": name, "complete": True, "recorded": True, "readOnly": True, "virtualClock": None}
+    if name == overview.NAME:
+        if scope.prefix:
+            raise NotFound("Of a tenant alone the overview is not recorded")
+        return _beside(call, lambda: around | _overview(History(folder), at))
+    view = VIEWS.get(name)
+    if view is None:
+        raise NotFound(f"There is no view {name!r}")
+    if call.query.get("order", "") not in ("", "asc", "desc"):
+        raise BadRequest("order must be asc or desc")
+    wanted = wanted_of(call, list(view.columns), _SEARCHED)
+    sort = call.query.get("sort") or view.sort
+    rank = ranked(Order(lambda row: row.get(sort), call.query.get("order") != "asc"))
+    offset, limit = number_of(call, "offset", 0, 0, OFFSET_MAX), number_of(call, "limit", LIMIT, 1, LIMIT_MAX)
+    columns = [column.strip() for column in call.query.get("columns", "").split(",") if column.strip()]
+
+    def look() -> dict[str, Any]:
+        time, total, rows = _rows(History(folder), at, name)
+        some = sorted(_wanted(rows, wanted, scope), key=rank, reverse=True)
+        shown = some[offset : offset + limit]
+        if columns:
+            shown = [{column: row.get(column) for column in columns} for row in shown]
+        told = {"now": time, "sampled": time, "offset": offset, "rows": shown, "kept": len(rows)}
+        return around | told | {"total": total, "matching": len(some)}
+
+    return _beside(call, look)
+
+
+def _wanted(rows: list[Row], wanted: Wanted, scope: Scope) -> list[Row]:
+    return [row for row in rows if _is_within(row, scope) and wanted(row)]
+
+
+def _is_within(row: Row, scope: Scope) -> bool:
+    if not scope.prefix:
+        return True
+    topic = next((value for name in _TOPIC if isinstance(value := row.get(name), str)), "")
+    return topic.partition("://")[2].startswith(scope.prefix)
+
+
+def _rows(found: History, at: int, name: str) -> tuple[int, int, list[Row]]:
+    frame = found.at(at)
+    if frame is None:
+        raise NotFound(_nothing(found, at))
+    told = rows_of(frame, name)
+    if told is None:
+        raise NotFound(f"The view {name!r} is not recorded")
+    return frame.time, told[0], told[1]
+
+
+def _overview(found: History, at: int) -> dict[str, Any]:
+    frames = [frame for frame in islice(found.before(at), SERIES) if frame.time > at - SERIES_MS]
+    last = frames[0] if frames else found.at(at)
+    if last is None:
+        raise NotFound(_nothing(found, at))
+    totals = [json.loads(frame.head) for frame in reversed(frames or [last])]
+    times = [frame.time for frame in reversed(frames or [last])]
+    step = (times[-1] - times[0]) / 1000 / (len(times) - 1) if len(times) > 1 else STEP_SECONDS
+    series = {name: [each.get(name) for each in totals] for name in ("publishRate", "deliverRate", "backlog", "p99")}
+    nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
+    return nothing | {
+        "now": last.time, "sampled": last.time, "totals": totals[-1], "series": series, "seriesStep": step,
+    }  # fmt: skip
+
+
+def _nothing(found: History, at: int) -> str:
+    first, last, _ = found.extent()
+    if not first:
+        return "Nothing is recorded yet"
+    return f"Nothing is recorded of {_words(at)}: the history goes from {_words(first)} to {_words(last)}"
+
+
+def _words(time: int) -> str:
+    return datetime.fromtimestamp(min(time, 253_402_300_799_999) / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+
+
+ROUTES = (Route("GET", "/pulsarbox/v1/history", Permission.WATCHER, history),)

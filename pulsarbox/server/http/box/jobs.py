@@ -1,0 +1,118 @@
+"""Jobs: dead letters put back, or dropped, by the box. None of it is Pulsar's.
+
+Who may is a question of the topics that a job is about: whoever may consume there with the subscription, and produce
+where the messages go. Of messages that go where they come from, that is asked of each topic when one is to go there.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import pulsarbox.broker.replay.runner  # noqa: F401  # imported here, beside the loop, so that no turn of it does when a job begins
+from pulsarbox.broker.replay.grouping import LIMIT, LIMIT_MAX, Grouping
+from pulsarbox.broker.replay.job import Job, read_spec
+from pulsarbox.broker.replay.job_registry import Jobs
+from pulsarbox.broker.replay.message_filter import parse_filter
+from pulsarbox.broker.security.authorization import CONSUME
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, NotFound, PulsarBoxError
+from pulsarbox.names import PERSISTENT
+from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import find_topic, persistent, require_namespace
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+
+def create(call: Call) -> Answer:
+    """Begin a job; it is told as it is. It goes on whatever becomes of who asked, over restarts too."""
+    spec = read_spec(call.json(), call.principal, call.now)
+    require_namespace(call, spec.topic)
+    return answer(call.broker.core.jobs.create(spec, call.now).as_json())
+
+
+def rows(call: Call) -> list[dict[str, Any]]:
+    """The jobs that the one who asks may see, the newest first: the rows of a table of jobs."""
+    return [job.as_json() for job in call.broker.core.jobs.all() if _is_visible(call, job)]
+
+
+def _is_visible(call: Call, job: Job) -> bool:
+    authorization = call.broker.core.authorization
+    try:
+        authorization.require_on_topic(call.principal, job.spec.topic, (CONSUME,), job.spec.subscription)
+    except PulsarBoxError:
+        return False
+    return True
+
+
+def listing(call: Call) -> Answer:
+    """All jobs that may be seen."""
+    return answer(rows(call))
+
+
+def get(call: Call) -> Answer:
+    """One job."""
+    return answer(call.broker.core.jobs.get(call.number("id")).as_json())
+
+
+def _acting(act: Callable[[Jobs, Job, Now], None]) -> Callable[[Call], Answer]:
+    def handler(call: Call) -> Answer:
+        jobs = call.broker.core.jobs
+        job = jobs.get(call.number("id"))
+        act(jobs, job, call.now)
+        return answer(job.as_json())
+
+    return handler
+
+
+def groups(call: Call) -> Later:
+    """What the dead letters of a topic have in common, the largest group first.
+
+    ``subscription``: only what it has not acknowledged. ``limit``: so many of the newest entries. ``filter``: only
+    messages for which it holds.
+    """
+    name, limit = call.topic(PERSISTENT), _limit(call)
+    wanted = parse_filter(call.query.get("filter", ""), call.now.wall)
+    require_namespace(call, name)
+    parts = call.broker.core.jobs.parts_of(name)
+    topics = [persistent(find_topic(call, part, call.now), "Grouping") for part in parts]
+    subscription = call.query.get("subscription", "")
+    if subscription and not any(subscription in topic.subscriptions for topic in topics):
+        raise NotFound(f"Subscription {subscription} not found for topic {name}")
+    later = Later()
+    told = partial(_told, later, str(name))
+    Grouping(topics, call.broker.core.jobs.schemas, subscription, limit, wanted, told).begin(call.now)
+    return later
+
+
+def _told(later: Later, name: str, found: Grouping, now: Now) -> None:
+    ordered = sorted(found.groups.values(), key=lambda each: (-each.count, each.of.digest))
+    later.give(
+        answer(
+            {
+                "topic": name,
+                "entries": found.entries,
+                "of": found.of,
+                "bounded": found.entries < found.of,
+                "groups": [each.as_json() for each in ordered],
+            }
+        )
+    )
+
+
+def _limit(call: Call) -> int:
+    text = call.query.get("limit", str(LIMIT))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= LIMIT_MAX):
+        raise BadRequest(f"limit is a number of entries from 1 to {LIMIT_MAX}, not {text[:40]!r}")
+    return int(text)
+
+
+_JOB: Final = "/pulsarbox/v1/jobs/{id}"
+
+ROUTES = (
+    Route("POST", "/pulsarbox/v1/jobs", Permission.JOB, create),
+    Route("GET", "/pulsarbox/v1/jobs", Permission.NAMED, listing),
+    Route("GET", _JOB, Permission.JOB, get),
+    Route("POST", f"{_JOB}/pause", Permission.JOB, _acting(Jobs.pause)),
+    Route("POST", f"{_JOB}/resume", Permission.JOB, _acting(Jobs.resume)),
+    Route("POST", f"{_JOB}/cancel", Permission.JOB, _acting(Jobs.cancel)),
+    Route("GET", "/pulsarbox/v1/dlq/{tenant}/{namespace}/{topic}/groups", Permission.TOPIC_CONSUMER, groups),
+)

@@ -1,0 +1,118 @@
+"""The live views: what topics, subscriptions and others do right now, only the rows that somebody sees. Below
+``/pulsarbox/v1/top``.
+
+The filter and the order are the box's affair, so that of many thousand rows only those in view travel.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, PulsarBoxError
+from pulsarbox.server.http.box.history import recorded
+from pulsarbox.server.http.framework.request import Call, Later, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.live import overview
+from pulsarbox.server.live.answering import Choices, Found, answers, ready
+from pulsarbox.server.live.asking import Asked, asked, columns_of, scope_of
+from pulsarbox.server.live.clients import CLIENTS
+from pulsarbox.server.live.table import VIEWS
+from pulsarbox.server.live.view import Scope
+
+T = TypeVar("T")
+
+STORAGE: Final = "storage"
+"""The view that ``server.http.store`` answers."""
+_CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
+
+
+def top(call: Call) -> Later:
+    """The rows of a view that are asked for, or the overview.
+
+    Raises NotFound for a view that there is not, BadRequest.
+    """
+    name = call.path["view"]
+    if call.query.get("at"):
+        return recorded(call)
+    if name == overview.NAME:
+        scope = scope_of(call.query)
+        columns = columns_of(call.query, name, overview.COLUMNS)
+        return _in_turns(call, _overviewed(call, scope, columns), lambda found, now: _overview(call, scope, found, now))
+    view = VIEWS.get(name)
+    if view is None:
+        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS, STORAGE))}")
+    question = asked(view, call.query)
+    choices = _CHOICES.setdefault(call.broker, Choices())
+    work = answers(call.broker, question, choices, call.now)
+    return _in_turns(call, work, lambda found, now: _told(call, question, found, now))
+
+
+def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]) -> Later:
+    """Do work that yields where others are to be served, and tell what came of it."""
+    later = Later()
+
+    def turn(now: Now, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except StopIteration as stop:
+            later.give(answer(told(stop.value, now)))
+        except Exception as error:
+            later.failed(error)
+        else:
+            call.broker.core.timers.at(now.monotonic, go_on)
+
+    def go_on(now: Now) -> None:
+        turn(now, lambda: work.send(now))
+
+    turn(call.now, lambda: next(work))
+    return later
+
+
+def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]:
+    return around(call, question.view.name, question.scope, now) | {
+        "total": found.total,
+        "matching": found.matching,
+        "offset": question.offset,
+        "rows": found.rows,
+    }
+
+
+def _overviewed(call: Call, scope: Scope, columns: tuple[str, ...]) -> Generator[None, Now, dict[str, Any]]:
+    now = yield from ready(call.broker, call.now)
+    return (yield from overview.overviewed(call.broker, scope, now, columns))
+
+
+def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict[str, Any]:
+    nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
+    return around(call, overview.NAME, scope, now) | nothing | found
+
+
+def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
+    """What every answer has."""
+    broker = call.broker
+    return {
+        "view": view,
+        "now": now.wall,
+        "sampled": broker.samples.passed_at.wall,
+        "complete": broker.samples.stored.complete,
+        "virtualClock": broker.clock.offset if broker.clock.is_virtual else None,
+        "readOnly": _is_read_only(call, view, scope),
+    }
+
+
+def _is_read_only(call: Call, view: str, scope: Scope) -> bool:
+    """Whether the one who asks may not change what is shown."""
+    authorization = call.broker.core.authorization
+    try:
+        if scope.tenant and view != CLIENTS.name:  # a client may have to do with other tenants as well
+            authorization.require_tenant_admin(call.principal, scope.tenant)
+        else:
+            authorization.require_superuser(call.principal)
+    except PulsarBoxError:
+        return True
+    return False
+
+
+ROUTES = (Route("GET", "/pulsarbox/v1/top/{view}", Permission.WATCHER, top),)

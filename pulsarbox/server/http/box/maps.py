@@ -1,0 +1,86 @@
+"""Maps of subscriptions: where one stands in the log, and which consumer has which keys. Below ``/pulsarbox/v1``."""
+
+from typing import Any, Final
+
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.broker.subscription.cursor_map import CursorMap
+from pulsarbox.broker.subscription.key_map import KeyMap, key_of
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict
+from pulsarbox.names import PERSISTENT
+from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
+from pulsarbox.server.http.framework.filter_parameters import number_of
+from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.record import Entry, Position
+
+BUCKETS: Final = 200
+BUCKETS_MAX: Final = 2000
+AT_ONCE: Final = 2000
+"""Ranges and entries that one turn puts into the map."""
+
+
+def _subscription(call: Call) -> Subscription:
+    topic = stored_topic(call, "A map of a subscription", PERSISTENT)
+    return subscription_of(topic, call.path["subscription"])
+
+
+def cursor(call: Call) -> Later:
+    """The log as a bar of ``buckets``: entries of each that are acknowledged, inFlight, delayed, waiting.
+
+    ``span=backlog``: only what is behind mark-delete. Ledgers and acknowledged ranges beside it, 1000 of each at most.
+    """
+    found = CursorMap(
+        _subscription(call),
+        number_of(call, "buckets", BUCKETS, 1, BUCKETS_MAX),
+        call.now,
+        backlog=call.query.get("span") == "backlog",
+    )
+    return in_turns(call, found.steps(), found.add, lambda now, later: later.give(answer(found.as_json())), AT_ONCE)
+
+
+def keys(call: Call) -> Later:
+    """Of a Key_Shared subscription: ranges of hashes by consumer, the busiest keys, those that wait for an
+    acknowledgement and since when, and slots that drain."""
+    subscription = _subscription(call)
+    dispatcher = subscription.dispatcher
+    if not isinstance(dispatcher, KeySharedDispatcher):
+        raise Conflict(f"Subscription {subscription.name} is not of type Key_Shared")
+    found = KeyMap(subscription, dispatcher)
+    told = found.as_json()
+    fronts = {row["slot"]: row for row in told["stuck"] if row["slot"] in found.fronts}
+    later = Later()
+
+    def finish() -> Answer:
+        return answer(told)
+
+    if not fronts:
+        later.give(finish())
+        return later
+    done, _ = when_all(later, len(fronts), finish)
+    for slot, row in fronts.items():
+        _read_front(subscription, Position(*found.fronts[slot]), row, done, call.now)
+    return later
+
+
+def _read_front(subscription: Subscription, at: Position, row: dict[str, Any], done: Any, now: Now) -> None:
+    """What is known of the entry that holds others back: its key, and since when it can have been with its consumer."""
+
+    def read(entry: Entry, when: Now) -> None:
+        holder = next((each for each in subscription.consumers if at in each.held), None)
+        since = entry.append_time if holder is None else max(entry.append_time, holder.connected_since)
+        row.update(key=row["key"] or key_of(entry), since=since)
+        done(when)
+
+    row["since"] = None
+    subscription.topic.read_entry(at, read, lambda error: done(now), now)
+
+
+_TOPIC: Final = "{tenant}/{namespace}/{topic}/{subscription}"
+
+ROUTES = (
+    Route("GET", f"/pulsarbox/v1/maps/cursor/{_TOPIC}", Permission.TOPIC_CONSUMER, cursor),
+    Route("GET", f"/pulsarbox/v1/maps/keys/{_TOPIC}", Permission.TOPIC_CONSUMER, keys),
+)

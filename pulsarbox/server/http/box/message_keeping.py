@@ -1,0 +1,66 @@
+"""By what messages are kept that are published to a topic now, whether the topic exists or not. Below
+``/pulsarbox/v1``.
+
+``{"keptBy": "subscription" | "retention" | "unsubscribed-retention" | "nothing", "unsubscribed": ...}``, the latter
+``null`` where the topic's policies turn unsubscribed retention off.
+"""
+
+import json
+from typing import Any, Final
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.policies.kinds.retention import RETENTION, UNLIMITED
+from pulsarbox.broker.policies.kinds.unsubscribed_retention import OFF, UNSUBSCRIBED_TIME
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
+from pulsarbox.server.http.framework.request import Answer, Call, answer
+from pulsarbox.server.http.framework.resource_lookup import require_namespace
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.catalog import cursor_key, topic_key
+
+PARTITIONS_LOOKED_AT: Final = 100
+"""A client that subscribes to a partitioned topic subscribes to each partition."""
+
+
+def unsubscribed_rule(core: Core, policies: TopicPolicies) -> dict[str, Any] | None:
+    """Unsubscribed retention as it holds for a topic without subscriptions: its limits, and how much of that of size
+    all topics use. None where it is off."""
+    time_ms, index = policies.get(UNSUBSCRIBED_TIME), core.unsubscribed
+    if time_ms == OFF:
+        return None
+    return {
+        "timeInMinutes": time_ms // 60_000 if time_ms != UNLIMITED else -1,
+        "size": core.settings.unsubscribedRetentionSize,
+        "limit": index.limit,
+        "used": index.bytes,
+    }
+
+
+def _is_subscribed(core: Core, name: TopicName) -> bool:
+    """Whether a topic has a durable subscription; it need not come into memory for that."""
+    row = core.catalog.get(topic_key(str(name)))
+    cursors = core.catalog.items(cursor_key(row["id"])) if row is not None else ()
+    return any(json.loads(value)["name"] != COMPACTION_SUBSCRIPTION for _, value in cursors)
+
+
+def kept(call: Call) -> Answer:
+    """By what: see the module."""
+    name, core = call.topic(), call.broker.core
+    require_namespace(call, name)
+    policies = core.policies.of(name)
+    rule = unsubscribed_rule(core, policies) if name.persistent else None
+    retention = policies.get(RETENTION)
+    count = min(call.broker.topics.partitions(name), PARTITIONS_LOOKED_AT)
+    parts = [name.partition(number) for number in range(count)] or [name]
+    if not name.persistent:
+        by = "nothing"
+    elif all(_is_subscribed(core, part) for part in parts):
+        by = "subscription"
+    elif retention.time_ms and retention.size:
+        by = "retention"
+    else:
+        by = "nothing" if rule is None else "unsubscribed-retention"
+    return answer({"keptBy": by, "unsubscribed": rule})
+
+
+ROUTES = (Route("GET", "/pulsarbox/v1/kept/{domain}/{tenant}/{namespace}/{topic}", Permission.TOPIC_USER, kept),)

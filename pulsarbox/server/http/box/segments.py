@@ -1,0 +1,289 @@
+"""What a topic has from one place to another, as stretches of ledgers: for who reads it in parts, in place or not.
+
+Below ``/pulsarbox/v1``. Places are next to be read, ranges half-open: what is at their end does not belong to them.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from pulsarbox.broker.security.authorization import CONSUME
+from pulsarbox.broker.subscription.position_search import find_first_since
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.broker.topic.visible_segments import SEGMENTS_MAX, Segments, begin_of, end_of
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, InvalidTopicName
+from pulsarbox.names import PERSISTENT, TopicName, parse_topic
+from pulsarbox.protocol.ack_sets import first_of
+from pulsarbox.server.http.framework.cooperative_work import in_turns
+from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.engine import Whereabouts
+from pulsarbox.storage.record import Position
+from pulsarbox.times import moment
+
+AT_ONCE: Final = 2000
+"""Ledgers and hidden runs that one turn looks at."""
+BATCHES_MAX: Final = 10_000
+"""Batches that are acknowledged in part, of one subscription, in one answer."""
+TOPICS_MAX: Final = 1000
+"""Topics that are asked about at once."""
+_NAME_TOPICS: Final = 'The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}'
+_NOWHERE: Final = Whereabouts("", {})
+_EARLIEST: Final = Position(-1, -1)
+_LATEST: Final = Position(2**63 - 1, 0)
+
+
+def segments(call: Call) -> Later:
+    """``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``; places are ``ledger:entry``.
+
+    ``from`` and ``to`` (not included): where nothing is said, all there is. Each segment: ``ledger``, ``first``,
+    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions), the ``volumes`` that may hold it; of
+    the whole ledger its ``entries``, the topic's messages ``before`` it and up to its end, ``after``, and when it was
+    ``closed`` (ms since 1970; 0 while it grows).
+    ``next``: where an answer goes on that would be too long, or null.
+    """
+    topic = stored_topic(call, "Segments", PERSISTENT)
+    start, end = _place(call, "from", _EARLIEST), _place(call, "to", _LATEST)
+    found = Segments(topic, start, end)
+
+    def finish(now: Now, later: Later) -> None:
+        view = topic.compaction.view
+        ledgers = [each.ledger_id for each in found.found] + ([view.ledger_id] if view is not None else [])
+        _with_volumes(call, ledgers, later, lambda where: answer(_told(topic, found, where)))
+
+    return in_turns(call, found.steps(), lambda step, now: None, finish, AT_ONCE)
+
+
+def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[Whereabouts], Answer]) -> None:
+    """Look up beside the loop in which volumes ledgers stand, and give the answer."""
+    look = call.broker.whereabouts
+
+    def done(where: Whereabouts | None, error: Exception | None) -> None:
+        if error is not None:
+            later.failed(error)
+        else:
+            later.give(told(where or _NOWHERE))
+
+    if look is None:
+        done(None, None)
+    else:
+        call.broker.beside("segments", lambda: look(ledgers), done)
+
+
+def many_segments(call: Call) -> Later:
+    """``{"segments": [...]}`` of the ``topics`` that the body names, in their order, each as ``segments`` has it; null
+    for one that is not there. One is named by ``topic``, and has ``from`` and ``to`` of its own. Who asks must be
+    allowed to consume from each. Where all together are too many, the last ones are left for ``next``.
+    """
+    asked: list[tuple[PersistentTopic, Segments] | None] = []
+    for name, start, end in _ranges(call):
+        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,))
+        topic = call.broker.topics.find(name, call.now)
+        asked.append((topic, Segments(topic, start, end)) if isinstance(topic, PersistentTopic) else None)
+    there = [each for each in asked if each is not None]
+
+    def steps() -> Iterator[None]:
+        told = 0
+        for _, found in there:
+            yield from found.steps() if told < SEGMENTS_MAX else found.put_off()
+            told += len(found.found) + sum(len(each.hidden) for each in found.found) // 10
+
+    def finish(now: Now, later: Later) -> None:
+        views = [topic.compaction.view for topic, _ in there]
+        ledgers = [each.ledger_id for _, found in there for each in found.found]
+        ledgers += [view.ledger_id for view in views if view is not None]
+        _with_volumes(
+            call,
+            ledgers,
+            later,
+            lambda where: answer({"segments": [None if each is None else _told(*each, where) for each in asked]}),
+        )
+
+    return in_turns(call, steps(), lambda step, now: None, finish, AT_ONCE)
+
+
+def _ranges(call: Call) -> list[tuple[TopicName, Position, Position]]:
+    """The topics of a body, and which part of each. Raises BadRequest."""
+    said = (call.json_object() or {}).get("topics")
+    if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
+        raise BadRequest(
+            'The body must name topics: {"topics": [{"topic": "persistent://tenant/namespace/topic", "from": "1:2"}]}'
+        )
+    names = _names([each.get("topic") for each in said], "Segments")
+    return [
+        (name, _position("from", each.get("from") or "", _EARLIEST), _position("to", each.get("to") or "", _LATEST))
+        for name, each in zip(names, said, strict=True)
+    ]
+
+
+def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[str, Any]:
+    (begin, before), (end, total), view = begin_of(topic), end_of(topic), topic.compaction.view
+    compacted = None
+    if view is not None:
+        compacted = {
+            "ledger": view.ledger_id,
+            "entries": view.entries,
+            "bytes": view.size,
+            "horizon": _shown(view.horizon),
+            "last": _shown(Position(*view.last[:2])),
+            "volumes": where.of(view.ledger_id, 0, view.entries),
+        }
+    return {
+        "topic": str(topic.name),
+        "instance": where.instance,
+        "earliest": _shown(begin),
+        "before": before,
+        "end": _shown(end),
+        "total": total,
+        "compacted": compacted,
+        "segments": [
+            {
+                "ledger": each.ledger_id,
+                "first": each.first,
+                "last": each.end - 1,
+                "messages": each.messages,
+                "bytes": each.bytes,
+                "hidden": each.hidden,
+                "volumes": where.of(each.ledger_id, each.first, each.end),
+                **each.whole._asdict(),
+            }
+            for each in found.found
+        ],
+        "next": None if found.next is None else _shown(found.next),
+    }
+
+
+def places(call: Call) -> Later:
+    """Places of a topic: ``{"topic", "earliest", "end"}``, the first entry there is and the place behind the last.
+
+    ``time``: and that of the first entry which was published then or later, as ``at``. ``subscription``: and where that
+    one goes on, as ``subscription``: ``ledger:entry``, behind it ``:index`` within a batch; and as ``batches`` those of
+    which it has acknowledged some messages and not others: ``ledger``, ``entry``, ``messages``, and ``left``, in which
+    bit n (in hexadecimal) is that of message n where it is not acknowledged. There are ``batchesTotal`` of these, the
+    first 10,000 are told. The whole numbers ``before`` and ``total`` are the topic's messages before the first and up
+    to the end.
+    """
+    topic = stored_topic(call, "Places", PERSISTENT)
+    begin, end = begin_of(topic)[0], end_of(topic)[0]
+    told: dict[str, Any] = _bounds(topic)
+    name = call.query.get("subscription", "")
+    if name:
+        call.broker.core.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
+        subscription = subscription_of(topic, name)
+        told |= {"subscription": _goes_on(subscription), **_in_part(subscription)}
+    later = Later()
+    text = call.query.get("time", "")
+    if not text:
+        later.give(answer(told))
+        return later
+    try:
+        at = moment(text, call.now.wall)
+    except ValueError as error:
+        raise BadRequest(f"time: {error}") from None
+
+    def found(position: Position, now: Now) -> None:
+        later.give(answer(told | {"at": _shown(min(max(position, begin), end))}))
+
+    find_first_since(topic, at, found, later.failed, call.now)
+    return later
+
+
+def many_places(call: Call) -> Answer:
+    """``{"places": [...]}`` of the ``topics`` that the body names, in their order, each as ``places`` has it; null for
+    one that is not there. Who asks must be allowed to consume from each.
+    """
+    found: list[dict[str, Any] | None] = []
+    for name in _named(call):
+        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,))
+        topic = call.broker.topics.find(name, call.now)
+        found.append(_bounds(topic) if isinstance(topic, PersistentTopic) else None)
+    return answer({"places": found})
+
+
+def _named(call: Call) -> list[TopicName]:
+    """The topics of a body. Raises BadRequest."""
+    said = (call.json_object() or {}).get("topics")
+    if not isinstance(said, list):
+        raise BadRequest(_NAME_TOPICS)
+    return _names(said, "Places")
+
+
+def _names(said: list[Any], what: str) -> list[TopicName]:
+    if not all(isinstance(each, str) for each in said):
+        raise BadRequest(_NAME_TOPICS)
+    if len(said) > TOPICS_MAX:
+        raise BadRequest(f"{len(said)} topics in one request: {TOPICS_MAX} at most")
+    try:
+        names = [parse_topic(each) for each in said]
+    except InvalidTopicName as error:
+        raise BadRequest(str(error)) from None
+    if any(each.domain != PERSISTENT for each in names):
+        raise BadRequest(f"{what} on a non-persistent topic: it keeps nothing")
+    return names
+
+
+def _bounds(topic: PersistentTopic) -> dict[str, Any]:
+    (begin, before), (end, total) = begin_of(topic), end_of(topic)
+    return {
+        "topic": str(topic.name),
+        "earliest": _shown(begin),
+        "before": before,
+        "end": _shown(end),
+        "total": total,
+    }
+
+
+def _goes_on(subscription: Subscription) -> str:
+    """Behind mark-delete; within a batch, behind the messages at its beginning that are acknowledged."""
+    cursor = subscription.cursor
+    position = cursor.ledger.next(*cursor.mark_delete)
+    partly = cursor.batch_acks.get(position)
+    index = 0
+    if partly is not None:
+        count, unacked = partly
+        index = first_of(unacked) if unacked else count
+    return _shown(position) + (f":{index}" if index else "")
+
+
+def _in_part(subscription: Subscription) -> dict[str, Any]:
+    """The batches that are acknowledged in part."""
+    every = subscription.cursor.batch_acks
+    some = [(at, every[at]) for at in islice(every, BATCHES_MAX)]
+    batches = [
+        {"ledger": at[0], "entry": at[1], "messages": messages, "left": f"{left:x}"} for at, (messages, left) in some
+    ]
+    return {"batches": batches, "batchesTotal": len(every) if len(batches) == BATCHES_MAX else len(batches)}
+
+
+def _place(call: Call, name: str, default: Position) -> Position:
+    return _position(name, call.query.get(name, ""), default)
+
+
+def _position(name: str, said: Any, default: Position) -> Position:
+    text = str(said)
+    if not text:
+        return default
+    parts = text.split(":")
+    try:
+        if len(parts) == 2 and text.isascii() and all(-1 <= int(part) < 2**63 for part in parts):
+            return Position(*map(int, parts))
+    except ValueError:
+        pass
+    raise BadRequest(f"{name}: {text[:60]!r} is no place: it looks like 12:345, a ledger and an entry")
+
+
+def _shown(position: Position) -> str:
+    return f"{position.ledger_id}:{position.entry_id}"
+
+
+_TOPIC: Final = "{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", f"/pulsarbox/v1/segments/{_TOPIC}", Permission.TOPIC_CONSUMER, segments),
+    Route("GET", f"/pulsarbox/v1/places/{_TOPIC}", Permission.TOPIC_CONSUMER, places),
+    Route("POST", "/pulsarbox/v1/segments", Permission.NAMED, many_segments),
+    Route("POST", "/pulsarbox/v1/places", Permission.NAMED, many_places),
+)

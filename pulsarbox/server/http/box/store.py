@@ -1,0 +1,69 @@
+"""The live view of the store: volumes and what of them is alive, maps, readers, commits, disk."""
+
+from itertools import accumulate
+from typing import Any
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.stats.commit_stats import FINE_MS, CommitTimes
+from pulsarbox.clock import Now
+from pulsarbox.errors import AuthorizationError
+from pulsarbox.server.http.box.live_views import STORAGE, around
+from pulsarbox.server.http.framework.request import Call, Later, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.live.asking import scope_of
+
+
+def storage(call: Call) -> Later:
+    """``rows`` are the volumes, newest first; ``totals`` are of the box. It belongs to no tenant."""
+    scope = scope_of(call.query)
+    if scope.prefix:
+        raise AuthorizationError("The store is the whole box's: it is not shown of a tenant alone")
+    later, broker = Later(), call.broker
+
+    def told(found: dict[str, Any] | None, error: Exception | None) -> None:
+        if error is not None:
+            later.failed(error)
+            return
+        document = dict(found or {})
+        rows = document.pop("rows", [])
+        totals = commit_totals(broker.core, call.now) | document
+        counts = {"total": len(rows), "matching": len(rows), "offset": 0, "rows": rows, "totals": totals}
+        later.give(answer(around(call, STORAGE, scope, call.now) | counts))
+
+    if broker.standing is None:
+        told(None, None)
+    else:
+        broker.beside("store", broker.standing, told)
+    return later
+
+
+def commit_totals(core: Core, now: Now) -> dict[str, Any]:
+    """How large commits are and how long they take: since the start, and receipts of the last minute."""
+    times, housekeeping = core.commits.times, core.commits.housekeeping
+    commits = max(times.commits, 1)
+    minute = times.last_minute(now)
+    return {
+        "commits": times.commits,
+        "commitsFailed": times.failed,
+        "groupEntries": times.entries / commits,
+        "groupBytes": times.bytes / commits,
+        "commitMs": 1000 * times.seconds / commits,
+        "commitP50": _quantile(times, 0.5),
+        "commitP99": _quantile(times, 0.99),
+        "receiptP50": minute.quantile(0.5) if minute.entries else None,
+        "receiptP99": minute.quantile(0.99) if minute.entries else None,
+        "checkpointLag": housekeeping.lag,
+        "refusal": housekeeping.refusal,
+    }
+
+
+def _quantile(times: CommitTimes, share: float) -> float | None:
+    """Milliseconds that this share of all commits did not exceed, up to the fineness of the bounds."""
+    upto = list(accumulate(times.by_commit))
+    if not upto[-1]:
+        return None
+    found = next(at for at, count in enumerate(upto) if count >= share * upto[-1])
+    return FINE_MS[min(found, len(FINE_MS) - 1)]
+
+
+ROUTES = (Route("GET", f"/pulsarbox/v1/top/{STORAGE}", Permission.WATCHER, storage),)

@@ -1,0 +1,203 @@
+"""The connections of the HTTP port, and what each may take: time without a request, long lines, large bodies.
+
+aiohttp reads and writes them. It leaves a connection alone that never sends a whole request, and tells errors of the
+wire in plain text and with a traceback in the log; here they have a bound, and a reason in JSON like all others.
+"""
+
+import asyncio
+import json
+import logging
+from typing import Any, Final, cast
+
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+from pulsarbox.config import Settings
+from pulsarbox.server.network.connection_limits import Gate
+from pulsarbox.server.network.peer_identity import common_name, is_secure
+from pulsarbox.server.network.protocol_mismatch import PULSAR, TLS, Doors, advice, answer, spoken
+
+log = logging.getLogger(__name__)
+
+_END_OF_HEAD: Final = b"\r\n\r\n"
+LINGER_SECONDS: Final = 1.0
+"""How long what is left of a body that nobody wants is read, so that the client gets to see the answer."""
+TAKEN_SECONDS_MAX: Final = 60.0
+"""How long a client may take to read an answer."""
+
+
+class Server(web.Server):
+    """All connections of the port."""
+
+    def __init__(self, handler: Any, settings: Settings, gate: Gate, doors: Doors) -> None:
+        self.gate = gate
+        self.doors = doors
+        self.idle_seconds = settings.httpServerIdleTimeout / 1000
+        self._most = settings.maxHttpServerConnections
+        self._max_body = settings.httpMaxRequestSize
+        super().__init__(
+            handler,
+            request_factory=self._request,
+            access_log=None,
+            handler_cancellation=False,
+            auto_decompress=False,
+            keepalive_timeout=self.idle_seconds,
+            lingering_time=LINGER_SECONDS,
+            max_line_size=settings.httpMaxRequestHeaderSize,
+            max_field_size=settings.httpMaxRequestHeaderSize,
+        )
+
+    def __call__(self) -> "HttpConnection":
+        """A new connection."""
+        return HttpConnection(self, loop=self._loop, **self._kwargs)
+
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> web.BaseRequest:
+        assert isinstance(protocol, HttpConnection)
+        protocol.has_asked()
+        return web.BaseRequest(message, payload, protocol, writer, task, self._loop, client_max_size=self._max_body)
+
+    def refusal(self, host: str, secure: bool) -> str | None:
+        """Why the connection that has just come is one too many; None where it is not."""
+        if self._most and len(self.connections) > self._most:
+            return f"maxHttpServerConnections allows no more than {self._most}"
+        return None if secure else self.gate.refusal(host)  # a TLS port has asked before it shook hands
+
+
+class HttpConnection(web.RequestHandler):
+    """One connection."""
+
+    __slots__ = ("_counted", "_host", "_idle_since", "_idle_timer", "_new", "_server", "certificate", "secure")
+
+    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, **more: Any) -> None:
+        super().__init__(server, loop=loop, **more)
+        self._server = server
+        self._idle_since = loop.time()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._host = ""
+        self._counted = False
+        self._new = True
+        """No request has come yet."""
+        self.secure = False
+        """Whether it is over TLS."""
+        self.certificate = ""
+        """The common name in the certificate that the client has shown; empty where there was none."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        super().connection_made(transport)
+        self._host = str((transport.get_extra_info("peername") or "?")[0])
+        self.secure, self.certificate = is_secure(transport), common_name(transport)
+        gate = self._server.gate
+        refusal = self._server.refusal(self._host, self.secure)
+        if refusal is not None:
+            gate.tell("HTTP refused", "closing the HTTP connection of %s: %s", self._host, refusal)
+            _abort(transport)
+            return
+        gate.enters(self._host)
+        self._counted = True
+        self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._look)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came in. The first of all say whether it is HTTP that the client speaks."""
+        if self._new and (what := spoken(data[:4])) in (TLS, PULSAR):
+            self._turn_away(what)
+            return
+        head, end, rest = data.partition(_END_OF_HEAD)
+        if rest and head.startswith(b"DELETE "):
+            # Node.js sends the body of a DELETE without a length: answer the request, then refuse what follows.
+            super().data_received(head + end)
+            data = rest
+        super().data_received(data)
+
+    def _turn_away(self, what: str) -> None:
+        text = advice(what, self.secure, True, self._server.doors)
+        self._server.gate.tell(
+            "HTTP wrong port", "closing the HTTP connection of %s: it speaks %s: %s", self._host, what, text
+        )
+        if self.transport is not None:
+            self.transport.write(answer(what, text))
+        self.force_close()
+
+    def has_asked(self) -> None:
+        """A whole request has come: its line and its headers."""
+        if self._new and self._counted:
+            self._server.gate.known(self._host)
+        self._new = False
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """It is gone."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        if self._counted:
+            self._counted = False
+            self._server.gate.leaves(self._host, half_open=self._new)
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        """Close it if it has had no whole request for too long; what came of the next one does not count."""
+        now, seconds = self._loop.time(), self._server.idle_seconds
+        if self._request_in_progress:
+            self._idle_since = now
+        left = self._idle_since + seconds - now
+        if left <= 0:
+            self._idle_timer = None
+            self.force_close()
+        else:
+            self._idle_timer = self._loop.call_later(left, self._look)
+
+    async def finish_response(self, *parts: Any) -> tuple[web.StreamResponse, bool]:
+        """Send an answer; who does not read it in time is gone."""
+        try:
+            async with asyncio.timeout(TAKEN_SECONDS_MAX):
+                return await super().finish_response(*parts)
+        except TimeoutError:
+            log.warning("a client took more than %g s to read an answer", TAKEN_SECONDS_MAX)
+            if self.transport is not None:
+                _abort(self.transport)
+            raise ConnectionResetError from None
+        finally:
+            self._idle_since = self._loop.time()
+
+    def log_exception(self, *parts: Any, **more: Any) -> None:
+        """A body that breaks the protocol after its answer is given is the client's fault, not ours."""
+        if isinstance(more.get("exc_info"), HttpProcessingError | web.RequestPayloadError):
+            log.debug(*parts, exc_info=more["exc_info"])
+        else:
+            super().log_exception(*parts, **more)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What came is no request; or the library, or something of ours behind the handler, has failed."""
+        if status >= 500:
+            return super().handle_error(request, status, exc, message)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer is under way already")
+        if isinstance(exc, LineTooLong):
+            status = 414 if "b'/" in (message or "") else 431
+        text = " ".join((message or "").split())[:200]
+        log.debug("from %s came what is no request: %s", request.remote, text)
+        body = json.dumps({"reason": f"The request cannot be read: {text}"}, separators=(",", ":"))
+        headers = {"Server": "pulsarbox"}
+        answer = web.Response(status=status, text=body, content_type="application/json", headers=headers)
+        answer.force_close()
+        return answer
+
+
+def _abort(transport: asyncio.BaseTransport) -> None:
+    """Close at once. uvloop's own transports are no subclasses of asyncio's."""
+    cast(asyncio.Transport, transport).abort()

@@ -1,0 +1,75 @@
+"""What a request is about: the topic or subscription of its path, found, or the error with which Pulsar answers."""
+
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.system_topics import is_system
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound
+from pulsarbox.names import TopicName
+from pulsarbox.server.http.framework.request import Call
+
+
+def require_namespace(call: Call, name: TopicName) -> None:
+    """Raises NotFound where the namespace of a topic is missing."""
+    if not call.broker.tenants.has_namespace(name.namespace):
+        raise NotFound("Namespace not found")
+
+
+def check_is_users(name: TopicName) -> None:
+    """Raises BadRequest for the name of a topic that the box would make itself."""
+    if is_system(str(name)):
+        raise BadRequest("Cannot create topic in system topic format!")
+
+
+def topic_of(call: Call) -> Topic:
+    """The topic, which is not partitioned but may be a partition. Raises NotFound."""
+    return find_topic(call, call.topic(), call.now)
+
+
+def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
+    """The topic of that name. Raises NotFound."""
+    require_namespace(call, name)
+    topic = call.broker.topics.find(name, now)
+    if topic is None:
+        if name.base != name and name.partition_index >= call.broker.topics.partitions(name.base):
+            raise NotFound("Topic partitions were not yet created")
+        raise NotFound(f"Topic {name} not found")
+    return topic
+
+
+def stored_topic(call: Call, what: str, domain: str = "") -> PersistentTopic:
+    """The topic where it must be a persistent one. Raises NotFound; NotAllowed where ``what`` cannot be done to it.
+
+    ``domain``: where the path does not say it.
+    """
+    name = call.topic(domain)
+    require_namespace(call, name)
+    if call.broker.topics.partitions(name):
+        raise NotAllowed(f"{what} on a partitioned topic is not allowed")
+    return persistent(find_topic(call, name, call.now), what)
+
+
+def persistent(topic: Topic, what: str) -> PersistentTopic:
+    """The topic. Raises NotAllowed where it is not persistent."""
+    if not isinstance(topic, PersistentTopic):
+        raise NotAllowed(f"{what} on a non-persistent topic is not allowed")
+    return topic
+
+
+def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
+    """The subscription of that name. Raises NotFound."""
+    found = topic.subscriptions.get(name)
+    if found is None:
+        raise NotFound(f"Subscription {name} not found for topic {topic.name}")
+    return found
+
+
+def parts_of(call: Call, domain: str = "") -> list[TopicName]:
+    """The partitions of the topic; the topic itself where it is not partitioned. Raises NotFound for its namespace.
+
+    ``domain``: where the path does not say it.
+    """
+    name = call.topic(domain)
+    require_namespace(call, name)
+    count = call.broker.topics.partitions(name)
+    return [name.partition(i) for i in range(count)] if count else [name]

@@ -1,0 +1,272 @@
+"""The HTTP port: reads a request, lets its handler change the core, waits for the disk, answers.
+
+No answer leaves before everything that the core has changed is durable, whatever the request was: what a client has
+been told, refusals such as "exists already" among it, is still so after a crash.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
+from pulsarbox.server.http.framework.audit import Audit, printable
+from pulsarbox.server.http.framework.authentication import who_asks
+from pulsarbox.server.http.framework.authorization import permit
+from pulsarbox.server.http.framework.connections import HttpConnection, Server
+from pulsarbox.server.http.framework.cross_site import CrossSite
+from pulsarbox.server.http.framework.live_stream import LiveAnswers, holder_of
+from pulsarbox.server.http.framework.request import FAILED, Answer, Call, Later, Live, Pieces, refusal
+from pulsarbox.server.http.framework.routes import Match, split_path
+from pulsarbox.server.http.framework.streamed_response import stream
+from pulsarbox.server.http.route_table import all_routes
+from pulsarbox.server.recording.rate_sampler import Sampling
+from pulsarbox.server.recording.stats_ticker import Ticking
+from pulsarbox.server.shell_protocol import Shell
+
+if TYPE_CHECKING:
+    from pulsarbox.server.network.certificates import Certificates
+    from pulsarbox.server.network.tls_port import TlsPort
+
+log = logging.getLogger(__name__)
+
+DURABLE_SECONDS_MAX = 30.0
+"""How long an answer waits for the disk: as long as clients wait for an answer."""
+ANSWER_SECONDS_MAX = 60.0
+"""How long an answer waits for what a request asks for: as long as Pulsar's clients of the Admin API wait."""
+SHUTDOWN_SECONDS_MAX = 1.0
+BACKLOG = 1024
+"""Connections that the system holds until the loop takes them; further ones try again after a second."""
+
+SERVER: Final = {"Server": "pulsarbox"}
+
+_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
+
+
+class HttpServer:
+    """The Admin API of one broker."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._routes = all_routes()
+        self._runner: web.ServerRunner | None = None
+        self._tls: TlsPort | None = None
+        self._body_seconds = 0.0
+        """How long a body may take to come."""
+        self._body_max = 0
+        self._sampling = Sampling(shell)
+        self._live = LiveAnswers()
+        self._cross_site = CrossSite(shell.broker)
+        self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
+        self._ticking = Ticking(shell)
+
+    async def start(
+        self,
+        sockets: list[socket.socket],
+        tls_sockets: Sequence[socket.socket] = (),
+        certificates: "Certificates | None" = None,
+    ) -> None:
+        """Serve on sockets that listen; on ``tls_sockets`` over TLS."""
+        # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
+        settings = self._shell.broker.core.settings
+        server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
+        self._body_seconds = server.idle_seconds
+        self._body_max = settings.httpMaxRequestSize
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
+        await self._runner.setup()
+        for each in sockets:
+            await web.SockSite(self._runner, each, backlog=BACKLOG).start()
+        if certificates is not None:
+            from pulsarbox.server.network.tls_port import TlsPort
+
+            seconds = settings.tlsHandshakeTimeoutSeconds
+            shell = self._shell
+            self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
+            self._tls.start()
+        self._sampling.start()
+        self._ticking.start()
+
+    async def stop(self) -> None:
+        """Close the port; requests under way get a moment to end."""
+        self._sampling.stop()
+        self._live.end()
+        self._ticking.stop()
+        if self._tls is not None:
+            self._tls.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        if request.method == "OPTIONS" and (allowed := self._cross_site.preflight(request.headers)):
+            return web.Response(status=204, headers={**SERVER, **allowed})
+        match = self._match(request)
+        # Before its body is read: who may not ask anything does not get to send one.
+        who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
+        if isinstance(who, Answer):
+            return self._unread(request, who, None)
+        if reason := self._cross_site.refusal(request.headers, who):
+            return self._unread(request, refusal(403, reason), who)
+        body = await self._body(request)
+        if isinstance(body, Answer):
+            return self._unread(request, body, who)
+        found = self._given(request, match, body, who)
+        headers = {**SERVER, **self._cross_site.shared_with(request.headers)}
+        if isinstance(found, Pieces):
+            return await stream(request, found, headers)
+        if isinstance(found, Live):
+            holder = holder_of(who, request.remote)
+            refused = self._live.refusal(holder, self._shell.broker.core.settings)
+            if refused is None:
+                return await self._live.give(request, found, headers, holder, lambda: self._may_still(request, who))
+            found = refused
+        given = await self._durable(await self._there(found))
+        self._audit.tell(request, given, who, self._shell.now())
+        # 204 has no body, and so no type of one.
+        headers |= given.headers
+        if given.status != 204:
+            headers["Content-Type"] = given.content_type
+        return web.Response(status=given.status, body=given.body or None, headers=headers)
+
+    def _unread(self, request: web.BaseRequest, given: Answer, who: Principal | None) -> web.Response:
+        """The answer to a request whose body was not read to its end: after it nothing else can be read."""
+        headers = {**SERVER, "Content-Type": given.content_type}
+        response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
+        response.force_close()
+        self._audit.tell(request, given, who, self._shell.now())
+        return response
+
+    async def _body(self, request: web.BaseRequest) -> bytes | Answer:
+        """All of the body, or why it is not read to its end."""
+        too_large = refusal(413, f"The body is larger than {self._body_max} bytes (httpMaxRequestSize)")
+        if (request.content_length or 0) > self._body_max:
+            return too_large
+        packed = request.headers.get("Content-Encoding", "identity")
+        if packed != "identity":
+            return refusal(415, f"A body cannot be packed ({packed[:40]}): send it as it is")
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return too_large
+        except TimeoutError:
+            return refusal(408, f"The body has not come within {self._body_seconds:g} s (httpServerIdleTimeout)")
+        except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
+            return refusal(400, f"The body cannot be read: {error}")
+
+    def _given(
+        self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
+    ) -> Answer | Later | Pieces | Live:
+        """The handler's answer, there or not yet, or what its failure means to the client."""
+        if isinstance(match, Answer):
+            return match
+        try:
+            call = self._call(request, match, body, who)
+            permit(call, match.route.permission)
+            return match.route.handler(call)
+        except PulsarBoxError as error:
+            return refusal(error.http_status, str(error))
+        except Exception:
+            log.exception("%s %s failed", request.method, printable(request.raw_path))
+            return refusal(500, FAILED)
+        finally:
+            self._shell.kick()
+
+    def _call(self, request: web.BaseRequest, match: Match, body: bytes, who: Principal | None) -> Call:
+        assert isinstance(request.protocol, HttpConnection)
+        return Call(
+            self._shell.broker,
+            self._shell.now(),
+            match.path,
+            request.query,
+            body,
+            request.headers.get("Host", ""),
+            request.headers.get("X-Pulsar-ListenerName", "").strip(),
+            who,
+            request.protocol.secure,
+        )
+
+    def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
+        """Whether who has a live answer would get it now."""
+        match = self._match(request)
+        if isinstance(match, Answer):
+            return False
+        who = who_asks(request, self._shell, match.route.permission)
+        if isinstance(who, Answer) or who != before:
+            return False
+        try:
+            permit(self._call(request, match, b"", who), match.route.permission)
+        except PulsarBoxError:
+            return False
+        return True
+
+    def _match(self, request: web.BaseRequest) -> Match | Answer:
+        """The route of a request; the answer where there is none, and to OPTIONS."""
+        try:
+            return self._found(request.method, request.rel_url.raw_path)
+        except PulsarBoxError as error:
+            return refusal(error.http_status, str(error))
+
+    def _found(self, method: str, raw_path: str) -> Match | Answer:
+        """What ``_match`` says. Raises NotFound, BadRequest."""
+        segments = split_path(raw_path)
+        match = self._routes.find("GET" if method == "HEAD" else method, segments)
+        if match is not None:
+            return match
+        others = self._routes.methods(segments)
+        if not others:
+            raise NotFound(f"There is nothing at {printable(raw_path)}")
+        allowed = [*(["HEAD"] if "GET" in others else []), *others, "OPTIONS"]
+        headers = MappingProxyType({"Allow": ",".join(allowed)})
+        if method == "OPTIONS":
+            return Answer(200, ", ".join(allowed).encode(), "text/plain", headers)
+        reason = (
+            f"{printable(raw_path)} is there for {', '.join(others)}, not for {method}"
+            if method in _METHODS
+            else f"{method} is not a method of this API"
+        )
+        return refusal(405, reason)._replace(headers=headers)
+
+    async def _there(self, given: Answer | Later) -> Answer:
+        """The answer once it is there."""
+        if isinstance(given, Answer):
+            return given
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def told(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        given.when_given(told)
+        self._shell.kick()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                return await future
+        except TimeoutError:
+            return refusal(504, f"This takes longer than {ANSWER_SECONDS_MAX:g} s; it goes on")
+
+    async def _durable(self, given: Answer) -> Answer:
+        """The answer once everything is durable that the core has changed so far."""
+        future = asyncio.get_running_loop().create_future()
+
+        def durable(now: Now) -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self._shell.broker.when_durable(durable, self._shell.now())
+        if not future.done():
+            self._shell.kick()
+            try:
+                async with asyncio.timeout(DURABLE_SECONDS_MAX):
+                    await future
+            except TimeoutError:
+                return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
+        return given

@@ -1,0 +1,170 @@
+"""Brokers and clusters, of which there is one each; its configuration."""
+
+import re
+from typing import Any, Final
+
+from pulsarbox.clock import Now
+from pulsarbox.config.settings import settings_table
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
+from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, plain
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.resources.bundles import AllBundles
+
+
+def health(call: Call) -> Later:
+    """Whether the box works: a message is published, stored and read back before this is answered."""
+    asked = call.query.get("brokerId")
+    if asked and asked != _broker_id(call):
+        raise NotFound(f"Broker id '{asked}' not found in available brokers.")
+    later = Later()
+
+    def checked(error: Exception | None, now: Now) -> None:
+        if error is None:
+            later.give(plain("ok"))
+        else:
+            later.failed(error)
+
+    call.broker.health.run(checked, call.now)
+    return later
+
+
+def ready(call: Call) -> Answer:
+    """Whether the box serves. Answered, like everything, when no change of the metadata waits for the disk."""
+    return plain("ok")
+
+
+def leader(call: Call) -> Answer:
+    """The broker that leads the others: the one there is."""
+    endpoints = call.broker.endpoints
+    return answer({"serviceUrl": endpoints.web_url or endpoints.web_url_tls, "brokerId": _broker_id(call)})
+
+
+def owned(call: Call) -> Answer:
+    """The bundles that have topics in memory: the one broker has them all."""
+    if call.path["broker"] != _broker_id(call):
+        raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
+    bundles = AllBundles(call.broker.tenants)
+    found = {(topic.name.namespace, bundles.of(topic.name)) for topic in call.broker.topics}
+    return answer(dict.fromkeys(sorted(f"{namespace}/{bundle}" for namespace, bundle in found if bundle), OWNED))
+
+
+OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+"""How Pulsar says that a broker has a bundle without anybody having assigned it."""
+
+
+def _broker_id(call: Call) -> str:
+    return call.broker.endpoints.broker_id
+
+
+def shut_down(call: Call) -> Answer:
+    """End the process as SIGTERM does: what is on its way is finished, everything is stored, clients are let go.
+
+    The answer comes first. ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` are for brokers that hand their
+    topics to others; a box lets all go at once, and brokerShutdownTimeoutMs bounds how long that may take.
+    """
+    pace = call.query.get("maxConcurrentUnloadPerSec", "0")
+    if not _INT.fullmatch(pace):
+        raise BadRequest(f"maxConcurrentUnloadPerSec must be a whole number, not {pace[:40]!r}")
+    if call.broker.on_shutdown is None:
+        raise NotAllowed("This box lives in another program, which alone can close it")
+    call.broker.on_shutdown("POST /admin/v2/brokers/shutdown")
+    return DONE
+
+
+_INT: Final = re.compile(r"-?[0-9]{1,10}")
+
+
+# Configuration
+
+
+def dynamic_names(call: Call) -> Answer:
+    """The settings that can be changed while the box runs."""
+    return answer(call.broker.configuration.names)
+
+
+def dynamic_values(call: Call) -> Answer:
+    """Those that were changed, as texts."""
+    return answer(call.broker.configuration.values())
+
+
+def update_dynamic(call: Call) -> Answer:
+    """Change a setting, now and at every start."""
+    call.broker.configuration.update(call.path["name"], call.path["value"], call.now)
+    return plain("")
+
+
+def delete_dynamic(call: Call) -> Answer:
+    """Go by the configuration file again."""
+    call.broker.configuration.delete(call.path["name"], call.now)
+    return plain("")
+
+
+def runtime(call: Call) -> Answer:
+    """Every setting as it is now, as texts; no secrets."""
+    settings = call.broker.core.settings
+    return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def internal(call: Call) -> Answer:
+    """Where the metadata is, in the words of Pulsar: here it stands in the data directory."""
+    url = f"lmdb:{call.broker.core.settings.dataDirectory}"
+    names = ("zookeeperServers", "configurationStoreServers", "metadataStoreUrl", "configurationMetadataStoreUrl")
+    return answer(dict.fromkeys(names, url) | {"ledgersRootPath": "/ledgers"})
+
+
+def version(call: Call) -> Answer:
+    """The version of Pulsar whose behaviour this is; tools choose by it what they may call."""
+    return plain(COMPATIBLE_PULSAR_VERSION)
+
+
+def brokers(call: Call) -> Answer:
+    """The one broker. As in Pulsar, any name of a cluster will do."""
+    return answer([_broker_id(call)])
+
+
+def clusters(call: Call) -> Answer:
+    """The one cluster."""
+    return answer([call.broker.core.settings.clusterName])
+
+
+def cluster(call: Call) -> Answer:
+    """Where the cluster is."""
+    if call.path["cluster"] != call.broker.core.settings.clusterName:
+        raise NotFound("Cluster does not exist")
+    found = call.broker.endpoints
+    urls = {"serviceUrl": found.web_url, "serviceUrlTls": found.web_url_tls}
+    urls |= {"brokerServiceUrl": found.broker_url, "brokerServiceUrlTls": found.broker_url_tls}
+    return answer({name: url for name, url in urls.items() if url} | PLAIN_CLUSTER)
+
+
+PLAIN_CLUSTER: dict[str, Any] = {
+    "brokerClientTlsEnabled": False,
+    "tlsAllowInsecureConnection": False,
+    "brokerClientTlsEnabledWithKeyStore": False,
+    "migrated": False,
+}
+"""What is left to say of a cluster whose one broker talks to no other."""
+
+ROUTES = (
+    Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
+    Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, ready),
+    Route("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
+    Route("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
+    Route("POST", "/admin/v2/brokers/shutdown", Permission.SUPERUSER, shut_down),
+    Route("GET", "/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", Permission.SUPERUSER, owned),
+    Route("GET", "/admin/v2/brokers/configuration", Permission.SUPERUSER, dynamic_names),
+    Route("GET", "/admin/v2/brokers/configuration/values", Permission.SUPERUSER, dynamic_values),
+    Route("POST", "/admin/v2/brokers/configuration/{name}/{value}", Permission.SUPERUSER, update_dynamic),
+    Route("DELETE", "/admin/v2/brokers/configuration/{name}", Permission.SUPERUSER, delete_dynamic),
+    Route("GET", "/admin/v2/brokers/configuration/runtime", Permission.SUPERUSER, runtime),
+    Route("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
+    Route("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
+    Route("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
+    Route("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
+    Route("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
+)

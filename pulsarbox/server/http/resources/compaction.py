@@ -1,0 +1,73 @@
+"""Compaction on demand: started, watched, and, which Pulsar has not, cancelled."""
+
+from typing import Any
+
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict
+from pulsarbox.server.http.framework.cooperative_work import in_turns
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent, stored_topic
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+AT_ONCE = 20
+"""Partitions that one turn sees to."""
+
+
+def compact(call: Call) -> Later:
+    """Compact a topic, of a partitioned one each partition. Where that is under way already it is a conflict."""
+    topics = [persistent(find_topic(call, part, call.now), "Compaction") for part in parts_of(call)]
+    running: list[Conflict] = []
+
+    def start(topic: PersistentTopic, now: Now) -> None:
+        try:
+            topic.compaction.start(now)
+        except Conflict as conflict:
+            running.append(conflict)
+
+    def finish(now: Now, later: Later) -> None:
+        if running:
+            later.failed(running[0])
+        else:
+            later.give(DONE)
+
+    return in_turns(call, topics, start, finish, AT_ONCE)
+
+
+def compaction_status(call: Call) -> Answer:
+    """How the compaction of a topic went, or goes: then ``progress`` says how far it is, which is ours."""
+    topic = stored_topic(call, "Compaction")
+    run = topic.compaction.run
+    if run is not None:
+        return answer({"status": "RUNNING", "lastError": "", "progress": run.progress._asdict()})
+    record = topic.core.compactions.records.get(str(topic.name))
+    if record is not None and record.error:
+        return answer({"status": "ERROR", "lastError": record.error})
+    was_run = record is not None or topic.compaction.view is not None
+    return answer({"status": "SUCCESS" if was_run else "NOT_RUN", "lastError": ""})
+
+
+def cancel(call: Call) -> Answer:
+    """Stop the compaction of a topic: its compacted view stays what it was."""
+    stored_topic(call, "Compaction").compaction.cancel(call.now)
+    return DONE
+
+
+def compaction_stats(topic: PersistentTopic) -> dict[str, Any]:
+    """What the statistics of a topic say of it: of the compactions since the box was started, as in Pulsar."""
+    record = topic.core.compactions.records.get(str(topic.name))
+    return {
+        "lastCompactionRemovedEventCount": record.last_removed if record else 0,
+        "lastCompactionSucceedTimestamp": record.succeeded_at if record else 0,
+        "lastCompactionFailedTimestamp": record.failed_at if record else 0,
+        "lastCompactionDurationTimeInMills": record.last_duration if record else 0,
+    }
+
+
+_TOPIC = "{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("PUT", f"/admin/v2/{_TOPIC}/compaction", Permission.TENANT_ADMIN, compact),
+    Route("GET", f"/admin/v2/{_TOPIC}/compaction", Permission.TENANT_ADMIN, compaction_status),
+    Route("DELETE", f"/pulsarbox/v1/compaction/{_TOPIC}", Permission.TENANT_ADMIN, cancel),
+)

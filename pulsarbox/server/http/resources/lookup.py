@@ -1,0 +1,65 @@
+"""HTTP lookup: where a topic is, for clients whose service URL starts with http://."""
+
+from urllib.parse import urlsplit
+
+from pulsarbox.broker.endpoints import Place
+from pulsarbox.config.listeners import host_in_url
+from pulsarbox.errors import NotFound
+from pulsarbox.names import TopicName
+from pulsarbox.server.http.framework.request import Answer, Call, answer, plain
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.resources.bundles import bundle_of
+
+
+def lookup(call: Call) -> Answer:
+    """The URLs of the broker. Always this one: the topic need not exist, its namespace must."""
+    listener = call.query.get("listenerName", "").strip() or call.listener
+    _require_namespace(call, call.topic())
+    endpoints = call.broker.endpoints
+    place = endpoints.of(listener)
+    if not endpoints.fixed and (reached := _reached(call.host)):
+        # The client knows no other name that is sure to work. To which port the others are mapped, nobody here knows.
+        host, port = reached
+        own = f"{'https' if call.secure else 'http'}://{host}{port}"
+        place = Place(*(_at(host, url) for url in place))
+        place = place._replace(web_url_tls=own) if call.secure else place._replace(web_url=own)
+    urls = {"brokerUrl": place.url, "brokerUrlTls": place.url_tls, "httpUrl": place.web_url}
+    urls |= {"httpUrlTls": place.web_url_tls, "nativeUrl": place.url}
+    # C++ takes a missing brokerUrlSsl for a null pointer.
+    return answer({name: url for name, url in urls.items() if url} | {"brokerUrlSsl": ""})
+
+
+def bundle(call: Call) -> Answer:
+    """The bundle of a topic."""
+    topic = call.topic()
+    _require_namespace(call, topic)
+    return plain(bundle_of(call.broker.tenants, topic))
+
+
+def _require_namespace(call: Call, topic: TopicName) -> None:
+    if not call.broker.tenants.has_namespace(topic.namespace):
+        raise NotFound("Namespace not found")
+
+
+def _at(host: str, url: str) -> str:
+    """A URL with another host, empty as before."""
+    found = urlsplit(url)
+    return url and f"{found.scheme}://{host}:{found.port}"
+
+
+def _reached(given: str) -> tuple[str, str] | None:
+    """The host of a Host header, and ``:port`` where it names one; None where it cannot be one."""
+    try:
+        url = urlsplit(f"//{given}")
+        host, port = url.hostname, url.port
+    except ValueError:
+        return None
+    return (host_in_url(host), "" if port is None else f":{port}") if host else None
+
+
+_TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", _TOPIC, Permission.TOPIC_USER, lookup),
+    Route("GET", f"{_TOPIC}/bundle", Permission.NAMESPACE_USER, bundle),
+)

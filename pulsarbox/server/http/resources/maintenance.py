@@ -1,0 +1,208 @@
+"""What keeps a topic in order: its data dropped, trimmed and measured, partitions that it lacks made."""
+
+from typing import Any
+
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
+from pulsarbox.names import PERSISTENT, TopicName
+from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
+from pulsarbox.server.http.framework.message_id_json import place_of
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, plain
+from pulsarbox.server.http.framework.resource_lookup import (
+    find_topic,
+    parts_of,
+    persistent,
+    require_namespace,
+    stored_topic,
+)
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.resources.partitions import made
+from pulsarbox.server.http.statistics.topic_stats import timestamp
+from pulsarbox.storage.catalog import cursor_key, topic_key
+from pulsarbox.storage.record import Position
+
+AT_ONCE = 20
+"""Partitions that one turn sees to."""
+
+
+def truncate(call: Call) -> Later:
+    """Acknowledge everything for every subscription, and drop it, whatever retention says. On each partition."""
+    if call.path["domain"] == "non-persistent":
+        raise PreconditionFailed("unsupport truncate: a non-persistent topic keeps nothing")
+    topics = _stored(call, "Truncate")
+    later = Later()
+    done, _ = when_all(later, len(topics), lambda: DONE)
+    for topic in topics:
+        topic.truncate(done, call.now)
+    return later
+
+
+def trim(call: Call) -> Later:
+    """Drop the ledgers that nobody needs any more, as happens by itself. On each partition."""
+    topics = _stored(call, "Trim")
+    return in_turns(call, topics, lambda topic, now: topic.trim(now), lambda now, later: later.give(plain("")), AT_ONCE)
+
+
+def close_ledger(call: Call) -> Answer:
+    """``{"closed": 12}``: the ledger that took what was published is closed, and the next one opened, so that it can be
+    offloaded, or trimmed; null where it has no entries, or was opened less than ``olderThanMs`` ago, which the body may
+    say, or the topic is terminated.
+    """
+    topic = stored_topic(call, "Closing a ledger", PERSISTENT)
+    older = (call.json_object() or {}).get("olderThanMs", 0)
+    if not isinstance(older, int) or isinstance(older, bool) or older < 0:
+        raise BadRequest(f"olderThanMs: {str(older)[:60]!r} is no number of milliseconds")
+    closed = None if topic.termination.ended else topic.ledgers.close(older, call.now)
+    topic.trim(call.now)
+    return answer({"closed": closed})
+
+
+def create_missing(call: Call) -> Later:
+    """Create the partitions that a partitioned topic lacks."""
+    name = call.topic()
+    require_namespace(call, name)
+    count = call.broker.topics.partitions(name)
+    if not count:
+        raise NotFound(f"Topic {name} does not exist")
+    return made(call, name, count)
+
+
+def backlog_size(call: Call) -> Later:
+    """Bytes of the entries behind the message that the body names; of all of them for ledger -1."""
+    name = call.topic()
+    require_namespace(call, name)
+    if call.broker.topics.partitions(name):
+        raise NotAllowed("calculate backlog size is not allowed for partitioned-topic")
+    topic = persistent(find_topic(call, name, call.now), "Calculate backlog size")
+    place = place_of(call)
+    if place is None:
+        raise BadRequest('The body must name a message: {"ledgerId": ..., "entryId": ...}')
+    later = Later()
+    ledger = topic.ledger
+
+    def located(mark: Position, messages: int, size: int, now: Now) -> None:
+        later.give(answer(max(ledger.bytes_behind(size), 0)))
+
+    if place.position.ledger_id == -1:
+        later.give(answer(ledger.size))
+    else:
+        topic.locate(place.next_entry, located, later.failed, call.now)
+    return later
+
+
+def message_id_by_index(call: Call) -> Answer:
+    """Refused as by a Pulsar that gives messages no index, which is how it is shipped."""
+    find_topic(call, call.topic(), call.now)
+    raise PreconditionFailed("GetMessageIDByIndex is not allowed when broker entry metadata is disabled")
+
+
+# What the store knows
+
+
+def internal_info(call: Call) -> Answer:
+    """The ledgers and cursors as the metadata has them; partition by partition of a partitioned topic."""
+    name = call.topic()
+    parts = parts_of(call)
+    if parts == [name]:
+        return answer(_info(persistent(find_topic(call, name, call.now), "Internal info")))
+    infos = {str(part): _info(persistent(find_topic(call, part, call.now), "Internal info")) for part in parts}
+    return answer({"version": 0, "partitions": infos})
+
+
+def _info(topic: PersistentTopic) -> dict[str, Any]:
+    ledger = topic.ledger
+    created = (topic.core.catalog.get(topic_key(str(topic.name))) or {}).get("created", 0)
+    changed = max([created, *(info.closed for info in ledger.ledgers.values())])
+    ended = topic.termination.at if topic.termination.ended else None
+    terminated = {"terminatedPosition": {"ledgerId": ended.ledger_id, "entryId": ended.entry_id}} if ended else {}
+    return {
+        "version": 1,
+        "creationDate": timestamp(created),
+        "modificationDate": timestamp(changed),
+        **terminated,
+        "ledgers": [
+            {"ledgerId": info.ledger_id, "timestamp": info.created, "isOffloaded": False}
+            if info is ledger.current
+            else {
+                "ledgerId": info.ledger_id,
+                "entries": info.entries,
+                "size": info.size,
+                "timestamp": info.closed,
+                "isOffloaded": False,
+            }
+            for info in ledger.ledgers.values()
+        ],
+        "cursors": {each.name: _cursor(each) for each in topic.subscriptions.values() if each.durable},
+    }
+
+
+def _cursor(subscription: Subscription) -> dict[str, Any]:
+    cursor = subscription.cursor
+    row = subscription.topic.core.catalog.get(cursor_key(cursor.ledger.topic_id, cursor.cursor_id)) or {}
+    created = timestamp(row.get("created", 0))
+    ledger_id, entry_id = cursor.mark_delete
+    return {
+        "version": 1,
+        "creationDate": created,
+        "modificationDate": created,
+        "cursorsLedgerId": -1,
+        "markDelete": {"ledgerId": ledger_id, "entryId": entry_id},
+    }
+
+
+def offline_backlog(call: Call) -> Answer:
+    """What a topic that no broker has loaded holds: here the same as of one that is. Empty for one that is missing."""
+    name = call.topic()
+    require_namespace(call, name)
+    topic = call.broker.topics.find(name, call.now)
+    found = topic if isinstance(topic, PersistentTopic) else None
+    return answer(_offline(name, call) | (_held(found) if found is not None else {}))
+
+
+def _offline(name: TopicName, call: Call) -> dict[str, Any]:
+    return {
+        "topicName": f"{name.namespace}/{name.domain}/{name.local}",
+        "brokerName": call.broker.endpoints.host,
+        "storageSize": 0,
+        "totalMessages": 0,
+        "messageBacklog": 0,
+        "dataLedgerDetails": [],
+        "cursorDetails": {},
+        "statGeneratedAt": call.now.wall,
+    }
+
+
+def _held(topic: PersistentTopic) -> dict[str, Any]:
+    ledger = topic.ledger
+    backlogs = {each.name: each.cursor.backlog_entries for each in topic.subscriptions.values() if each.durable}
+    return {
+        "storageSize": ledger.size,
+        "totalMessages": ledger.confirmed_entries,
+        "messageBacklog": sum(backlogs.values()),
+        "dataLedgerDetails": [
+            {"entries": info.confirmed, "timestamp": info.closed, "size": info.size, "ledgerId": info.ledger_id}
+            for info in ledger.ledgers.values()
+            if info.confirmed
+        ],
+        "cursorDetails": {name: {"cursorBacklog": backlog, "cursorLedgerId": -1} for name, backlog in backlogs.items()},
+    }
+
+
+def _stored(call: Call, what: str) -> list[PersistentTopic]:
+    return [persistent(find_topic(call, part, call.now), what) for part in parts_of(call)]
+
+
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("DELETE", f"{_TOPIC}/truncate", Permission.TENANT_ADMIN, truncate),
+    Route("POST", f"{_TOPIC}/trim", Permission.TENANT_ADMIN, trim),
+    Route("POST", "/pulsarbox/v1/ledgers/{tenant}/{namespace}/{topic}/close", Permission.TENANT_ADMIN, close_ledger),
+    Route("POST", f"{_TOPIC}/createMissedPartitions", Permission.TENANT_ADMIN, create_missing),
+    Route("PUT", f"{_TOPIC}/backlogSize", Permission.TOPIC_CONSUMER, backlog_size),
+    Route("GET", f"{_TOPIC}/getMessageIdByIndex", Permission.TOPIC_CONSUMER, message_id_by_index),
+    Route("GET", f"{_TOPIC}/internal-info", Permission.TOPIC_USER, internal_info),
+    Route("GET", f"{_TOPIC}/backlog", Permission.TOPIC_CONSUMER, offline_backlog),
+)

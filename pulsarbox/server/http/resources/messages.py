@@ -1,0 +1,238 @@
+"""Single messages: peeked at, found by id or by time. An entry comes as it is stored, so a batch comes as one."""
+
+import json
+from base64 import b64encode
+from types import MappingProxyType
+from typing import Final
+
+from pulsarbox.broker.subscription.position_search import find_first_since
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.broker.transactions.visibility import ALL, find_last_visible, visible_runs
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, NotSupported, PersistenceError, PreconditionFailed
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
+from pulsarbox.protocol.metadata import key_values, parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
+from pulsarbox.server.http.framework.message_id_json import EARLIEST, shown
+from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.statistics.topic_stats import timestamp
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.transactions import aborted_within
+
+PREFIX: Final = "X-Pulsar-"
+EXPANDED_BYTES_MAX: Final = 64 << 20
+"""A message is not made larger than that."""
+
+_PLAIN: Final = {
+    "producer-name": "producer_name",
+    "sequence-id": "sequence_id",
+    "replicated-from": "replicated_from",
+    "partition-key": "partition_key",
+    "uncompressed-size": "uncompressed_size",
+    "encryption-algo": "encryption_algo",
+    "partition-key-b64-encoded": "partition_key_b64_encoded",
+    "null-value": "null_value",
+    "null-partition-key": "null_partition_key",
+    "marker-type": "marker_type",
+    "txnid-least-bits": "txnid_least_bits",
+    "txnid-most-bits": "txnid_most_bits",
+    "highest-sequence-id": "highest_sequence_id",
+    "uuid": "uuid",
+    "num-chunks-from-msg": "num_chunks_from_msg",
+    "total-chunk-msg-size": "total_chunk_msg_size",
+    "chunk-id": "chunk_id",
+    "num-batch-message": "num_messages_in_batch",
+}
+"""Headers, and the fields of the metadata that they tell where they are set."""
+_TIMES: Final = {"publish-time": "publish_time", "event-time": "event_time", "deliver-at-time": "deliver_at_time"}
+_BYTES: Final = {
+    "Base64-schema-version": "schema_version",
+    "Base64-ordering-key": "ordering_key",
+    "Base64-encryption-param": "encryption_param",
+}
+
+
+def peek(call: Call) -> Later:
+    """The n-th entry that the subscription has not acknowledged; nothing is consumed."""
+    number = call.number("number")
+    topic = stored_topic(call, "Peek messages")
+    subscription = subscription_of(topic, call.path["subscription"])
+    if number < 1:
+        raise PreconditionFailed("Messages are counted from 1")
+    later = Later()
+
+    def found(position: Position | None, now: Now) -> None:
+        if position is None:
+            later.failed(NotFound("Message not found"))
+        else:
+            _give(topic, position, later, now)
+
+    subscription.clearing.find(number, found, call.now)
+    return later
+
+
+def by_id(call: Call) -> Later:
+    """The entry of an id."""
+    position = Position(call.number("ledger"), call.number("entry"))
+    topic = stored_topic(call, "Get message by id")
+    info = topic.ledger.ledgers.get(position.ledger_id)
+    if info is None or not 0 <= position.entry_id < info.confirmed:
+        raise NotFound("Message id not found")
+    later = Later()
+    _give(topic, position, later, call.now)
+    return later
+
+
+def examine(call: Call) -> Later:
+    """The n-th entry from the start or, which is the default, from the end; the last there is where it is beyond."""
+    topic = stored_topic(call, "Examine messages")
+    try:
+        number = max(int(call.query.get("messagePosition", "1")), 1)
+    except ValueError:
+        raise PreconditionFailed("messagePosition must be a whole number") from None
+    runs = [(each, *run) for each in topic.ledger.ledgers for run in visible_runs(topic, each, 0, ALL)]
+    total = sum(end - first for _, first, end in runs)
+    if not total:
+        raise PreconditionFailed("Could not examine messages due to the total message is zero")
+    index = min(number, total) - 1
+    if call.query.get("initialPosition", "latest") != "earliest":
+        index = total - 1 - index
+    later = Later()
+    for ledger_id, first, end in runs:
+        if index < end - first:
+            _give(topic, Position(ledger_id, first + index), later, call.now)
+            break
+        index -= end - first
+    return later
+
+
+def last(call: Call) -> Later:
+    """The id of the last message that anybody can see."""
+    topic = stored_topic(call, "Get the last message id")
+    later = Later()
+
+    def found(position: Position, batch: int, now: Now) -> None:
+        later.give(answer(shown(position, topic.name.partition_index, batch - 1 if batch > 0 else -1)))
+
+    find_last_visible(topic, found, call.now)
+    return later
+
+
+def by_time(call: Call) -> Later:
+    """The id of the first entry that was published at an instant (ms since 1970) or later; the earliest id for 0.
+
+    As in Pulsar that may be one which only the compacted view has any more: readers with readCompacted find it.
+    """
+    timestamp = call.number("timestamp")
+    at = call.now.of_client(timestamp)
+    topic = stored_topic(call, "Get message ID by timestamp")
+    later = Later()
+
+    def found(position: Position, now: Now) -> None:
+        view = topic.compaction.view
+        earliest = timestamp <= 0 and (view is None or not view.entries)
+        later.give(answer(shown(EARLIEST if earliest else position, topic.name.partition_index)))
+
+    find_first_since(topic, at, found, later.failed, call.now, compacted=True)
+    return later
+
+
+def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) -> None:
+    def read(entry: Entry, when: Now) -> None:
+        try:
+            given = entry_answer(entry, _standing(topic, entry))
+        except Exception as error:  # whatever a client has put into it, somebody waits for an answer
+            later.failed(error)
+        else:
+            later.give(given)
+
+    topic.read_entry(position, read, later.failed, now)
+
+
+def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
+    """What is to be said of an entry's transaction, as headers."""
+    if not entry.flags & EntryFlag.TRANSACTION:
+        return {"txn-uncommitted": "false"}
+    ledger_id, entry_id, opened = entry.ledger_id, entry.entry_id, topic.stored.open
+    uncommitted = any(
+        run.ledger_id == ledger_id and run.first <= entry_id <= run.last for txn in opened for run in opened.runs(txn)
+    )
+    aborted = (
+        not uncommitted
+        and topic.stored.has_aborted
+        and any(aborted_within(topic.core.catalog, topic.stored.topic_id, ledger_id, entry_id, entry_id + 1))
+    )
+    return {"txn-uncommitted": _text(uncommitted), "txn-aborted": _text(aborted)}
+
+
+def entry_answer(entry: Entry, standing: dict[str, str]) -> Answer:
+    """An entry as an answer: the metadata in headers, the payload as the body, unpacked but not taken apart.
+
+    ``standing``: what is to be said of its transaction. Raises NotSupported for a compression that the box does not
+    know, PersistenceError for a payload that is broken.
+    """
+    parsed = parse_entry(entry.body)
+    metadata, payload = parsed.metadata, entry.body[parsed.body_offset :]
+    encrypted = bool(metadata.encryption_keys)
+    headers = {f"{PREFIX}{name}": value for name, value in (_headers(entry, metadata, len(payload)) | standing).items()}
+    body = payload if encrypted else _expanded(payload, metadata)
+    return Answer(200, body, headers=MappingProxyType(headers))
+
+
+def _headers(entry: Entry, metadata: MessageMetadata, size: int) -> dict[str, str]:
+    has = metadata.HasField
+    headers = {
+        "Message-ID": f"{entry.ledger_id}:{entry.entry_id}",
+        "PROPERTY": json.dumps(key_values(metadata.properties), separators=(",", ":")),
+        "Is-Encrypted": _text(bool(metadata.encryption_keys)),
+    }
+    headers |= {name: timestamp(getattr(metadata, field)) for name, field in _TIMES.items() if has(field)}
+    headers |= {name: _text(getattr(metadata, field)) for name, field in _PLAIN.items() if has(field)}
+    headers |= {name: b64encode(getattr(metadata, field)).decode() for name, field in _BYTES.items() if has(field)}
+    if has("num_messages_in_batch"):
+        headers["batch-size"] = str(size)
+    if has("compression"):
+        headers["compression"] = CompressionType.Name(metadata.compression)
+    if has("num_chunks_from_msg"):
+        headers["PROPERTY-TOTAL-CHUNKS"] = str(metadata.num_chunks_from_msg)
+        headers["PROPERTY-CHUNK-ID"] = str(metadata.chunk_id)
+    if metadata.encryption_keys:
+        headers["Base64-encryption-keys"] = b64encode(metadata.encryption_keys[0].SerializeToString()).decode()
+    return headers
+
+
+def _text(value: object) -> str:
+    """As a header can carry it: in one line, of Latin-1."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = "".join(one if one.isprintable() else " " for one in text)
+    return text.encode("latin-1", "replace").decode("latin-1")
+
+
+def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
+    number, size = metadata.compression, metadata.uncompressed_size
+    if not number or not size:
+        return payload if not number else b""
+    if size > EXPANDED_BYTES_MAX:
+        raise NotSupported(f"The message has {size} bytes, no more than {EXPANDED_BYTES_MAX} are shown: consume it")
+    try:
+        return decompress(number, payload, size, EXPANDED_BYTES_MAX)
+    except CodecMissing as error:
+        raise NotSupported(f"The message cannot be shown: {error}, where the box runs. Or consume it") from None
+    except NotUnpacked as error:
+        raise PersistenceError(f"The message cannot be unpacked: {error}") from None
+
+
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_CONSUMER, peek),
+    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_CONSUMER, by_id),
+    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_CONSUMER, examine),
+    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_CONSUMER, last),
+    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_CONSUMER, by_time),
+)

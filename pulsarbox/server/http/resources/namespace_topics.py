@@ -1,0 +1,154 @@
+"""What is done to all topics of a namespace, or of one bundle of it: unload, clear backlogs, unsubscribe."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict, NotFound, PreconditionFailed
+from pulsarbox.names import parse_topic
+from pulsarbox.server.http.framework.cooperative_work import counted, in_turns, in_waves
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.resources.bundles import Bundles, check_bundle
+
+AT_ONCE = 50
+"""Topics that one turn sees to."""
+
+WAVE = 20
+"""Topics that are unloaded or cleared together; what has to be done behind their commit is one turn."""
+
+
+def bundles(call: Call) -> Answer:
+    """The hash ranges of a namespace."""
+    return answer(call.broker.tenants.policies(call.namespace())["bundles"])
+
+
+def in_bundle(call: Call) -> Answer:
+    """The topics of a namespace that are not persistent and fall into a bundle; 204 where none does."""
+    bundle = check_bundle(call.broker.tenants, call.namespace(), call.path["bundle"])
+    names = call.broker.topics.names(call.namespace(), "NON_PERSISTENT", system=True)
+    bundles = Bundles(call.broker.tenants, call.namespace())
+    found = [name for name in names if bundles.of(parse_topic(name)) == bundle]
+    return answer(found) if found else DONE
+
+
+def unload(call: Call) -> Later:
+    """Unload every topic: producers and consumers are closed, and come back by themselves. Nothing is lost."""
+    namespace, bundle = _where(call)
+    return _unload(call, _loaded(call, namespace, bundle))
+
+
+def _loaded(call: Call, namespace: str, bundle: str | None) -> Iterator[Topic]:
+    """The topics in memory, of a bundle where one is named."""
+    bundles = Bundles(call.broker.tenants, namespace)
+    for topic in call.broker.topics:
+        if topic.name.namespace == namespace and bundle in (None, bundles.of(topic.name)):
+            yield topic
+
+
+def _unload(call: Call, loaded: Iterable[Topic]) -> Later:
+    return in_waves(call, loaded, call.broker.topics.unload, lambda: DONE, WAVE)
+
+
+def delete_bundle(call: Call) -> Later:
+    """Let go of a bundle whose topics nobody needs. As with Pulsar nothing is deleted, whatever the word says: with
+    ``force`` the topics are unloaded, and without it a bundle that has topics is refused."""
+    namespace, tenants = call.namespace(), call.broker.tenants
+    if not tenants.has_namespace(namespace):
+        raise NotFound("Namespace does not exist")
+    bundle = check_bundle(tenants, namespace, call.path["bundle"])
+    loaded = list(_loaded(call, namespace, bundle))
+    if call.flag("force") and loaded:
+        return _unload(call, loaded)
+
+    def look(name: str, now: Now) -> None:
+        if not call.flag("force"):
+            raise Conflict("Cannot delete non empty bundle")
+
+    def free(now: Now, later: Later) -> None:
+        if not loaded:
+            raise PreconditionFailed(f"Failed to find ownership for ServiceUnit:{namespace}/{bundle}")
+        later.give(DONE)
+
+    return in_turns(call, _names(call), look, free, AT_ONCE)
+
+
+def clear_backlog(call: Call) -> Later:
+    """Acknowledge everything for every subscription, or for the one that is named wherever it is."""
+    wanted = call.path.get("subscription")
+    found = 0
+
+    def clear(name: str, ended: Callable[[Now], None], now: Now) -> None:
+        nonlocal found
+        meant = [each for each in _subscriptions(call, name, now) if each.durable and wanted in (None, each.name)]
+        found += len(meant)
+        one = counted(len(meant) + 1, ended)
+        for each in meant:
+            each.clearing.clear(one, now)
+        one(now)
+
+    def finish() -> Answer:
+        if wanted is not None and not found:
+            raise NotFound(f"Subscription {wanted} not found in this namespace")
+        return DONE
+
+    return in_waves(call, _names(call), clear, finish, WAVE)
+
+
+def unsubscribe(call: Call) -> Later:
+    """Delete the subscription that is named from every topic that has it. Nothing is deleted while it has consumers."""
+    wanted = call.path["subscription"]
+    found: list[Subscription] = []
+
+    def look(name: str, now: Now) -> None:
+        found.extend(each for each in _subscriptions(call, name, now) if each.name == wanted)
+
+    def delete(now: Now, later: Later) -> None:
+        if any(each.consumers for each in found):
+            raise PreconditionFailed(f"Subscription {wanted} has active connected consumers")
+        for each in found:
+            each.close(now)
+            each.topic.remove_subscription(each, now)
+        later.give(DONE)
+
+    return in_turns(call, _names(call), look, delete, AT_ONCE)
+
+
+def _where(call: Call) -> tuple[str, str | None]:
+    """The namespace, and the bundle where one is named. Raises NotFound, PreconditionFailed."""
+    namespace, bundle = call.namespace(), call.path.get("bundle")
+    if not call.broker.tenants.has_namespace(namespace):
+        raise NotFound("Namespace not found")
+    return namespace, None if bundle is None else check_bundle(call.broker.tenants, namespace, bundle)
+
+
+def _names(call: Call) -> Iterator[str]:
+    """The persistent topics that are meant; their namespace is looked at at once."""
+    namespace, bundle = _where(call)
+    pages = call.broker.topics.pages(namespace, "PERSISTENT", system=True)
+    bundles = Bundles(call.broker.tenants, namespace)
+    return (name for page in pages for name in page if bundle in (None, bundles.of(parse_topic(name))))
+
+
+def _subscriptions(call: Call, name: str, now: Now) -> list[Subscription]:
+    topic = call.broker.topics.find(parse_topic(name), now)
+    return list(topic.subscriptions.values()) if isinstance(topic, PersistentTopic) else []
+
+
+_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+_BUNDLE = f"{_NAMESPACE}/{{bundle}}"
+
+ROUTES = (
+    Route("GET", f"{_NAMESPACE}/bundles", Permission.NAMESPACE_USER, bundles),
+    Route("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}", Permission.NAMESPACE_USER, in_bundle),
+    Route("PUT", f"{_NAMESPACE}/unload", Permission.SUPERUSER, unload),
+    Route("DELETE", _BUNDLE, Permission.TENANT_ADMIN, delete_bundle),
+    Route("PUT", f"{_BUNDLE}/unload", Permission.SUPERUSER, unload),
+    Route("POST", f"{_NAMESPACE}/clearBacklog", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    Route("POST", f"{_BUNDLE}/clearBacklog", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    Route("POST", f"{_BUNDLE}/clearBacklog/{{subscription}}", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    Route("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", Permission.NAMESPACE_CONSUMER, unsubscribe),
+    Route("POST", f"{_BUNDLE}/unsubscribe/{{subscription}}", Permission.NAMESPACE_CONSUMER, unsubscribe),
+)

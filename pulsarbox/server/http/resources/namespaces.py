@@ -1,0 +1,100 @@
+"""Namespaces: creating, deleting, showing, and the topics in one."""
+
+from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, PreconditionFailed
+from pulsarbox.names import check_entity_name
+from pulsarbox.server.http.framework.cooperative_work import in_steps
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, kind_of, plain
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.policies.whole import DEFAULTS, brought
+from pulsarbox.server.http.resources.topics import listed
+
+MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
+
+
+def namespaces(call: Call) -> Answer:
+    """The namespaces of a tenant."""
+    tenant = check_entity_name("Tenant", call.path["tenant"])
+    if tenant not in call.broker.tenants.all():
+        raise NotFound("Tenant not found")
+    return answer(call.broker.tenants.namespaces(tenant))
+
+
+def get(call: Call) -> Answer:
+    """The policies of a namespace."""
+    return answer(DEFAULTS | call.broker.tenants.policies(call.namespace()))
+
+
+def create(call: Call) -> Answer:
+    """Create a namespace."""
+    call.broker.tenants.create_namespace(call.namespace(), brought(call, call.json_object() or {}))
+    return DONE
+
+
+def delete(call: Call) -> Later:
+    """Delete a namespace; by force, where that is allowed, with all its topics."""
+    namespace = call.namespace()
+    force = call.flag("force")
+    if force and not call.broker.core.settings.forceDeleteNamespaceAllowed:
+        raise NotAllowed("Broker doesn't allow forced deletion of namespaces")
+    if not call.broker.tenants.has_namespace(namespace):
+        raise NotFound(f"Namespace {namespace} does not exist.")
+    return in_steps(call, call.broker.removal.of_namespace(namespace, force=force), lambda now: DONE)
+
+
+def topics(call: Call) -> Later:
+    """The topics of a namespace, partitions one by one."""
+    mode = call.query.get("mode", "PERSISTENT")
+    if mode not in MODES:
+        raise NotFound(f"There is no mode {mode!r}: it must be one of {', '.join(MODES)}")
+    return listed(call, mode)
+
+
+def replication(call: Call) -> Answer:
+    """The clusters that a namespace is in: the one there is."""
+    return answer(call.broker.tenants.policies(call.namespace())["replication_clusters"])
+
+
+def allowed_clusters(call: Call) -> Answer:
+    """The clusters that a namespace may be in, where that was ever said."""
+    return answer(call.broker.tenants.policies(call.namespace()).get("allowed_clusters", []))
+
+
+def set_replication(call: Call) -> Answer:
+    """Put a namespace into clusters: into the one there is."""
+    return _set_clusters(call, "replication_clusters")
+
+
+def set_allowed_clusters(call: Call) -> Answer:
+    """Say into which clusters a namespace may be put."""
+    return _set_clusters(call, "allowed_clusters")
+
+
+def _set_clusters(call: Call, policy: str) -> Answer:
+    clusters = call.json()
+    if not clusters and policy == "replication_clusters":
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
+        raise BadRequest(f"The body must be a list of names of clusters, not {kind_of(clusters)}")
+    own = call.broker.core.settings.clusterName
+    strange = sorted(set(clusters) - {own})
+    if strange:
+        raise AuthorizationError(f"Invalid cluster id: {strange[0]}: this box is '{own}', the only cluster there is")
+    if not clusters:
+        raise BadRequest(f"Allowed clusters do not contain the replication cluster [{own}]")
+    call.broker.tenants.set_policy(call.namespace(), policy, [own])
+    return plain("")
+
+
+_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+
+ROUTES = (
+    Route("GET", "/admin/v2/namespaces/{tenant}", Permission.TENANT_ADMIN, namespaces),
+    Route("GET", _NAMESPACE, Permission.TENANT_ADMIN, get),
+    Route("PUT", _NAMESPACE, Permission.TENANT_ADMIN, create),
+    Route("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
+    Route("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
+    Route("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
+    Route("POST", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, set_replication),
+    Route("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
+    Route("POST", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, set_allowed_clusters),
+)

@@ -1,0 +1,89 @@
+"""Partitioned topics, of both domains."""
+
+from functools import partial
+from typing import Any
+
+from pulsarbox.errors import BadRequest, NotFound
+from pulsarbox.names import TopicName
+from pulsarbox.server.http.framework.cooperative_work import in_steps
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, kind_of, texts
+from pulsarbox.server.http.framework.resource_lookup import check_is_users
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+
+def partitioned_topics(call: Call) -> Answer:
+    """The partitioned topics of a namespace, each once."""
+    return answer(call.broker.topics.partitioned_names(call.namespace(), call.path["domain"]))
+
+
+def get(call: Call) -> Answer:
+    """How many partitions a topic has: 0 where it is not partitioned.
+
+    With ``checkAllowAutoCreation``, which clients send before they connect, a missing topic that a client may create
+    counts as there, and a partitioned one is created.
+    """
+    topic, topics = call.topic(), call.broker.topics
+    if not call.broker.tenants.has_namespace(topic.namespace):
+        raise NotFound("Namespace not found")
+    allowed = call.flag("checkAllowAutoCreation") and call.broker.topics.auto_created(call.topic()).allowed
+    metadata: dict[str, Any] = {"partitions": topics.metadata(topic, call.now, create=allowed), "deleted": False}
+    properties = topics.partitioned_properties(topic)
+    if properties:
+        metadata["properties"] = properties
+    return answer(metadata)
+
+
+def create(call: Call) -> Later:
+    """Create a partitioned topic."""
+    topic, body = call.topic(), call.json()
+    check_is_users(topic)
+    properties = {}
+    if isinstance(body, dict):
+        properties = texts(body.get("properties"), "Properties of a topic")
+        body = body.get("partitions")
+    count = 0 if body is None else _count(body)
+    call.broker.topics.begin_partitioned(topic, count, call.now, properties)
+    return made(call, topic, count)
+
+
+def made(call: Call, topic: TopicName, count: int) -> Later:
+    """Make the partitions that are missing."""
+    steps = (partial(call.broker.topics.make_partition, topic, number) for number in range(count))
+    return in_steps(call, steps, lambda now: DONE)
+
+
+def grow(call: Call) -> Answer:
+    """Give a topic more partitions; with ``force`` also where partitions lie about that it should not have."""
+    topic, body = call.topic(), call.json()
+    count = _count(body.get("partitions") if isinstance(body, dict) else body)
+    call.broker.topics.grow(topic, count, call.now, force=call.flag("force"))
+    return DONE
+
+
+def delete(call: Call) -> Later:
+    """Delete a partitioned topic; while anybody is connected, by force only."""
+    steps = call.broker.removal.of_partitioned(call.topic(), force=call.flag("force"))
+    return in_steps(call, steps, lambda now: DONE)
+
+
+def _count(value: object) -> int:
+    """A number of partitions: a JSON number, or one in a JSON string, as the Rust client sends it."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise BadRequest(f"The number of partitions must be a whole number, not {value[:40]!r}") from None
+    if type(value) is not int:
+        raise BadRequest(f"The number of partitions must be a whole number, not {kind_of(value)}")
+    return value
+
+
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions"
+
+ROUTES = (
+    Route("GET", "/admin/v2/{domain}/{tenant}/{namespace}/partitioned", Permission.NAMESPACE_USER, partitioned_topics),
+    Route("GET", _TOPIC, Permission.TOPIC_USER, get),
+    Route("PUT", _TOPIC, Permission.TENANT_ADMIN, create),
+    Route("POST", _TOPIC, Permission.TENANT_ADMIN, grow),
+    Route("DELETE", _TOPIC, Permission.TENANT_ADMIN, delete),
+)

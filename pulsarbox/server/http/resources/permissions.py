@@ -1,0 +1,144 @@
+"""Permissions of roles: on namespaces, on topics, on subscriptions."""
+
+from typing import Any
+
+from pulsarbox.broker.security.permissions import check_actions, check_roles
+from pulsarbox.errors import BadRequest, InvalidTopicName, NotFound
+from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+# Namespaces
+
+
+def of_namespace(call: Call) -> Answer:
+    """What each role may do in a namespace."""
+    return answer(call.broker.permissions.of_namespace(call.namespace()))
+
+
+def grant(call: Call) -> Answer:
+    """Let a role do what the body lists, in a namespace."""
+    _require(call, "Topic's namespace does not exist")
+    call.broker.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")), call.now)
+    return DONE
+
+
+def revoke(call: Call) -> Answer:
+    """Let a role do nothing in a namespace."""
+    call.broker.permissions.revoke(call.namespace(), call.path["role"], call.now)
+    return DONE
+
+
+# Subscriptions
+
+
+def of_subscriptions(call: Call) -> Answer:
+    """The roles for which each subscription of a namespace is kept."""
+    return answer(call.broker.permissions.of_subscriptions(call.namespace()))
+
+
+def grant_subscription(call: Call) -> Answer:
+    """Keep a subscription for the roles that the body lists; for nobody in particular where it lists none."""
+    roles = check_roles(_body(call, "Roles"))
+    call.broker.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles, call.now)
+    return DONE
+
+
+def revoke_subscription(call: Call) -> Answer:
+    """A subscription is not kept for a role any more."""
+    call.broker.permissions.revoke_subscription(
+        call.namespace(), call.path["subscription"], call.path["role"], call.now
+    )
+    return DONE
+
+
+# Topics
+
+
+def of_topic(call: Call) -> Answer:
+    """What each role may do with a topic, by right of its namespace or on its own."""
+    return answer(call.broker.permissions.of_topic(_existing(call, call.topic())))
+
+
+def grant_topic(call: Call) -> Answer:
+    """Let a role do what the body lists, with one topic."""
+    body = call.json()
+    actions = check_actions([] if body is None else body)  # as in Pulsar
+    call.broker.permissions.grant_topic(_existing(call, call.topic()), call.path["role"], actions, call.now)
+    return DONE
+
+
+def revoke_topic(call: Call) -> Answer:
+    """Let a role do nothing with a topic beyond what it may in the namespace."""
+    call.broker.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"], call.now)
+    return DONE
+
+
+def grant_topics(call: Call) -> Answer:
+    """The same for several topics of a namespace: ``[{"topic", "role", "actions"}]``. All, or none of them."""
+    wanted = [(*each, check_actions(option.get("actions") or [])) for each, option in _options(call)]
+    for topic, role, actions in wanted:
+        call.broker.permissions.grant_topic(topic, role, actions, call.now)
+    return DONE
+
+
+def revoke_topics(call: Call) -> Answer:
+    """The same for several topics of a namespace: ``[{"topic", "role"}]``. All, or none of them."""
+    for (topic, role), _ in list(_options(call)):
+        call.broker.permissions.revoke_topic(topic, role, call.now)
+    return DONE
+
+
+def _options(call: Call) -> list[tuple[tuple[TopicName, str], dict[str, Any]]]:
+    body = call.json()
+    if not isinstance(body, list) or not all(isinstance(each, dict) for each in body):
+        raise BadRequest('The body must be a list of objects: [{"topic": ..., "role": ...}]')
+    found = []
+    for each in body:
+        if not isinstance(each.get("topic"), str) or not isinstance(each.get("role"), str):
+            raise BadRequest('Each object must name a topic and a role: {"topic": ..., "role": ...}')
+        try:
+            topic = parse_topic(each["topic"])
+        except InvalidTopicName as error:
+            raise NotFound(f"Topic {each['topic']} not found: {error}") from None
+        found.append(((_existing(call, topic), each["role"]), each))
+    if len({topic.namespace for (topic, _), _ in found}) != 1:
+        raise BadRequest("The namespace should be the same")
+    return found
+
+
+def _existing(call: Call, topic: TopicName) -> TopicName:
+    """The topic. Raises NotFound where it does not exist."""
+    if not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic):
+        raise NotFound(f"Topic {topic} not found")
+    return topic
+
+
+def _body(call: Call, what: str) -> Any:
+    body = call.json()
+    if body is None:
+        raise BadRequest(f"{what} should not be null")
+    return body
+
+
+def _require(call: Call, reason: str) -> None:
+    if not call.broker.tenants.has_namespace(call.namespace()):
+        raise NotFound(reason)
+
+
+_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}/permissions"
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions"
+
+ROUTES = (
+    Route("GET", _NAMESPACE, Permission.TENANT_ADMIN, of_namespace),
+    Route("POST", f"{_NAMESPACE}/{{role}}", Permission.TENANT_ADMIN, grant),
+    Route("DELETE", f"{_NAMESPACE}/{{role}}", Permission.TENANT_ADMIN, revoke),
+    Route("GET", f"{_NAMESPACE}/subscription", Permission.TENANT_ADMIN, of_subscriptions),
+    Route("POST", f"{_NAMESPACE}/subscription/{{subscription}}", Permission.TENANT_ADMIN, grant_subscription),
+    Route("DELETE", f"{_NAMESPACE}/{{subscription}}/{{role}}", Permission.TENANT_ADMIN, revoke_subscription),
+    Route("GET", _TOPIC, Permission.TENANT_ADMIN, of_topic),
+    Route("POST", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, grant_topic),
+    Route("DELETE", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, revoke_topic),
+    Route("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, grant_topics),
+    Route("POST", "/admin/v2/namespaces/revokePermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, revoke_topics),
+)

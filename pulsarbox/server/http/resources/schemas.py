@@ -1,0 +1,204 @@
+"""Schemas of topics, their definitions as text."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from pulsarbox.broker.topic.topic_schemas import StoredSchema
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, IncompatibleSchema, InvalidSchema, NotFound, PulsarBoxError, Unprocessable
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema import key_value
+from pulsarbox.protocol.schema.steps import Steps
+from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
+from pulsarbox.server.http.framework.request import (
+    JSON,
+    Answer,
+    Call,
+    Later,
+    Pieces,
+    answer,
+    asker,
+    compact,
+    kind_of,
+    texts,
+)
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+T = TypeVar("T")
+
+_CLIENT_SIDE: Final = ("AUTO", "AUTO_CONSUME", "AUTO_PUBLISH")
+NO_VERSION: Final = -1
+"""What Pulsar says is the version of a schema that a topic does not have."""
+
+
+def get(call: Call) -> Answer:
+    """The newest version of a schema, or the one that is asked for."""
+    version = call.path.get("version")
+    number = None
+    if version is not None:
+        try:
+            number = int(version)
+        except ValueError:
+            raise BadRequest(f"The version must be a whole number, not {version[:40]!r}") from None
+    stored = call.broker.schemas.get(call.topic("persistent"), number)
+    if stored is None:
+        raise NotFound("Schema not found")
+    return answer(_shown(stored))
+
+
+def versions(call: Call) -> Pieces:
+    """All versions of a schema, oldest first."""
+    found = call.broker.schemas.versions(call.topic("persistent"))
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"getSchemaResponses":['
+        for number, each in enumerate(found):
+            yield (b"," if number else b"") + compact(_shown(each)).encode(errors="replace")
+        yield b"]}"
+
+    return Pieces(JSON, pieces())
+
+
+def post(call: Call) -> Later:
+    """The version of a schema, a new one where the topic has no such one. The topic need not exist."""
+    topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
+    steps = schemas.putting(topic, schema, call.now.wall)
+    return _computed(call, schema, steps, lambda stored: answer({"version": {"version": stored.version}}))
+
+
+def compatibility(call: Call) -> Later:
+    """Whether a schema could be the topic's next, by which strategy, and why not."""
+    topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
+
+    def checking() -> Steps[dict[str, Any]]:
+        told: dict[str, Any] = {"compatibility": True, "schemaCompatibilityStrategy": schemas.strategy(topic)}
+        try:
+            yield from schemas.checking(topic, schema)
+        except InvalidSchema:
+            raise
+        except IncompatibleSchema as error:
+            told |= {"compatibility": False, "reason": str(error)}
+        return told
+
+    return _computed(call, schema, checking(), lambda told: answer(told)._replace(status=202))
+
+
+def version_of(call: Call) -> Later:
+    """The version of a schema that the topic has; -1 where it has none such."""
+    topic, schema = call.topic("persistent"), _brought(call)
+    steps = call.broker.schemas.finding(topic, schema)
+    return _computed(
+        call, schema, steps, lambda known: answer({"version": NO_VERSION if known is None else known.version})
+    )
+
+
+def _computed(call: Call, schema: Schema, steps: Steps[T], shown: Callable[[T], Answer]) -> Later:
+    """The answer to what a computation returns or raises. Those of one role take turns with those of others."""
+    later = Later()
+
+    def computed(found: T | PulsarBoxError, now: Now) -> None:
+        if isinstance(found, PulsarBoxError):
+            later.failed(found)
+        else:
+            later.give(shown(found))
+
+    call.broker.schemas.run(asker(call), schema, steps, computed, call.now)
+    return later
+
+
+def metadata(call: Call) -> Answer:
+    """The numbers of the versions. Pulsar adds where in BookKeeper each is stored, which does not apply to a box."""
+    topic, schemas = call.topic("persistent"), call.broker.schemas
+    numbers = schemas.numbers(topic)
+    if numbers and schemas.get(topic, numbers[0]) is None:  # the number of a deletion
+        numbers = numbers[1:]
+    if not numbers:
+        raise NotFound("Schema metadata not found")
+    places = [{"ledgerId": -1, "entryId": -1, "version": number} for number in numbers]
+    return answer({"info": places[-1], "index": places})
+
+
+def delete(call: Call) -> Answer:
+    """Forget all versions. The answer is the version of the deletion, -1 of one by force."""
+    topic, schemas = call.topic("persistent"), call.broker.schemas
+    return answer({"version": schemas.delete(topic, force=call.flag("force"))})
+
+
+def _brought(call: Call) -> Schema:
+    """The schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
+    topic, body = call.topic("persistent"), call.json_object()
+    if body is None:
+        raise BadRequest('The body must hold a schema: {"type": ..., "schema": ..., "properties": {...}}')
+    if not call.broker.tenants.has_namespace(topic.namespace):
+        raise NotFound("Namespace does not exist")
+    name, text = body.get("type"), body.get("schema")
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise BadRequest(f"type and schema must be texts, not {kind_of(name)} and {kind_of(text)}")
+    if name in _CLIENT_SIDE:
+        raise Unprocessable(f"Schema {name} is a client-side schema type")
+    name = "NONE" if name == "BYTES" else name
+    if name not in SCHEMA_TYPES:
+        raise Unprocessable(f"There is no schema type {name!r}: it must be one of {', '.join(SCHEMA_TYPES)}")
+    data = _key_value_bytes(text) if name == "KEY_VALUE" else text.encode(errors="replace")
+    schema = Schema(name=topic.base.local, schema_data=data, type=SCHEMA_TYPES[name])
+    for key, value in texts(body.get("properties"), "Properties of a schema").items():
+        schema.properties.add(key=key, value=value)
+    return schema
+
+
+def _shown(stored: StoredSchema) -> dict[str, Any]:
+    schema = stored.schema
+    is_pair = schema.type == Schema.Type.KeyValue
+    return {
+        "version": stored.version,
+        "type": spelling(schema.type),
+        "timestamp": stored.created,
+        "data": _key_value_text(schema.schema_data) if is_pair else schema.schema_data.decode(errors="replace"),
+        "properties": {item.key: item.value for item in schema.properties},
+    }
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+# In text, the definition of a KEY_VALUE schema is a JSON object of the two; an empty one is an empty text.
+
+
+def _key_value_bytes(text: str) -> bytes:
+    pair = _parsed(text)
+    if not isinstance(pair, dict) or "key" not in pair or "value" not in pair:
+        raise Unprocessable(
+            'Invalid schema definition data for KEY_VALUE schema: it must be {"key": ..., "value": ...}'
+        )
+    return key_value.join(
+        *(compact(pair[part]).encode(errors="replace") if pair[part] != "" else b"" for part in ("key", "value"))
+    )
+
+
+def _key_value_text(data: bytes) -> str:
+    try:
+        parts = key_value.parts(data)
+    except InvalidSchema:  # kept by a version that did not look
+        return data.decode(errors="replace")
+    shown = [part.decode(errors="replace") for part in parts]
+    key, value = (each if _parsed(each) is not None else compact(each) for each in shown)
+    return f'{{"key":{key},"value":{value}}}'
+
+
+_TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", f"{_TOPIC}/schema", Permission.TOPIC_USER, get),
+    Route("GET", f"{_TOPIC}/schema/{{version}}", Permission.TOPIC_USER, get),
+    Route("GET", f"{_TOPIC}/schemas", Permission.TOPIC_USER, versions),
+    Route("POST", f"{_TOPIC}/schema", Permission.TOPIC_PRODUCER, post),
+    Route("POST", f"{_TOPIC}/compatibility", Permission.TENANT_ADMIN, compatibility),
+    Route("POST", f"{_TOPIC}/version", Permission.TOPIC_USER, version_of),
+    Route("GET", f"{_TOPIC}/metadata", Permission.TOPIC_USER, metadata),
+    Route("DELETE", f"{_TOPIC}/schema", Permission.TENANT_ADMIN, delete),
+)

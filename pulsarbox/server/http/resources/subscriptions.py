@@ -1,0 +1,410 @@
+"""Subscriptions: creating, deleting, moving their cursors, acknowledging for them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pulsarbox.broker.backlog.analyze_backlog import BacklogScan, Counts
+from pulsarbox.broker.subscription.consumer import Held
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import (
+    BadRequest,
+    Conflict,
+    NotAllowed,
+    NotFound,
+    PersistenceError,
+    PreconditionFailed,
+    PulsarBoxError,
+)
+from pulsarbox.names import TopicName
+from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
+from pulsarbox.server.http.framework.message_id_json import LATEST, Place, place_of, start_of
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, texts
+from pulsarbox.server.http.framework.resource_lookup import (
+    find_topic,
+    parts_of,
+    persistent,
+    require_namespace,
+    stored_topic,
+    subscription_of,
+)
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.catalog import cursor_key
+from pulsarbox.storage.record import Position
+
+RESERVED = ("pulsar.dedup", "pulsar.repl")
+"""Names, and beginnings of names, that Pulsar keeps for itself."""
+ANALYZE_MS_MAX = 50_000
+"""A backlog is looked at for no longer: clients wait a minute for the answer."""
+AT_ONCE = 50
+"""Partitions that one turn sees to."""
+
+Operation = Callable[[Subscription, Callable[[Now], None], Callable[[Exception], None], Now], None]
+
+
+def create(call: Call) -> Later:
+    """Create a durable subscription: at the message id of the body, at the end without one.
+
+    A topic that does not exist is created where clients may do that. Of a partitioned topic all partitions get it.
+    """
+    name = call.path["subscription"]
+    if call.path["domain"] == "non-persistent":
+        raise BadRequest("Create subscription on non-persistent topic can only be done through client")
+    check_name(name)
+    # As Pulsar, which does not look whether the message is excluded here.
+    place = (place_of(call) or Place(LATEST))._replace(excluded=False)
+    parts = parts_of(call)
+    topics = [_opened(call, part) for part in parts]
+    if all(name in topic.subscriptions for topic in topics):
+        raise Conflict("Subscription already exists for topic")
+    later = Later()
+    missing = [topic for topic in topics if name not in topic.subscriptions]
+    try:
+        for topic in missing:
+            topic.admission.check_subscription(len(topic.subscriptions))
+    except NotAllowed as error:
+        raise Conflict(str(error)) from None  # as in Pulsar, where only clients get the other code
+    done, failed = when_all(later, len(missing), lambda: DONE)
+    for topic in missing:
+        _create_at(topic, name, place, done, failed, call.now)
+    return later
+
+
+def _opened(call: Call, name: TopicName) -> PersistentTopic:
+    return persistent(call.broker.topics.open(name, call.now), "Create subscription")
+
+
+def check_name(name: str) -> None:
+    """Raises PreconditionFailed where a subscription may not be called so."""
+    if not name.strip():
+        raise PreconditionFailed("Empty subscription name")
+    if name == RESERVED[0] or name.startswith(RESERVED[1]):
+        raise PreconditionFailed(f"Subscription name {name!r} is reserved")
+
+
+def _create_at(
+    topic: PersistentTopic,
+    name: str,
+    place: Place,
+    done: Callable[[Now], None],
+    failed: Callable[[Exception], None],
+    now: Now,
+) -> None:
+    def located(ack_set: list[int], position: Position, mark: Position, messages: int, size: int, when: Now) -> None:
+        if name in topic.subscriptions:
+            failed(Conflict("Subscription already exists for topic"))
+            return
+        subscription = topic.subscribe_behind(name, (mark, messages, size), place.properties, when)
+        if ack_set:
+            subscription.seek(position, ack_set, done, failed, when)
+        else:
+            done(when)
+
+    def known(held: Held | None, when: Now) -> None:
+        position, ack_set = start_of(place, held)
+        topic.locate(position, partial(located, ack_set, position), failed, when)
+
+    _look_up(topic, place, known, failed, now)
+
+
+def _look_up(
+    topic: PersistentTopic,
+    place: Place,
+    known: Callable[[Held | None, Now], None],
+    failed: Callable[[Exception], None],
+    now: Now,
+) -> None:
+    """What a place needs to know of its entry, which is something only where it is one message of a batch."""
+    if place.batch_index < 0:
+        known(None, now)
+    else:
+        topic.look_up(place.position, known, failed, now)
+
+
+def delete(call: Call) -> Later:
+    """Delete a subscription; while consumers are connected by force only. Of a partitioned topic on all partitions."""
+    force, parts = call.flag("force"), parts_of(call)
+    found = _found(call, parts)
+    if not found:
+        if parts != [call.topic()]:
+            raise NotFound("Subscription not found")
+        raise NotFound(f"Subscription {call.path['subscription']} not found for topic {call.topic()}")
+    if not force and any(each.consumers for each in found):
+        raise PreconditionFailed("Subscription has active connected consumers")
+
+    def remove(subscription: Subscription, now: Now) -> None:
+        subscription.close(now)
+        subscription.topic.remove_subscription(subscription, now)
+
+    return in_turns(call, found, remove, lambda now, later: later.give(DONE), AT_ONCE)
+
+
+def _found(call: Call, parts: list[TopicName]) -> list[Subscription]:
+    """The subscription, on each partition that has it. Raises NotFound where a topic is missing, NotAllowed."""
+    name = call.path["subscription"]
+    topics = [persistent(find_topic(call, part, call.now), "This") for part in parts]
+    return [topic.subscriptions[name] for topic in topics if name in topic.subscriptions]
+
+
+def get_properties(call: Call) -> Answer:
+    """The properties of a subscription."""
+    found = _found(call, parts_of(call))
+    if not found:
+        raise NotFound(f"Subscription {call.path['subscription']} not found for topic {call.topic()}")
+    return answer({name: value for each in found for name, value in each.properties.items()})
+
+
+def put_properties(call: Call) -> Answer:
+    """Replace the properties of a subscription."""
+    properties = texts(call.json(), "Properties of a subscription")
+    found = _found(call, parts_of(call))
+    if not found:
+        raise NotFound(f"Subscription {call.path['subscription']} not found for topic {call.topic()}")
+    commits, catalog = call.broker.core.commits, call.broker.core.catalog
+    for each in found:
+        each.properties = dict(properties)
+        key = cursor_key(each.topic.ledger.topic_id, each.cursor.cursor_id)
+        row = catalog.get(key)
+        if row is not None:  # a reader has none
+            commits.put_row(key, row | {"properties": properties})
+    return DONE
+
+
+# Acknowledging
+
+
+def skip(call: Call) -> Later:
+    """Acknowledge the next messages (entries) of a subscription; not of a partitioned topic."""
+    count = call.number("count")
+    subscription = subscription_of(stored_topic(call, "Skip messages"), call.path["subscription"])
+    later = Later()
+    subscription.clearing.skip(count, later.done, later.failed, call.now)
+    return later
+
+
+def skip_all(call: Call) -> Later:
+    """Acknowledge everything. On each partition of a partitioned topic; all of them must have the subscription."""
+
+    def clear(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
+        each.clearing.clear(done, now)
+
+    return _on_all(call, clear)
+
+
+def _on_all(call: Call, operation: Operation, *, name_the_part: bool = False) -> Later:
+    """Do something to the subscription on each partition. Raises NotFound where one does not have it."""
+    parts, name = parts_of(call), call.path["subscription"]
+    found = []
+    for part in parts:
+        topic = persistent(find_topic(call, part, call.now), "This")
+        if name not in topic.subscriptions:
+            named = part if name_the_part else call.topic()
+            raise NotFound(f"Subscription {name} not found for topic {named}")
+        found.append(topic.subscriptions[name])
+    return _each(found, operation, call.now)
+
+
+def _each(found: list[Subscription], operation: Operation, now: Now) -> Later:
+    later = Later()
+    done, failed = when_all(later, len(found), lambda: DONE)
+    for each in found:
+        try:
+            operation(each, done, failed, now)
+        except PulsarBoxError as error:
+            failed(error)
+    return later
+
+
+# Expiring
+
+
+def expire(call: Call) -> Later:
+    """Acknowledge what was published longer ago than so many seconds."""
+    before = call.now.wall - 1000 * max(call.number("seconds"), 0)
+    return _on_all(call, partial(_expire, before), name_the_part=True)
+
+
+def expire_everywhere(call: Call) -> Later:
+    """The same for all subscriptions of a topic."""
+    before = call.now.wall - 1000 * max(call.number("seconds"), 0)
+    topics = [persistent(find_topic(call, part, call.now), "Expire messages") for part in parts_of(call)]
+    found = [each for topic in topics for each in topic.subscriptions.values() if each.durable]
+    if not found:
+        later = Later()
+        later.give(DONE)
+        return later
+    return _each(found, partial(_expire, before), call.now)
+
+
+def _expire(
+    before: int,
+    subscription: Subscription,
+    done: Callable[[Now], None],
+    failed: Callable[[Exception], None],
+    now: Now,
+) -> None:
+    if not subscription.cursor.backlog_entries:
+        raise Conflict(
+            f"Expire message by timestamp not issued on topic {subscription.topic.name} for subscription"
+            f" {subscription.name} due to ongoing message expiration not finished or subscription almost catch  up."
+            " If it's performed on a partitioned topic operation might succeeded on other partitions, please check"
+            " stats of individual partition."
+        )
+    subscription.clearing.expire_before(before, done, failed, now)
+
+
+def expire_through(call: Call) -> Later:
+    """Acknowledge everything up to a message, with it unless it is excluded; not of a partitioned topic."""
+    name = call.topic()
+    require_namespace(call, name)
+    if call.broker.topics.partitions(name):
+        raise NotAllowed("Expire message at position is not supported for partitioned-topic")
+    place = _required(place_of(call))
+    topic = persistent(find_topic(call, name, call.now), "Expire messages")
+    subscription = subscription_of(topic, call.path["subscription"])
+    if place.position > topic.ledger.end:
+        raise Conflict(
+            f"Expire message by position not issued on topic {name} for subscription {subscription.name} due to"
+            " ongoing message expiration not finished or invalid message position provided."
+        )
+    later = Later()
+
+    def known(held: Held | None, now: Now) -> None:
+        position, ack_set = place.position, list[int]()
+        if held is not None and 0 <= place.batch_index < held.batch_size:
+            # What follows the message in its batch stays.
+            following = place._replace(excluded=not place.excluded)
+            start, ack_set = start_of(following, held)
+            if start == position and not ack_set:  # the whole batch stays
+                position = Position(position.ledger_id, position.entry_id - 1)
+        elif place.excluded:
+            position = Position(position.ledger_id, position.entry_id - 1)
+        try:
+            subscription.clearing.expire_through(position, ack_set, later.done, later.failed, now)
+        except PulsarBoxError as error:
+            later.failed(error)
+
+    _look_up(topic, place, known, later.failed, call.now)
+    return later
+
+
+def _required(place: Place | None) -> Place:
+    if place is None:
+        raise BadRequest('The body must name a message: {"ledgerId": ..., "entryId": ...}, "earliest" or "latest"')
+    return place
+
+
+# Counting
+
+
+def analyze(call: Call) -> Later:
+    """Count the entries and messages that are not acknowledged by looking at each, from a message id of the body on.
+
+    There are no entry filters, so all of them are accepted. Of a partitioned topic one partition at a time.
+    """
+    name, settings = call.topic(), call.broker.core.settings
+    require_namespace(call, name)
+    if call.broker.topics.partitions(name):
+        raise NotAllowed(
+            "Analyze backlog on a partitioned topic is not allowed, please try do it on specific topic partition"
+        )
+    topic = find_topic(call, name, call.now)
+    wanted = call.path["subscription"]
+    if not any(each.name == wanted for each in topic.all_subscriptions()):
+        raise NotFound(f"Subscription {wanted} not found for topic {name}")
+    subscription = subscription_of(persistent(topic, "Analyze backlog"), wanted)
+    place = place_of(call)
+    later = Later()
+    scan = BacklogScan(
+        subscription,
+        settings.subscriptionBacklogScanMaxEntries,
+        min(settings.subscriptionBacklogScanMaxTimeMs, ANALYZE_MS_MAX),
+        lambda counts: later.give(answer(_analyzed(counts))),
+        later.failed,
+    )
+    scan.begin(None if place is None else place.position, call.now)
+    return later
+
+
+def _analyzed(counts: Counts) -> dict[str, Any]:
+    """As Pulsar's AnalyzeSubscriptionBacklogResult."""
+    ends = {"firstMessageId": counts.first, "lastMessageId": counts.last}
+    return {
+        "entries": counts.entries,
+        "messages": counts.messages,
+        "markerMessages": counts.markers,
+        "filterRejectedEntries": 0,
+        "filterAcceptedEntries": counts.entries,
+        "filterRescheduledEntries": 0,
+        "filterRejectedMessages": 0,
+        "filterAcceptedMessages": counts.messages,
+        "filterRescheduledMessages": 0,
+        "aborted": counts.aborted,
+        **{name: f"{at.ledger_id}:{at.entry_id}" for name, at in ends.items() if at is not None},
+    }
+
+
+# Moving
+
+
+def reset_to_time(call: Call) -> Later:
+    """Start again at the first message that was published at an instant (ms since 1970) or later; on all partitions."""
+    at = call.now.of_client(call.number("timestamp"))
+
+    def seek(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
+        each.seek_to_time(at, done, _busy(failed), now)
+
+    return _on_all(call, seek, name_the_part=True)
+
+
+def reset(call: Call) -> Later:
+    """Start again at a message, or with the next one where it is excluded; not of a partitioned topic."""
+    name = call.topic()
+    require_namespace(call, name)
+    if call.broker.topics.partitions(name):
+        raise NotAllowed("Reset-cursor at position is not allowed for partitioned-topic")
+    place = _required(place_of(call))
+    topic = persistent(find_topic(call, name, call.now), "Reset-cursor at position")
+    subscription = subscription_of(topic, call.path["subscription"])
+    later = Later()
+
+    def known(held: Held | None, now: Now) -> None:
+        position, ack_set = start_of(place, held)
+        try:
+            subscription.seek(position, ack_set, later.done, _busy(later.failed), now)
+        except PersistenceError as error:
+            _busy(later.failed)(error)
+
+    _look_up(topic, place, known, later.failed, call.now)
+    return later
+
+
+def _busy(failed: Callable[[Exception], None]) -> Callable[[Exception], None]:
+    """Two at a time cannot move a cursor."""
+
+    def told(error: Exception) -> None:
+        fenced = isinstance(error, PersistenceError) and "fence" in str(error)
+        failed(PreconditionFailed(f"Failed for Subscription Busy: {error}") if fenced else error)
+
+    return told
+
+
+_SUBSCRIPTION = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
+_ALL = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/all_subscription"
+
+ROUTES = (
+    Route("PUT", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, create),
+    Route("DELETE", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, delete),
+    Route("GET", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, get_properties),
+    Route("PUT", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, put_properties),
+    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", Permission.TOPIC_CONSUMER, skip),
+    Route("POST", f"{_SUBSCRIPTION}/skip_all", Permission.TOPIC_CONSUMER, skip_all),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages", Permission.TOPIC_CONSUMER, expire_through),
+    Route("POST", f"{_ALL}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire_everywhere),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", Permission.TOPIC_CONSUMER, reset_to_time),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor", Permission.TOPIC_CONSUMER, reset),
+    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", Permission.TOPIC_CONSUMER, analyze),
+)

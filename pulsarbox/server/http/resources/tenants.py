@@ -1,0 +1,58 @@
+"""Tenants."""
+
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError
+from pulsarbox.server.http.framework.cooperative_work import in_steps
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.framework.routes import Permission, Route
+
+
+def tenants(call: Call) -> Answer:
+    """The names of all tenants."""
+    return answer(call.broker.tenants.all())
+
+
+def get(call: Call) -> Answer:
+    """A tenant's admins and clusters."""
+    return answer(call.broker.tenants.get(call.path["tenant"]))
+
+
+def create(call: Call) -> Answer:
+    """Create a tenant."""
+    call.broker.tenants.create(call.path["tenant"], call.json_object())
+    return DONE
+
+
+def update(call: Call) -> Answer:
+    """Replace a tenant's admins and clusters."""
+    call.broker.tenants.update(call.path["tenant"], call.json_object())
+    return DONE
+
+
+def delete(call: Call) -> Later:
+    """Delete a tenant; by force, where that is allowed, with everything in it."""
+    tenant, tenants = call.path["tenant"], call.broker.tenants
+    force = call.flag("force")
+    if force and not call.broker.core.settings.forceDeleteTenantAllowed:
+        raise NotAllowed("Broker doesn't allow forced deletion of tenants")
+    try:
+        tenants.get(tenant)
+    except PulsarBoxError:
+        raise NotFound("Tenant doesn't exist") from None
+    removal, namespaces = call.broker.removal, tenants.namespaces(tenant) if force else []
+    steps = (step for namespace in namespaces for step in removal.of_namespace(namespace, force=True))
+
+    def finish(now: Now) -> Answer:
+        tenants.delete(tenant)
+        return DONE
+
+    return in_steps(call, steps, finish)
+
+
+ROUTES = (
+    Route("GET", "/admin/v2/tenants", Permission.SUPERUSER, tenants),
+    Route("GET", "/admin/v2/tenants/{tenant}", Permission.TENANT, get),
+    Route("PUT", "/admin/v2/tenants/{tenant}", Permission.TENANT, create),
+    Route("POST", "/admin/v2/tenants/{tenant}", Permission.TENANT, update),
+    Route("DELETE", "/admin/v2/tenants/{tenant}", Permission.TENANT, delete),
+)

@@ -1,0 +1,126 @@
+"""Topics, of both domains."""
+
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotAcceptable, NotFound, PreconditionFailed
+from pulsarbox.names import parse_topic
+from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, texts
+from pulsarbox.server.http.framework.resource_lookup import check_is_users, find_topic, parts_of, require_namespace
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.resources.bundles import Bundles
+from pulsarbox.storage.catalog import Row, partitions_key, topic_key
+
+_MODES = {"persistent": "PERSISTENT", "non-persistent": "NON_PERSISTENT"}
+
+
+def topics(call: Call) -> Later:
+    """The topics of a namespace, partitions one by one; of one bundle, where it is named."""
+    return listed(call, _MODES[call.path["domain"]], call.query.get("bundle", ""))
+
+
+def listed(call: Call, mode: str, bundle: str = "") -> Later:
+    """The names of topics, as ``Topics.pages`` has them. Raises NotFound."""
+    found: list[str] = []
+    bundles = Bundles(call.broker.tenants, call.namespace()) if bundle else None
+
+    def add(page: list[str], now: Now) -> None:
+        found.extend(page if bundles is None else [name for name in page if bundles.of(parse_topic(name)) == bundle])
+
+    pages = call.broker.topics.pages(call.namespace(), mode, system=call.flag("includeSystemTopic"))
+    return in_turns(call, pages, add, lambda now, later: later.give(answer(found)), 1)
+
+
+def create(call: Call) -> Answer:
+    """Create a topic that is not partitioned. The body holds its properties, or nothing."""
+    topic = call.topic()
+    check_is_users(topic)
+    call.broker.topics.create(topic, call.now, texts(call.json(), "Properties of a topic"))
+    return DONE
+
+
+def delete(call: Call) -> Answer:
+    """Delete a topic; while anybody is connected, by force only."""
+    topic = call.topic()
+    missing = not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic)
+    if missing and not topic.persistent:
+        return DONE  # it is gone with the last restart at the latest: as in Pulsar, not worth an error
+    call.broker.topics.delete(topic, call.now, force=call.flag("force"))
+    return DONE
+
+
+def subscriptions(call: Call) -> Answer:
+    """The names of the subscriptions, those of readers too; of a partitioned topic those of all its partitions."""
+    topic = call.topic()
+    partitions = call.broker.topics.partitions(topic)
+    found = [
+        call.broker.topics.find(name, call.now) for name in (topic, *(topic.partition(i) for i in range(partitions)))
+    ]
+    if not partitions and found == [None]:
+        raise NotFound(f"Topic {topic} not found")
+    return answer(sorted({each.name for one in found if one is not None for each in one.all_subscriptions()}))
+
+
+def unload(call: Call) -> Later:
+    """Let a topic, or all partitions of one, out of memory: its clients come back, nothing is lost."""
+    topics = call.broker.topics
+    names = parts_of(call)
+    found = [topic for name in names if (topic := topics.find(name, call.now)) is not None]
+    if not found and names == [call.topic()]:
+        find_topic(call, names[0], call.now)
+    later = Later()
+    done, _ = when_all(later, len(found) + 1, lambda: DONE)
+    for topic in found:
+        topics.unload(topic, done, call.now)
+    done(call.now)
+    return later
+
+
+def get_properties(call: Call) -> Answer:
+    """The properties of a topic."""
+    return answer(_properties(call)[2])
+
+
+def put_properties(call: Call) -> Answer:
+    """Add to the properties of a topic, or change some of them."""
+    key, row, properties = _properties(call)
+    added = texts(call.json(), "Properties of a topic")
+    call.broker.core.commits.put_row(key, row | {"properties": properties | added})
+    return DONE
+
+
+def delete_property(call: Call) -> Answer:
+    """Remove one property of a topic. One that it does not have is gone already."""
+    key, row, properties = _properties(call)
+    name = call.query.get("key")
+    if not name:
+        raise PreconditionFailed("The query must name a property: ?key=...")
+    left = {each: value for each, value in properties.items() if each != name}
+    call.broker.core.commits.put_row(key, row | {"properties": left})
+    return DONE
+
+
+def _properties(call: Call) -> tuple[str, Row, dict[str, str]]:
+    """The row that has the properties of a topic: its key, the row, and the properties. Raises NotFound."""
+    name, catalog = call.topic(), call.broker.core.catalog
+    if not name.persistent:
+        raise NotAcceptable("Need to provide a persistent topic name")
+    require_namespace(call, name)
+    for key in (partitions_key(str(name)), topic_key(str(name))):
+        row = catalog.get(key)
+        if row is not None:
+            return key, row, row.get("properties", {})
+    raise NotFound(f"Topic {name} not found")
+
+
+_NAMESPACE = "/admin/v2/{domain}/{tenant}/{namespace}"
+
+ROUTES = (
+    Route("GET", _NAMESPACE, Permission.NAMESPACE_USER, topics),
+    Route("PUT", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, create),
+    Route("DELETE", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, delete),
+    Route("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_CONSUMER, subscriptions),
+    Route("PUT", f"{_NAMESPACE}/{{topic}}/unload", Permission.TENANT_ADMIN, unload),
+    Route("GET", f"{_NAMESPACE}/{{topic}}/properties", Permission.TOPIC_USER, get_properties),
+    Route("PUT", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, put_properties),
+    Route("DELETE", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, delete_property),
+)

@@ -1,0 +1,252 @@
+"""Transactions, as Pulsar's admin tools show them: the coordinator, what is open for long, what a topic waits for.
+
+There is one coordinator, 0, and no log of its own: what Pulsar shows of such logs is not there.
+"""
+
+from typing import Any
+
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.broker.transactions.transaction import ABORTED, Transaction
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
+from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, long_of
+from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.storage.record import Position
+from pulsarbox.storage.transactions import TxnId, aborted_of
+
+SCALED = "A box has one transaction coordinator: it takes part in every transaction, and needs no others"
+
+
+def coordinators(call: Call) -> Answer:
+    """The one coordinator, and where it is."""
+    _check(call)
+    return answer([{"id": 0, "brokerServiceUrl": call.broker.endpoints.broker_url}])
+
+
+def coordinator_stats(call: Call) -> Answer:
+    """How many transactions are open; of one coordinator where ``coordinatorId`` names it, else of each by number."""
+    _check(call)
+    transactions = call.broker.core.transactions
+    stats = {
+        "state": "Ready",
+        "leastSigBits": transactions.last_id,
+        "lowWaterMark": min((txn.id.least for txn in transactions), default=transactions.last_id + 1) - 1,
+        "ongoingTxnSize": len(transactions.open),
+        "recoverStartTime": call.broker.core.started,
+        "recoverEndTime": call.broker.core.started,
+    }
+    return answer(stats if "coordinatorId" in call.query else {"0": stats})
+
+
+def metadata(call: Call) -> Answer:
+    """One transaction that is open, or ended not long ago."""
+    _check(call)
+    return answer(_shown(call, _transaction(call)))
+
+
+def slow(call: Call) -> Answer:
+    """The transactions that have been open for longer than ``timeout`` milliseconds, by id."""
+    _check(call)
+    before = call.now.wall - call.number("timeout")
+    found = [txn for txn in call.broker.core.transactions if txn.opened <= before]
+    return answer({str(txn.id): _shown(call, txn) for txn in found})
+
+
+def abort(call: Call) -> Later:
+    """Abort a transaction, whoever has begun it."""
+    _check(call)
+    later = Later()
+
+    def ended(error: PulsarBoxError | None, now: Any) -> None:
+        if error is None:
+            later.give(DONE)
+        else:
+            later.failed(error)
+
+    call.broker.core.transactions.end(_id_of(call), ABORTED, Superuser(), ended, call.now)
+    return later
+
+
+class Superuser:
+    """Who may end any transaction: the route has seen to that."""
+
+    principal = None
+
+
+def scale(call: Call) -> Answer:
+    """Nothing to do for one coordinator; refused for another number."""
+    _check(call)
+    wanted = call.json()
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
+        raise BadRequest("The body must be a number of coordinators, at least 1")
+    if wanted != 1:
+        raise NotAllowed(SCALED)
+    return DONE
+
+
+def in_buffer(call: Call) -> Answer:
+    """Where a transaction's first message on a topic stands."""
+    _check(call)
+    topic, txn_id = stored_topic_of(call), _id_of(call)
+    ended = call.broker.core.transactions.recent(txn_id)
+    aborted = ended is not None and ended.state == ABORTED and str(topic.name) in ended.topics
+    return answer(_in_buffer(topic, txn_id, aborted))
+
+
+def in_pending_ack(call: Call) -> Answer:
+    """Up to where a transaction has acknowledged cumulatively on a subscription."""
+    _check(call)
+    topic = stored_topic_of(call)
+    subscription_of(topic, call.path["subscription"])
+    return answer(_in_pending_ack(topic, call.path["subscription"], _id_of(call)))
+
+
+def buffer(call: Call) -> Answer:
+    """What a topic knows of transactions."""
+    _check(call)
+    topic = stored_topic_of(call)
+    stored = topic.stored
+    found: dict[str, Any] = {
+        "state": "Ready" if stored.open or stored.has_aborted else "NoSnapshot",
+        "maxReadPosition": _text(topic.ledger.read_end),
+        "lastSnapshotTimestamps": 0,
+        "ongoingTxnSize": len(list(stored.open)),
+        "recoverStartTime": call.broker.core.started,
+        "recoverEndTime": call.broker.core.started,
+        "totalAbortedTransactions": _aborted(topic),
+        "snapshotType": "Single",
+    }
+    return answer(found | ({"lowWaterMarks": {}} if call.flag("lowWaterMarks") else {}))
+
+
+def pending_acks(call: Call) -> Answer:
+    """What a subscription knows of transactions."""
+    _check(call)
+    topic = stored_topic_of(call)
+    subscription = subscription_of(topic, call.path["subscription"])
+    on = call.broker.core.transactions.acks_on(topic.stored.topic_id, subscription.cursor.cursor_id)
+    found: dict[str, Any] = {
+        "state": "Ready" if on else "None",
+        "ongoingTxnSize": len(on),
+        "recoverStartTime": call.broker.core.started,
+        "recoverEndTime": call.broker.core.started,
+    }
+    return answer(found | ({"lowWaterMarks": {}} if call.flag("lowWaterMarks") else {}))
+
+
+def position(call: Call) -> Answer:
+    """Whether an open transaction has acknowledged an entry, or the message ``batchIndex`` of it."""
+    _check(call)
+    topic = stored_topic_of(call)
+    cursor = subscription_of(topic, call.path["subscription"]).cursor
+    at = Position(call.number("ledgerId"), call.number("entryId"))
+    if at <= cursor.mark_delete:
+        return answer({"state": "MarkDelete"})
+    claims = cursor.claims
+    if claims is not None:
+        claim, through = claims.entries.get(at), claims.through
+        index = long_of(call.query.get("batchIndex", ""))
+        held = 0 if claim is None else claim.bits
+        if index is not None and index >= 0:
+            held = held >> index & 1  # not 1 << index: the number is the client's, and such an integer fills the memory
+        if held or (through is not None and at <= through[1]):
+            return answer({"state": "PendingAck"})
+    return answer({"state": "NotInPendingAck"})
+
+
+# What they have in common
+
+
+def _check(call: Call) -> None:
+    call.broker.core.transactions.check_coordinator(0)
+    text = call.query.get("coordinatorId", call.path.get("mostSigBits", "0"))
+    if text.removeprefix("-").isdigit() and long_of(text) != 0:
+        raise NotFound(f"Transaction coordinator not found! coordinator id : {text}")
+
+
+def stored_topic_of(call: Call) -> PersistentTopic:
+    """The topic of the path, which names no domain: it is a persistent one. Raises NotFound, NotAllowed."""
+    return stored_topic(call, "Transaction stats", "persistent")
+
+
+def _id_of(call: Call) -> TxnId:
+    return TxnId(call.number("mostSigBits"), call.number("leastSigBits"))
+
+
+def _transaction(call: Call) -> Transaction:
+    txn_id, transactions = _id_of(call), call.broker.core.transactions
+    found = transactions.open.get(txn_id) or transactions.recent(txn_id)
+    if found is None:
+        raise TransactionNotFound(f"There is no transaction {txn_id}: it has ended, or was never begun")
+    return found
+
+
+def _shown(call: Call, txn: Transaction) -> dict[str, Any]:
+    acked: dict[str, dict[str, Any]] = {}
+    for (name, subscription), shown in txn.subscriptions.items():
+        acked.setdefault(shown, {})[subscription] = _in_pending_ack(_topic(call, name), subscription, txn.id)
+    return {
+        "txnId": str(txn.id),
+        "status": txn.state,
+        "openTimestamp": txn.opened,
+        "timeoutAt": txn.timeout,
+        "producedPartitions": {
+            shown: _in_buffer(_topic(call, name), txn.id, txn.state == ABORTED) for name, shown in txn.topics.items()
+        },
+        "ackedPartitions": acked,
+    } | ({} if txn.owner is None else {"owner": txn.owner})
+
+
+def _topic(call: Call, name: str) -> PersistentTopic | None:
+    return call.broker.topics.persistent(name, call.now)
+
+
+def _in_buffer(topic: PersistentTopic | None, txn_id: TxnId, aborted: bool) -> dict[str, Any]:
+    runs = () if topic is None else topic.stored.open.runs(txn_id)
+    return ({"startPosition": _text(Position(*runs[0][:2]))} if runs else {}) | {"aborted": aborted}
+
+
+def _in_pending_ack(topic: PersistentTopic | None, subscription: str, txn_id: TxnId) -> dict[str, Any]:
+    found = None if topic is None else topic.subscriptions.get(subscription)
+    claims = None if found is None else found.cursor.claims
+    through = None if claims is None else claims.through
+    if through is None or through[0] != txn_id:
+        return {}
+    return {"cumulativeAckPosition": _text(through[1])}
+
+
+def _aborted(topic: PersistentTopic) -> int:
+    """How many runs of entries were aborted that are still stored."""
+    if not topic.stored.has_aborted:
+        return 0
+    return sum(1 for _ in aborted_of(topic.core.catalog, topic.stored.topic_id))
+
+
+def _text(at: Position) -> str:
+    return f"{at.ledger_id}:{at.entry_id}"
+
+
+_V3 = "/admin/v3/transactions"
+_TOPIC = "{tenant}/{namespace}/{topic}"
+_SUBSCRIPTION = _TOPIC + "/{subscription}"
+_TXN = "{mostSigBits}/{leastSigBits}"
+
+# Statistics are for every client that has proved a name, as in Pulsar: clients look at their transactions themselves.
+ROUTES = (
+    Route("GET", f"{_V3}/coordinators", Permission.NAMED, coordinators),
+    Route("GET", f"{_V3}/coordinatorStats", Permission.NAMED, coordinator_stats),
+    Route("GET", f"{_V3}/transactionMetadata/{_TXN}", Permission.NAMED, metadata),
+    Route("GET", f"{_V3}/slowTransactions/{{timeout}}", Permission.NAMED, slow),
+    Route("POST", f"{_V3}/abortTransaction/{_TXN}", Permission.SUPERUSER, abort),
+    Route("POST", f"{_V3}/transactionCoordinator/replicas", Permission.SUPERUSER, scale),
+    Route("GET", f"{_V3}/transactionInBufferStats/{_TOPIC}/{_TXN}", Permission.NAMED, in_buffer),
+    Route("GET", f"{_V3}/transactionInPendingAckStats/{_SUBSCRIPTION}/{_TXN}", Permission.NAMED, in_pending_ack),
+    Route("GET", f"{_V3}/transactionBufferStats/{_TOPIC}", Permission.NAMED, buffer),
+    Route("GET", f"{_V3}/pendingAckStats/{_SUBSCRIPTION}", Permission.NAMED, pending_acks),
+    Route(
+        "GET",
+        f"{_V3}/positionStatsInPendingAck/{_SUBSCRIPTION}/{{ledgerId}}/{{entryId}}",
+        Permission.NAMED,
+        position,
+    ),
+)

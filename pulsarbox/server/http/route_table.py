@@ -1,0 +1,95 @@
+"""All routes of the box: those that it serves, and what Pulsar has beyond them."""
+
+from pulsarbox.server.http import unsupported_endpoints
+from pulsarbox.server.http.box import (
+    browse,
+    clients,
+    clock,
+    compression,
+    dead_letters,
+    epochs,
+    events,
+    faults,
+    history,
+    jobs,
+    live_views,
+    maps,
+    message_keeping,
+    pipelines,
+    plugins,
+    segments,
+    store,
+)
+from pulsarbox.server.http.framework.routes import Routes
+from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
+from pulsarbox.server.http.resources import (
+    brokers,
+    compaction,
+    lookup,
+    maintenance,
+    messages,
+    namespace_properties,
+    namespace_topics,
+    namespaces,
+    partitions,
+    permissions,
+    rest_producer,
+    schemas,
+    subscriptions,
+    tenants,
+    termination,
+    topics,
+    transactions,
+)
+from pulsarbox.server.http.statistics import broker_stats, metrics, topic_stats_resource
+
+ROOMS = (
+    brokers,
+    broker_stats,
+    tenants,
+    namespaces,
+    namespace_properties,
+    namespace_topics,
+    permissions,
+    topics,
+    partitions,
+    pipelines,
+    plugins,
+    rest_producer,
+    topic_stats_resource,
+    subscriptions,
+    messages,
+    maintenance,
+    compaction,
+    compression,
+    levels,
+    of_namespaces,
+    of_topics,
+    quotas,
+    resource_groups,
+    termination,
+    schemas,
+    lookup,
+    clock,
+    browse,
+    dead_letters,
+    epochs,
+    events,
+    jobs,
+    message_keeping,
+    faults,
+    maps,
+    segments,
+    metrics,
+    history,
+    store,
+    live_views,
+    transactions,
+    clients,
+)
+"""Where the routes are that it serves."""
+
+
+def all_routes() -> Routes:
+    """The table. Raises TypeError or ValueError where a row is not fit to serve."""
+    return Routes(row for room in (*ROOMS, unsupported_endpoints) for row in room.ROUTES)

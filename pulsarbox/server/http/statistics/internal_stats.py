@@ -1,0 +1,129 @@
+"""What the store knows of a topic: its ledgers and cursors, as Pulsar shows them."""
+
+from itertools import islice
+from typing import Any, Final
+
+from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.server.http.statistics.topic_stats import timestamp
+from pulsarbox.storage.catalog import cursor_key, topic_key
+
+RANGES_SHOWN: Final = 10_000
+"""Acknowledged ranges that are written out for a cursor; ``totalNonContiguousDeletedMessagesRange`` counts all."""
+
+_NO_LEDGER: Final = {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False}
+
+
+def internal_stats(topic: Topic) -> dict[str, Any]:
+    """The ledgers and cursors of a topic. Of the ledger that grows 0 entries are listed, as in Pulsar."""
+    if isinstance(topic, NonPersistentTopic):
+        return _not_stored(topic)
+    assert isinstance(topic, PersistentTopic)
+    ledger = topic.ledger
+    row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
+    last, current = ledger.last_confirmed, ledger.current
+    waiting = sum(_waits(each) for each in topic.subscriptions.values())
+    return {
+        "entriesAddedCounter": ledger.confirmed_entries,
+        "numberOfEntries": ledger.confirmed_entries,
+        "totalSize": ledger.size,
+        "currentLedgerEntries": current.confirmed,
+        "currentLedgerSize": current.size,
+        "lastLedgerCreatedTimestamp": timestamp(current.created),
+        "waitingCursorsCount": waiting,
+        "pendingAddEntriesCount": sum(each.entries - each.confirmed for each in ledger.ledgers.values()),
+        "lastConfirmedEntry": f"{last.ledger_id}:{last.entry_id}",
+        "state": "Terminated" if topic.termination.ended else "LedgerOpened",
+        "ledgers": [
+            {
+                "ledgerId": each.ledger_id,
+                "entries": 0 if each is current else each.entries,
+                "size": 0 if each is current else each.size,
+                "offloaded": False,
+                "underReplicated": False,
+            }
+            for each in ledger.ledgers.values()
+        ],
+        "cursors": {each.name: cursor_stats(each) for each in topic.subscriptions.values()},
+        "properties": row.get("properties", {}),
+        "schemaLedgers": [],
+        "compactedLedger": _compacted(topic),
+    }
+
+
+def _compacted(topic: PersistentTopic) -> dict[str, Any]:
+    view = topic.compaction.view
+    if view is None:
+        return dict(_NO_LEDGER)
+    return _NO_LEDGER | {"ledgerId": view.ledger_id, "entries": view.entries, "size": view.size}
+
+
+def cursor_stats(subscription: Subscription) -> dict[str, Any]:
+    """A cursor. It has no ledger of its own: acknowledgements are in the journal of the box."""
+    cursor, topic = subscription.cursor, subscription.topic
+    ledger, mark, ranges = cursor.ledger, cursor.mark_delete, cursor.ranges
+    row = topic.core.catalog.get(cursor_key(ledger.topic_id, cursor.cursor_id)) if cursor.durable else None
+    read = subscription.source.position
+    next_unread = ledger.next(*mark) if not subscription.consumers else read
+    behind = ledger.entries_between(mark, ledger.last_confirmed)
+    before_read = ledger.entries_between(read, ledger.last_confirmed) + (read <= ledger.last_confirmed)
+    return {
+        "markDeletePosition": f"{mark.ledger_id}:{mark.entry_id}",
+        "readPosition": f"{next_unread.ledger_id}:{next_unread.entry_id}",
+        "waitingReadOp": _waits(subscription),
+        "pendingReadOps": int(subscription.source.reading),
+        "messagesConsumedCounter": ledger.confirmed_entries - cursor.backlog_entries,
+        "cursorLedger": -1,
+        "cursorLedgerLastEntry": -1,
+        "individuallyDeletedMessages": _ranges_text(subscription),
+        "lastLedgerSwitchTimestamp": timestamp((row or {}).get("created", 0)),
+        "state": "Open",
+        "active": bool(subscription.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": behind - before_read + 1 if subscription.consumers else 1,
+        "totalNonContiguousDeletedMessagesRange": len(ranges),
+        "subscriptionHavePendingRead": _waits(subscription) or subscription.source.reading,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": {},
+    }
+
+
+def _ranges_text(subscription: Subscription) -> str:
+    """``[(l:e..l:e],(l:e..l:e]]``: each from the entry before its first one, which it does not hold, to its last."""
+    cursor = subscription.cursor
+    runs = islice(cursor.ranges.runs_from(*cursor.ledger.next(*cursor.mark_delete)), RANGES_SHOWN)
+    shown = (f"({ledger}:{first - 1}..{ledger}:{last}]" for (ledger, first), (_, last) in runs)
+    return f"[{','.join(shown)}]"
+
+
+def _waits(subscription: Subscription) -> bool:
+    """Whether consumers are connected and everything is sent."""
+    return bool(subscription.consumers) and subscription.source.position > subscription.topic.ledger.read_end
+
+
+def _not_stored(topic: NonPersistentTopic) -> dict[str, Any]:
+    messages = topic.gone_in[0] + sum(each.messages_in for each in topic.producers)
+    return {
+        "entriesAddedCounter": messages,
+        "numberOfEntries": 0,
+        "totalSize": 0,
+        "currentLedgerEntries": 0,
+        "currentLedgerSize": 0,
+        "waitingCursorsCount": 0,
+        "pendingAddEntriesCount": 0,
+        "cursors": {
+            each.name: {
+                "waitingReadOp": False,
+                "pendingReadOps": 0,
+                "messagesConsumedCounter": 0,
+                "cursorLedger": 0,
+                "cursorLedgerLastEntry": 0,
+                "active": False,
+                "numberOfEntriesSinceFirstNotAckedMessage": 0,
+                "totalNonContiguousDeletedMessagesRange": 0,
+                "subscriptionHavePendingRead": False,
+                "subscriptionHavePendingReplayRead": False,
+            }
+            for each in topic.all_subscriptions()
+        },
+    }

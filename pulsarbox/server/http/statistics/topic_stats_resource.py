@@ -1,0 +1,141 @@
+"""Statistics of topics: of one, and summed up over partitions."""
+
+from functools import partial
+from typing import Any, Final
+
+from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound
+from pulsarbox.names import TopicName
+from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
+from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.resource_lookup import find_topic, require_namespace, topic_of
+from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.statistics.internal_stats import internal_stats
+from pulsarbox.server.http.statistics.topic_stats import Stats, Wanted, add, empty, topic_stats
+from pulsarbox.storage.record import Entry
+
+PARTITIONS_AT_ONCE: Final = 50
+"""Partitions that one turn looks at: one that nobody used for a while is read from its rows."""
+
+
+def stats(call: Call) -> Answer | Later:
+    """The statistics of a topic. With ``getEarliestTimeInBacklog`` the oldest messages of backlogs are looked at."""
+    topic = topic_of(call)
+    found = topic_stats(topic, _wanted(call))
+    if not call.flag("getEarliestTimeInBacklog") or not isinstance(topic, PersistentTopic):
+        return answer(found)
+    later = Later()
+    _earliest([(topic, found)], later, partial(answer, found), call.now)
+    return later
+
+
+def internal(call: Call) -> Answer:
+    """The ledgers and cursors of a topic."""
+    return answer(internal_stats(topic_of(call)))
+
+
+def partitioned(call: Call) -> Later:
+    """The statistics of all partitions together, and of each unless ``perPartition`` is false."""
+    name, count = _partitioned(call)
+    wanted = _wanted(call)
+    total, parts = empty(), dict[str, Stats]()
+    loaded: list[tuple[PersistentTopic, Stats]] = []
+
+    def look(i: int, now: Now) -> None:
+        topic = _partition(call, name.partition(i), now)
+        if topic is not None:
+            parts[str(topic.name)] = found = topic_stats(topic, wanted._replace(now=now))
+            if isinstance(topic, PersistentTopic):
+                loaded.append((topic, found))
+
+    def summed() -> Answer:
+        for i, found in enumerate(parts.values()):
+            add(total, found, i)
+        metadata: dict[str, Any] = {"partitions": count, "deleted": False}
+        properties = call.broker.topics.partitioned_properties(name)
+        if properties:
+            metadata["properties"] = properties
+        each = parts if call.query.get("perPartition", "true").lower() == "true" else {}
+        return answer(total | {"metadata": metadata, "partitions": each})
+
+    def finish(now: Now, later: Later) -> None:
+        _earliest(loaded if call.flag("getEarliestTimeInBacklog") else [], later, summed, now)
+
+    return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
+
+
+def partitioned_internal(call: Call) -> Later:
+    """The ledgers and cursors of each partition."""
+    name, count = _partitioned(call)
+    parts: dict[str, Any] = {}
+
+    def look(i: int, now: Now) -> None:
+        topic = _partition(call, name.partition(i), now)
+        if topic is not None:
+            parts[str(topic.name)] = internal_stats(topic)
+
+    def finish(now: Now, later: Later) -> None:
+        later.give(answer({"metadata": {"partitions": count, "deleted": False}, "partitions": parts}))
+
+    return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
+
+
+def _partitioned(call: Call) -> tuple[TopicName, int]:
+    name = call.topic()
+    require_namespace(call, name)
+    count = call.broker.topics.partitions(name)
+    if not count:
+        raise NotFound(f"Partitioned Topic {name} not found")
+    return name, count
+
+
+def _partition(call: Call, name: TopicName, now: Now) -> Topic | None:
+    try:
+        return find_topic(call, name, now)
+    except NotFound:  # deleted meanwhile, or by itself
+        return None
+
+
+def _wanted(call: Call) -> Wanted:
+    owner = call.broker.endpoints.broker_id
+    return Wanted(
+        call.now, owner, publishers=not call.flag("excludePublishers"), consumers=not call.flag("excludeConsumers")
+    )
+
+
+def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: Later, finish: Any, now: Now) -> None:
+    """Look up when the oldest message of each backlog was published, then answer."""
+    wanted = [
+        (topic, found, name, subscription.cursor.next_unacked(topic.ledger.next(*subscription.cursor.mark_delete)))
+        for topic, found in topics
+        for name, subscription in topic.subscriptions.items()
+        if subscription.cursor.backlog_entries
+    ]
+    done, _ = when_all(later, len(wanted) + 1, finish)
+
+    def unread(error: Exception) -> None:
+        done(now)  # it was acknowledged and trimmed meanwhile, or is damaged: then there is nothing to tell
+
+    for topic, found, name, position in wanted:
+        note = partial(_note_earliest, found, name, done)
+        topic.read_entry(position, note, unread, now)
+    done(now)
+
+
+def _note_earliest(found: Stats, name: str, done: Any, entry: Entry, now: Now) -> None:
+    published = entry.publish_time
+    found["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = published
+    before = found["earliestMsgPublishTimeInBacklogs"]
+    found["earliestMsgPublishTimeInBacklogs"] = min(before, published) if before else published
+    done(now)
+
+
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", f"{_TOPIC}/stats", Permission.TOPIC_USER, stats),
+    Route("GET", f"{_TOPIC}/internalStats", Permission.TOPIC_USER, internal),
+    Route("GET", f"{_TOPIC}/partitioned-stats", Permission.TOPIC_USER, partitioned),
+    Route("GET", f"{_TOPIC}/partitioned-internalStats", Permission.TOPIC_USER, partitioned_internal),
+)

@@ -1,0 +1,183 @@
+"""One TCP connection: bytes in and out of the core, backpressure both ways."""
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, cast
+
+from pulsarbox.broker.cnx import CONNECTED
+from pulsarbox.config.listeners import host_in_url, is_loopback
+from pulsarbox.protocol.frames import FrameDecoder
+from pulsarbox.server.network.peer_identity import common_name, is_secure
+from pulsarbox.server.network.protocol_mismatch import advice, answer, spoken
+
+if TYPE_CHECKING:
+    from pulsarbox.server.loop_shell import LoopShell
+
+WRITE_HIGH = 2 << 20
+"""Bytes in the transport at which a client counts as slow: its outbox is then full."""
+WRITE_LOW = 512 << 10
+LINGER_SECONDS = 10.0
+"""How long a connection that the broker closes may take to write its last bytes; a peer that reads nothing would keep
+the socket open for ever."""
+FIRST_FRAME_MAX = 64 << 10
+"""Bytes of a frame before CONNECT is accepted: a token fits in, and who has not said who it is holds no more memory."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Translates between a transport and a ``ServerCnx``."""
+
+    def __init__(self, shell: "LoopShell", listener: str = "") -> None:
+        """``listener``: the one whose own port the client has come to."""
+        self._shell = shell
+        self._listener = listener
+        self._new = True
+        """CONNECT is not accepted yet."""
+        self._decoder = FrameDecoder(min(FIRST_FRAME_MAX, shell.max_frame_size))
+        self.outbox = shell.broker.new_outbox()
+        self._paused = False
+        self._abort: asyncio.TimerHandle | None = None
+        """Ends a connection that the broker has closed and whose peer reads nothing."""
+
+    # Input
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected; it may be one too many."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own is no subclass
+        self._transport.set_write_buffer_limits(WRITE_HIGH, WRITE_LOW)
+        peer = transport.get_extra_info("peername")
+        self._host = peer[0] if peer else "?"
+        address = f"{peer[0]}:{peer[1]}" if peer else "?"
+        shell = self._shell
+        gate = shell.gate
+        secure = is_secure(transport)
+        # A TLS port has asked the first of the two before it shook hands.
+        refusal = gate.broker_refusal(self._host, len(shell.connections))
+        refusal = refusal or (None if secure else gate.refusal(self._host))
+        if refusal is not None:
+            gate.tell("refused", "refusing the connection of %s: %s", address, refusal)
+            self._transport.abort()
+            return
+        gate.broker_enters(self._host)
+        shell.connections[self.outbox] = self
+        self.cnx = shell.broker.connected(
+            self.outbox,
+            address,
+            shell.now(),
+            reached=_reached(transport.get_extra_info("sockname")),
+            listener=self._listener,
+            secure=secure,
+            certificate=common_name(transport),
+        )
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to read into."""
+        return self._decoder.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came in: give the core every complete frame."""
+        shell = self._shell
+        now = shell.now()
+        receive = self.cnx.receive
+        for frame in self._decoder.buffer_updated(nbytes):
+            receive(frame, now)
+        if self._new:
+            self._look()
+        if self._decoder.error is not None:
+            self.cnx.broken(self._decoder.error)
+        if shell.broker.full or self.cnx.overdrawn:
+            shell.hold(self)
+        shell.after_read()
+
+    def _look(self) -> None:
+        """Whether the client is who it should be by now, or speaks something else than this port."""
+        shell = self._shell
+        if self.cnx.state is CONNECTED:
+            self._new = False
+            shell.gate.known(self._host)
+            self._decoder.allow(shell.max_frame_size)
+        elif self._decoder.error is not None and (what := spoken(self._decoder.head)):
+            text = advice(what, self.cnx.secure, False, shell.doors)
+            if words := answer(what, text):
+                self.outbox.send(words)
+            self.cnx.abort(f"it speaks {what}: {text}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        if self._abort is not None:
+            self._abort.cancel()
+        shell = self._shell
+        if shell.connections.pop(self.outbox, None) is not None:
+            shell.gate.broker_leaves(self._host, half_open=self._new)
+            self.cnx.closed(shell.now())
+            shell.kick()
+
+    # Output
+
+    def flush(self) -> None:
+        """Write what the core has for this client, in one piece; go on where the outbox had been full."""
+        outbox = self.outbox
+        was_full = outbox.full
+        data = outbox.take()
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+        if outbox.close_reason is not None:
+            if self._new and not self._transport.is_closing():
+                text = "closing the connection of %s before CONNECT: %s"
+                self._shell.gate.tell("closed", text, self.cnx.address, outbox.close_reason)
+            self._let_go()
+        elif was_full and not outbox.full:
+            self.cnx.writable(self._shell.now())
+            self._shell.kick()
+
+    def _let_go(self) -> None:
+        """Close the socket once its last bytes are written.
+
+        Release what the client holds at once: others may wait for its producer names and its exclusive subscriptions.
+        """
+        if not self._transport.is_closing():
+            self._transport.close()
+            self._abort = self._shell.after(LINGER_SECONDS, self._transport.abort)
+            self.cnx.closed(self._shell.now())
+            self._shell.kick()
+
+    def pause_writing(self) -> None:
+        """The client does not take what it is sent."""
+        self.outbox.blocked = self.outbox.full = True
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self.outbox.blocked = self.outbox.full = False
+        self.cnx.writable(self._shell.now())
+        self._shell.kick()
+
+    def pause_reading(self) -> None:
+        """Read nothing more for now."""
+        if not self._paused and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        if self._paused and not self._transport.is_closing():
+            self._paused = False
+            self._transport.resume_reading()
+
+    def forget(self) -> None:
+        """In a forked child: close the socket, which would keep the client beyond the parent. Nothing may follow."""
+        os.close(self._transport.get_extra_info("socket").fileno())
+
+    def close(self) -> None:
+        """Close after what is written."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+
+def _reached(sockname: tuple[str, int] | None) -> str:
+    """The address of a socket as another client would write it; loopback by its name, whichever of its addresses."""
+    if not sockname:
+        return ""
+    host, port = sockname[:2]
+    return f"{'localhost' if is_loopback(host) else host_in_url(host)}:{port}"

@@ -1,0 +1,68 @@
+"""Listening sockets: every address of a host on one port, or a sentence on why not."""
+
+import asyncio
+import errno
+import socket
+
+from pulsarbox.server.process.port_owner import described, listener
+
+
+class PortTaken(OSError):
+    """Another process listens there."""
+
+
+async def listen(host: str, port: int, option: str) -> list[socket.socket]:
+    """Sockets that listen on every address of ``host``, all on one port (0: any free one).
+
+    Connections that come before somebody serves them wait in the backlog. Raises OSError, which names the port and the
+    command line ``option`` that chooses another; PortTaken names its holder as well.
+    """
+    sockets: list[socket.socket] = []
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((info[0], str(info[4][0])) for info in found):
+            try:
+                sockets.append(_listening(family, address, port))
+            except OSError as error:
+                if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and len(found) > 1:
+                    continue  # the name has an address of a family that this machine does not have
+                raise
+            port = sockets[0].getsockname()[1]
+        if not sockets:
+            raise OSError(errno.EADDRNOTAVAIL, "none of its addresses is on this machine")
+    except OSError as error:
+        for each in sockets:
+            each.close()
+        why, kind = error.strerror or str(error), OSError
+        advice = advice_on(error, option)
+        if error.errno == errno.EADDRINUSE:
+            kind = PortTaken
+            why += f" by {described(listener(port))}"
+        raise kind(f"port {port} on {host} cannot be listened on ({why}): {advice}") from None
+    return sockets
+
+
+def advice_on(error: OSError, option: str) -> str:
+    """What to do where a port cannot be listened on; ``option`` chooses it."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "name an address of this machine with --host (bindAddress)"
+    if error.errno == errno.EACCES:
+        return f"ports below 1024 are for root, or who has CAP_NET_BIND_SERVICE: choose another with {option}"
+    return f"stop what holds it, or choose another with {option}"
+
+
+def _listening(family: int, address: str, port: int) -> socket.socket:
+    # With the protocol's name: only then does asyncio turn Nagle's algorithm off for what is accepted.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind((address, port))
+        listening.listen(1024)
+    except OSError:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,157 @@
+"""A port that speaks TLS: accepts, looks what the client says first, shakes hands, hands the connection on.
+
+The event loop's own servers keep the context that they were made with, wait for a handshake for a minute, and say of
+what went wrong nothing or a traceback.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pulsarbox.server.network.certificates import Certificates
+from pulsarbox.server.network.connection_limits import Gate
+from pulsarbox.server.network.protocol_mismatch import TLS, Doors, advice, answer, spoken
+
+log = logging.getLogger(__name__)
+
+ACCEPTS_A_TURN: Final = 64
+PAUSE_SECONDS: Final = 1.0
+"""Without files or memory for another connection, nobody is accepted for so long."""
+_SCARCE: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class TlsPort:
+    """The sockets of one port."""
+
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        protocol: Callable[[], asyncio.BaseProtocol],
+        certificates: Certificates,
+        gate: Gate,
+        doors: Doors,
+        *,
+        web: bool,
+        seconds: float,
+    ) -> None:
+        """``sockets`` listen. ``protocol`` makes what a connection is given to; ``web``: it is that of the Admin API.
+        ``seconds``: how long a handshake may take."""
+        self._loop = asyncio.get_running_loop()
+        self._sockets = sockets
+        self._protocol = protocol
+        self._certificates = certificates
+        self._gate = gate
+        self._doors = doors
+        self._web = web
+        self._seconds = seconds
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Accept from now on."""
+        self._pause = None
+        for each in self._sockets:
+            self._loop.add_reader(each, self._accept, each)
+
+    def stop(self) -> None:
+        """Accept no more; handshakes under way end."""
+        if self._pause is not None:
+            self._pause.cancel()
+        for each in self._sockets:
+            self._loop.remove_reader(each)
+        for task in self._tasks:
+            task.cancel()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_A_TURN):
+            try:
+                accepted, peer = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _SCARCE:
+                    raise
+                self._gate.tell("scarce", "no connection can be accepted: %s", error.strerror)
+                self._rest()
+                return
+            self._came(accepted, str(peer[0]), f"{peer[0]}:{peer[1]}")
+
+    def _rest(self) -> None:
+        """Accept nobody for a while."""
+        for each in self._sockets:
+            self._loop.remove_reader(each)
+        self._pause = self._loop.call_later(PAUSE_SECONDS, self.start)
+
+    def _came(self, accepted: socket.socket, host: str, address: str) -> None:
+        accepted.setblocking(False)
+        refusal = self._gate.refusal(host)
+        if refusal is not None:
+            self._gate.tell("refused", "refusing the connection of %s: %s", address, refusal)
+            accepted.close()
+            return
+        self._gate.enters(host)
+        task = self._loop.create_task(self._welcome(accepted, address))
+        self._tasks.add(task)
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._gate.leaves(host, half_open=True)  # its protocol has counted it by now, if there is one
+
+        task.add_done_callback(done)
+
+    async def _welcome(self, accepted: socket.socket, address: str) -> None:
+        handed_on = False
+        try:
+            async with asyncio.timeout(self._seconds):
+                head = await self._peek(accepted)
+            if not head:
+                return
+            if spoken(head) != TLS:
+                self._turn_away(accepted, head, address)
+                return
+            handed_on = True
+            await self._loop.connect_accepted_socket(
+                self._protocol,
+                accepted,
+                ssl=self._certificates.context,
+                ssl_handshake_timeout=self._seconds,
+            )
+        except TimeoutError:
+            self._failed(address, f"nothing came within {self._seconds:g} s")
+        except ssl.SSLError as error:
+            self._failed(address, getattr(error, "verify_message", "") or error.reason or str(error))
+        except OSError as error:
+            self._failed(address, error.strerror or str(error))
+        finally:
+            if not handed_on:
+                accepted.close()
+
+    async def _peek(self, accepted: socket.socket) -> bytes:
+        """The first bytes, which stay where they are."""
+        there: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(accepted, _tell, there)
+        try:
+            await there
+        finally:
+            self._loop.remove_reader(accepted)
+        return accepted.recv(4, socket.MSG_PEEK)
+
+    def _turn_away(self, accepted: socket.socket, head: bytes, address: str) -> None:
+        what = spoken(head)
+        text = advice(what, True, self._web, self._doors)
+        if words := answer(what, text):
+            accepted.recv(65536)  # what is left unread would make the system reset the connection, answer and all
+            accepted.send(words)
+        self._gate.tell("no TLS", "closing the connection of %s: it speaks %s: %s", address, what or "no TLS", text)
+
+    def _failed(self, address: str, reason: str) -> None:
+        self._gate.tell("handshake", "no TLS handshake with %s: %s", address, reason.replace("_", " ").lower())
+
+
+def _tell(there: "asyncio.Future[None]") -> None:
+    if not there.done():
+        there.set_result(None)

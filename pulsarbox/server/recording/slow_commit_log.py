@@ -1,0 +1,58 @@
+"""Commits that take long: one warning, with what they held, and how many others there were."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from pulsarbox.server.process.log_setup import Sparing, and_more
+from pulsarbox.storage.journal import Batch
+
+log = logging.getLogger(__name__)
+
+
+class WatchedCommit:
+    """Commits a batch and says when that took longer than ``slow_ms``; 0: says nothing. Called in one thread."""
+
+    def __init__(
+        self,
+        commit: Callable[[Batch], None],
+        slow_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+        slow: Callable[[float, int, int], None] | None = None,
+    ) -> None:
+        """``slow`` is told of each that was: milliseconds, records, bytes."""
+        self._slow = slow
+        self._commit = commit
+        self._slow_ms = slow_ms
+        self._clock = clock
+        self._sparing = Sparing(clock=clock)
+        self._longest = 0.0
+        """Of those since the last line."""
+
+    def __call__(self, batch: Batch) -> None:
+        """See Engine.commit."""
+        begin = self._clock()
+        try:
+            self._commit(batch)
+        finally:
+            took = (self._clock() - begin) * 1000
+            if self._slow_ms and took > self._slow_ms:
+                self._tell(batch, took)
+
+    def _tell(self, batch: Batch, took: float) -> None:
+        if self._slow is not None:
+            self._slow(took, len(batch.covered), batch.size)
+        left_out = self._sparing.due()
+        if left_out is None:
+            self._longest = max(self._longest, took)
+            return
+        records, size, longest = len(batch.covered), batch.size, self._longest
+        self._longest = 0.0
+        more = and_more(left_out)
+        if more:
+            more = f"{more[:-1]}, the longest {longest:.0f} ms)"
+        log.warning(
+            "a commit took %.0f ms, for %d records of %.1f KiB: receipts wait for it; the disk is slow or busy%s",
+            took, records, size / 1024, more,
+            extra={"fields": {"commit_ms": round(took), "records": records, "bytes": size, "left_out": left_out}},
+        )  # fmt: skip

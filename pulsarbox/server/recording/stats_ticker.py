@@ -1,0 +1,46 @@
+"""Once a second: what graphs of the last minutes are drawn of, and a look at topics where it is time for one.
+
+Some topics at a time, so that the loop serves clients in between; see ``broker.samples`` for how much that is a second.
+"""
+
+import asyncio
+from typing import Final
+
+from pulsarbox.broker.stats.time_series import STEP_SECONDS
+from pulsarbox.server.shell_protocol import Shell
+
+TOPICS_AT_ONCE: Final = 50
+
+
+class Ticking:
+    """The timer of one broker's samples."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._timer: asyncio.TimerHandle | None = None
+        self._next = 0.0
+
+    def start(self) -> None:
+        """Tick from now on."""
+        loop = asyncio.get_running_loop()
+        self._next = loop.time() + STEP_SECONDS
+        self._timer = loop.call_at(self._next, self._ring)
+
+    def stop(self) -> None:
+        """No more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._shell.broker.samples.tick(self._shell.now())
+        self._step()
+
+    def _step(self) -> None:
+        loop = asyncio.get_running_loop()
+        if not self._shell.broker.samples.step(self._shell.now(), TOPICS_AT_ONCE):
+            self._timer = loop.call_later(0, self._step)
+            return
+        # A loop that stood still for a while does not make up for the seconds that it has missed.
+        self._next = max(self._next + STEP_SECONDS, loop.time())
+        self._timer = loop.call_at(self._next, self._ring)

@@ -1,0 +1,272 @@
+"""Entries taken out of batches as they stand in a volume: verified, and unpacked where they are compressed."""
+
+from collections.abc import Callable, Sequence
+from struct import Struct, calcsize, unpack
+from typing import Final, NamedTuple
+
+from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.protocol.checksum import crc32c, extend_bytes
+from pulsarbox.storage.compression.decoder import RestUnpacker
+from pulsarbox.storage.format import (
+    BATCH_HEADER,
+    COMPACTED_PREFIX,
+    ENTRY_HEADER,
+    INDEX_SEGMENT,
+    RECORD_PREFIX,
+    EntryFlag,
+    RecordKind,
+)
+from pulsarbox.storage.record import CHECKSUM_PREFIX, MAGIC, Compressed, NotNow, NotUnpacked, compressed_as
+
+ROWS_MAX: Final = 4096
+BYTES_MAX: Final = 4 << 20
+"""Entries of one answer."""
+_MARKER: Final = EntryFlag.MARKER
+_CHECKSUM: Final = EntryFlag.CHECKSUM
+_OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
+_KINDS: Final = _CHECKSUM | _OWN_CHECKSUM | _MARKER
+_ENTRY: Final = RecordKind.ENTRY
+_header: Final = Struct(">BBHIQQ64xII").unpack_from
+"""Of ENTRY_HEADER what is needed here: kind, flags, both sizes, ledger, entry, checksum, codec."""
+assert calcsize(">BBHIQQ64xII") == ENTRY_HEADER.size
+_head: Final = CHECKSUM_PREFIX.unpack_from
+_record: Final = Struct(">BBHIQQ64xIIHI").unpack_from
+"""The same, and what an entry with a checksum begins with, where its header is as long as ours."""
+_RECORD_BYTES: Final = calcsize(">BBHIQQ64xIIHI")
+assert ENTRY_HEADER.size + CHECKSUM_PREFIX.size == _RECORD_BYTES
+_HEADER_BYTES: Final = ENTRY_HEADER.size
+_segment: Final = INDEX_SEGMENT.unpack_from
+_SEGMENT_BYTES: Final = INDEX_SEGMENT.size
+
+Entry = tuple[int, int, bytes]
+"""Ledger, entry, and the bytes as the client sent them, verified."""
+Run = tuple[int, int, Sequence[int]]
+"""Entries that follow each other in one batch: its position, the first entry, and where each one's record starts."""
+
+
+class NotInPlace(PersistenceError):
+    """It cannot be read in place; the text says why."""
+
+
+def runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
+    """The runs of a row of the index from ``entry`` on; none where it ends before. As storage.index.unpack_row, without
+    an object for each: where topics take turns, every run is an entry.
+
+    Raises ValueError and IndexError where it is damaged.
+    """
+    words = unpack(f">{len(row) // 4}I", row)
+    found: list[Run] = []
+    at = 0
+    while at < len(words):
+        count = words[at + 2]
+        end = at + 3 + count
+        if not count or end > len(words):
+            raise ValueError(f"{count} offsets in {len(row)} bytes")
+        if first + count > entry:
+            begin = at + 3 + max(entry - first, 0)
+            found.append((words[at] << 32 | words[at + 1], max(entry, first), words[begin:end]))
+        at = end
+        first += count
+    return found
+
+
+def position_in_row(first: int, row: memoryview, entry: int) -> int:
+    """The batch that has ``entry``, by a row of the index; -1 where it ends before. Raises as ``runs_of_row``."""
+    at = 0
+    while at < len(row):
+        position, count = _segment(row, at)
+        at += _SEGMENT_BYTES + 4 * count
+        if not count or at > len(row):
+            raise ValueError(f"{count} offsets in {len(row)} bytes")
+        first += count
+        if first > entry:
+            return int(position)
+    return -1
+
+
+class _Pending(NamedTuple):
+    """An entry that is to be unpacked: its place in the list, and what its header says."""
+
+    at: int
+    compressed: Compressed
+    flags: int
+    checksum: int
+
+
+class Taking:
+    """The entries of one answer."""
+
+    __slots__ = ("_first", "_ledger", "_pending", "found", "last", "next", "open", "size")
+
+    def __init__(self, ledger: int, first: int, last: int) -> None:
+        self.next = first
+        self.open = True
+        self._first = first
+        self._ledger = ledger
+        self.last = last
+        self.found: list[Entry] = []
+        self._pending: list[_Pending] = []
+        self.size = 0
+
+    def take(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
+        """Take from these runs, which begin with the next entry, until there is enough."""
+        for position, first, offsets in runs:
+            value = value_at(position)
+            wanted = offsets[: self.last - first + 1]
+            try:
+                if value is None:
+                    raise PersistenceError(f"batch {position} is missing")
+                self.take_of(value, wanted)
+            except EntryDamaged as error:
+                self._end(error)
+            except Exception as error:  # what is not what the index says; struct.error has no other name in C
+                self._end(EntryDamaged(self._ledger, self.next, first + len(offsets) - 1, str(error)))
+            if self.next > self.last or self.size >= BYTES_MAX or len(self.found) >= ROWS_MAX:
+                self.open = False
+            if not self.open:
+                return
+
+    def _end(self, error: EntryDamaged) -> None:
+        self.open = False
+        if not self.found:
+            raise error
+
+    def take_of(self, value: memoryview | bytes, offsets: Sequence[int]) -> None:
+        """Take the next entries, whose records start there. Raises EntryDamaged, PersistenceError, struct.error."""
+        ledger, found, entry = self._ledger, self.found, self.next
+        append = found.append
+        size = 0
+        try:
+            for offset in offsets:
+                kind, flags, header_size, body_size, its_ledger, its_entry, checksum, codec = _header(value, offset)
+                start = offset + header_size
+                body = bytes(value[start : start + body_size])
+                if its_entry != entry or its_ledger != ledger or kind != _ENTRY or len(body) != body_size:
+                    raise PersistenceError(f"the index leads to entry {its_ledger}:{its_entry}")
+                if codec:
+                    compressed = compressed_as(value, offset)
+                    assert compressed is not None
+                    self._pending.append(_Pending(len(found), compressed, flags, checksum))
+                    size += compressed.size
+                elif flags & _CHECKSUM:
+                    if extend_bytes(0, body[6:]) != checksum or _head(body) != (MAGIC, checksum):
+                        raise _damaged(ledger, entry)
+                elif flags & _OWN_CHECKSUM and extend_bytes(0, body) != checksum:
+                    raise _damaged(ledger, entry)
+                size += body_size
+                if flags & _MARKER:
+                    body = b""
+                append((ledger, entry, body))
+                entry += 1
+        finally:
+            self.next = entry
+            self.size += size
+
+    @property
+    def rows(self) -> int:
+        """How many there are, markers among them."""
+        return self.next - self._first
+
+    def entries(self, unpacker: RestUnpacker) -> list[Entry]:
+        """What was taken, unpacked, without markers; it ends before one that is damaged.
+
+        Raises EntryDamaged where that is the first, NotInPlace.
+        """
+        if self._pending:
+            try:
+                self._unpack(unpacker)
+            except EntryDamaged as error:
+                self.next = error.first
+                del self.found[error.first - self._first :]
+                if not self.found:
+                    raise
+        return [entry for entry in self.found if entry[2]]
+
+    def _unpack(self, unpacker: RestUnpacker) -> None:
+        groups: dict[tuple[bytes, int], list[_Pending]] = {}
+        damage: EntryDamaged | None = None
+        for each in self._pending:
+            groups.setdefault((each.compressed.tag, each.compressed.dictionary), []).append(each)
+        for (tag, dictionary), group in groups.items():
+            packed = [self.found[each.at][2] for each in group]
+            bodies: Sequence[bytes | EntryDamaged]
+            try:
+                bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
+            except NotNow as error:
+                raise NotInPlace(f"{error}. Where a plugin's file is, option pluginsDir says") from error
+            except NotUnpacked:
+                bodies = [self._unpacked(unpacker, each) for each in group]
+            for each, body in zip(group, bodies, strict=True):
+                ledger, entry, _ = self.found[each.at]
+                if isinstance(body, EntryDamaged) or not _is_whole(each, body):
+                    found = body if isinstance(body, EntryDamaged) else _damaged(ledger, entry)
+                    if damage is None or found.first < damage.first:
+                        damage = found
+                else:
+                    self.found[each.at] = (ledger, entry, body)
+        if damage is not None:
+            raise damage
+
+    def _unpacked(self, unpacker: RestUnpacker, pending: _Pending) -> bytes | EntryDamaged:
+        ledger, entry, packed = self.found[pending.at]
+        tag, size, dictionary = pending.compressed
+        try:
+            return unpacker.unpack(tag, dictionary, [packed], [size])[0]
+        except NotUnpacked as error:
+            return EntryDamaged(ledger, entry, entry, str(error))
+
+
+def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
+    """Take what a whole batch has for some ledgers; how many records it has, and how many of them were taken.
+
+    A ledger from which nothing more can be taken, as it has all, or something else comes than its next entry, is taken
+    out of ``takings``. Raises PersistenceError and struct.error where these are no records.
+    """
+    at, size = BATCH_HEADER.size, len(value)
+    seen = taken = 0
+    while at + _RECORD_BYTES <= size:
+        begin = at
+        kind, flags, header_size, body_size, ledger, entry, checksum, codec, magic, crc = _record(value, at)
+        if header_size < RECORD_PREFIX.size:
+            raise PersistenceError(f"a header of {header_size} bytes")
+        start = at + header_size
+        at = start + body_size
+        seen += 1
+        if kind != _ENTRY or (taking := takings.get(ledger)) is None or entry < taking.next:
+            continue
+        if entry > taking.next or at > size:
+            del takings[ledger]
+            continue
+        if flags & _KINDS == _CHECKSUM and not codec and header_size == _HEADER_BYTES:
+            body = value[start:at]
+            if crc != checksum or magic != MAGIC or extend_bytes(0, body[6:]) != checksum:
+                del takings[ledger]  # it is damaged
+                continue
+            taking.found.append((ledger, entry, body))
+            taking.next = entry + 1
+        else:
+            try:
+                taking.take_of(value, (begin,))
+            except EntryDamaged:
+                del takings[ledger]
+                continue
+        taken += 1
+        if entry >= taking.last:
+            del takings[ledger]
+    return seen, taken
+
+
+def _is_whole(pending: _Pending, body: bytes) -> bool:
+    if pending.flags & _CHECKSUM:
+        return crc32c(body[6:]) == pending.checksum and _head(body) == (MAGIC, pending.checksum)
+    return not pending.flags & _OWN_CHECKSUM or crc32c(body) == pending.checksum
+
+
+def compacted(entries: list[Entry]) -> list[Entry]:
+    """Entries of a compacted ledger under the ids that they were published with."""
+    size = COMPACTED_PREFIX.size
+    return [(*COMPACTED_PREFIX.unpack_from(body)[:2], body[size:]) for _, _, body in entries]
+
+
+def _damaged(ledger: int, entry: int) -> EntryDamaged:
+    return EntryDamaged(ledger, entry, entry, "its bytes do not match its checksum")

@@ -1,0 +1,311 @@
+"""Entries over the Pulsar protocol: readers, which leave nothing behind, each from a place until the end of a segment.
+
+Several segments are read at once, by one connection to each broker, so that what one of them waits for is no pause.
+
+Of a box all entries are known that have to come, so a gap is noticed. Of Apache Pulsar they are not: there, what was
+aborted and what was trimmed since are not told apart.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+from uuid import uuid4
+
+from pulsarbox.client.client import Client
+from pulsarbox.client.entry_reader import EntryReader
+from pulsarbox.client.errors import NoAnswer, passes
+from pulsarbox.client.partition_consumer import Subscribing, TopicConsumer
+from pulsarbox.client.places import MessageId, Start
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.message_stream_decoder import Deliveries
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata
+from pulsarbox.spark.access.volume_blocks import Block
+from pulsarbox.spark.connect.connections import client_of
+from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
+
+AT_ONCE: Final = 8
+"""Segments that are read at once."""
+AHEAD: Final = 5000
+"""Messages that are asked for before they are needed, of each."""
+BLOCK_BYTES: Final = 512 << 10
+"""Of entries that are given away together."""
+_LOOK_SECONDS: Final = 1.0
+"""Nothing for so long: it is asked whether there is anything left."""
+SUBSCRIPTION: Final = "pulsarbox-spark-reader-"
+"""What the names of readers begin with: each has its own, which is gone when it has read."""
+
+Entry = tuple[int, int, bytes]
+"""Ledger, entry, and the bytes as the client sent them, verified."""
+Piece = Block | tuple[int, list[Entry]]
+"""Entries of some segments, or the number of one and some of its entries."""
+
+
+def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None]) -> Iterator[list[Entry]]:
+    """What a segment has, in order. ``lost`` is told what is missing, and may raise.
+
+    Raises NoAnswer where nothing comes for ``reach.seconds``, and what the broker tells.
+    """
+    for piece in pieces({0: segment}, reach, lost):
+        if isinstance(piece, Block):
+            yield from piece.each().values()
+        else:
+            yield piece[1]
+
+
+def pieces(segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost], None]) -> Iterator[Piece]:
+    """What several segments have, by their numbers; of each in order. Otherwise as ``entries``."""
+    client = client_of(reach)
+    try:
+        yield from _Readings(client, segments, reach, lost).pieces()
+    finally:
+        client.close()
+
+
+class _Found:
+    """What has come and was not given away yet."""
+
+    def __init__(self, segments: Mapping[int, Segment]) -> None:
+        self.deliveries = Deliveries()
+        self.portion = 0
+        """Of what is given away together; the next one has another number."""
+        self.ledgers = {
+            number: each.ledger for number, each in segments.items() if each.end is None and not each.compacted
+        }
+        """Of those whose entries may come many at a time."""
+        self._single: dict[int, list[Entry]] = {}
+        """Those that came by themselves, by segment: they stand in front of what came many at a time."""
+        self._size = 0
+        self._ready: list[Piece] = []
+        self.has_news = False
+        """Whether anything has come since somebody has set it to False."""
+
+    def add(self, number: int, entry: Entry) -> None:
+        """One that came by itself."""
+        self._single.setdefault(number, []).append(entry)
+        self._size += len(entry[2])
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it should be given away."""
+        return self._size + self.deliveries.size >= BLOCK_BYTES
+
+    def end_portion(self) -> None:
+        """What comes from now on stands behind all that has come."""
+        self.portion += 1
+        self._ready += self._single.items()
+        self._single, self._size = {}, 0
+        found = self.deliveries.drain()
+        if found is not None:
+            self._ready.append(Block(*found, self.ledgers))
+
+    def take(self) -> list[Piece]:
+        """What stands in portions that have ended."""
+        ready, self._ready = self._ready, []
+        return ready
+
+
+class _Reading(EntryReader):
+    """A reader of one segment."""
+
+    def __init__(
+        self, client: Client, segment: Segment, number: int, found: _Found, lost: Callable[[Lost], None]
+    ) -> None:
+        self._segment = segment
+        self._found = found
+        self._lost = lost
+        self._portion = -1
+        """In which it was taken many at a time last."""
+        by_ids = segment.end is not None
+        runs = [] if by_ids else segment.visible
+        self._runs = runs if segment.instance else []
+        """Of a box, what has to come."""
+        if by_ids:
+            begin, end = segment.start[:2], segment.end or segment.start
+            self._end = (end.ledger, end.entry + (end.batch > 0))
+        elif runs:
+            begin, self._end = (segment.ledger, runs[0][0]), (segment.ledger, runs[-1][1] + 1)
+        else:
+            begin = self._end = (segment.ledger, segment.first)
+        self._next: tuple[int, int] = begin
+        self.over = begin >= self._end
+        options = Subscribing(
+            SUBSCRIPTION + uuid4().hex,
+            durable=False,
+            start=Start(MessageId(*begin)),
+            create=False,
+            queue=min(AHEAD, self._left),
+            compacted=segment.compacted != 0,
+        )
+        partition = parse_topic(segment.topic).partition_index
+        super().__init__(client, segment.topic, partition, options, found.deliveries, number)
+        self._expect_next()
+
+    @property
+    def place(self) -> MessageId:
+        """See EntryReader."""
+        return MessageId(*self._next)
+
+    @property
+    def _left(self) -> int:
+        """About so many messages have to come; one at least."""
+        segment = self._segment
+        if segment.end is not None:
+            return AHEAD
+        entries = self._end[1] - self._next[1]
+        share = entries / max(1, segment.last - segment.first + 1)
+        return max(1, entries, round(segment.messages * share))
+
+    def ask(self) -> None:
+        """Ask for what is needed soon. Who is asked for what is behind the end as well sends it for nothing."""
+        left = min(AHEAD, self._left)
+        if self.asked < min(AHEAD // 2, left):
+            self.ask_for(left - self.asked)
+
+    def look(self) -> bool:
+        """Nothing has come for a while: end where there is nothing any more; whether it did."""
+        last, _ = self.last_id()
+        if not self.over and (last.ledger, last.entry) < self._next:
+            self._finish()  # what is behind is not there, or nobody sees it
+        return self.over
+
+    def took(self, end: int, messages: int) -> None:
+        """See EntryReader."""
+        super().took(end, messages)
+        self._portion = self._found.portion
+        self._go_on(self.ledger, end)
+
+    def entry(self, ledger: int, entry: int, payload: bytes) -> None:
+        """See EntryReader."""
+        at = (ledger, entry)
+        if at < self._next:
+            return  # it was there before the connection was lost
+        if at >= self._end:
+            self._finish()
+            return
+        self._miss_before(ledger, entry)
+        if self._is_whole(ledger, entry, payload):
+            if self._portion == self._found.portion:
+                self._found.end_portion()
+            self._found.add(self.number, (ledger, entry, payload))
+        self._go_on(ledger, entry + 1)
+
+    def _go_on(self, ledger: int, end: int) -> None:
+        """What is before ``end`` has come."""
+        self._next = (ledger, end)
+        self._found.has_news = True
+        if self._runs and end > self._runs[0][1]:
+            self._runs.pop(0)
+        if self._next >= self._end:
+            self._finish()
+        else:
+            self._expect_next()
+
+    def _expect_next(self) -> None:
+        """Which entries may be taken many at a time: those of which all messages are wanted."""
+        segment = self._segment
+        self.last = -1
+        if self.number not in self._found.ledgers:
+            return
+        first, last = self._runs[0] if self._runs else (segment.first, segment.last)
+        self.ledger, self.next = segment.ledger, max(first, self._next[1])
+        if not (segment.from_batch and self.next == segment.first):
+            self.last = min(last, segment.last - (segment.to_batch > 0))
+
+    def _miss_before(self, ledger: int, entry: int) -> None:
+        """Of a box: what should have come before this one."""
+        while self._runs and (self._segment.ledger, self._runs[0][1]) < (ledger, entry):
+            first, last = self._runs.pop(0)
+            self._missing(max(first, self._next[1]), last + 1)
+        if self._runs and max(self._runs[0][0], self._next[1]) < entry:
+            self._missing(max(self._runs[0][0], self._next[1]), entry)
+
+    def _missing(self, first: int, end: int) -> None:
+        ledger = self._segment.ledger
+        if first < end:
+            self._lost(Lost(self._segment.topic, Place(ledger, first), Place(ledger, end), "do not come any more"))
+
+    def _finish(self) -> None:
+        self.over = True
+        self.close()
+        for first, last in self._runs:
+            self._missing(max(first, self._next[1]), last + 1)
+
+    def _is_whole(self, ledger: int, entry: int, payload: bytes) -> bool:
+        try:
+            parse_entry(payload)
+        except (ChecksumMismatch, MalformedMetadata) as error:
+            reason = f"cannot be read: {error}"
+            self._lost(Lost(self._segment.topic, Place(ledger, entry), Place(ledger, entry + 1), reason))
+            return False
+        return True
+
+
+class _Readings:
+    """Readers of several segments, some of them at once."""
+
+    def __init__(
+        self, client: Client, segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost], None]
+    ) -> None:
+        self._client = client
+        self._reach = reach
+        self._lost = lost
+        self._waiting = deque(segments.items())
+        self._found = _Found(segments)
+        self._open: list[_Reading] = []
+        self._was_open = False
+
+    def pieces(self) -> Iterator[Piece]:
+        """All of it."""
+        deadline = time.monotonic() + self._reach.seconds
+        while self._waiting or self._open:
+            self._open_more()
+            if not self._client.turn(_LOOK_SECONDS):
+                self._look(deadline)
+            if self._found.has_news:
+                self._found.has_news = False
+                deadline = time.monotonic() + self._reach.seconds
+            self._open = [each for each in self._open if not each.over]
+            for each in self._open:
+                each.ask()
+            if self._found.is_much:
+                self._found.end_portion()
+            yield from self._found.take()
+        self._found.end_portion()
+        yield from self._found.take()
+
+    def _open_more(self) -> None:
+        while self._waiting and len(self._open) < AT_ONCE:
+            number, segment = self._waiting.popleft()
+            reading = _Reading(self._client, segment, number, self._found, self._lost)
+            if reading.over:
+                continue
+            try:
+                reading.open()
+            except PulsarBoxError as error:
+                if not self._was_open or not passes(error):
+                    raise
+                reading.open_later(error)  # as the others come back
+            self._was_open = True
+            self._open.append(reading)
+
+    def _look(self, deadline: float) -> None:
+        for each in self._open:
+            if not each.over and not each.look() and time.monotonic() > deadline:
+                where = f"{each.place.ledger}:{each.place.entry}"
+                raise NoAnswer(f"{each.topic}: nothing came from {where} on for {self._reach.seconds:g} s")
+
+
+def bounds(client: Client, topic: str) -> tuple[Place, Place]:
+    """Where a topic begins, as far as that is told, and the place behind the last entry that a reader sees."""
+    name = parse_topic(topic)
+    options = Subscribing(SUBSCRIPTION + uuid4().hex, durable=False, create=False, queue=1)
+    consumer = TopicConsumer(client, topic, name.partition_index, options, lambda _: None)
+    consumer.open()
+    try:
+        last, _ = consumer.last_id()
+    finally:
+        consumer.close()
+    return Place(-1, -1), Place(last.ledger, last.entry + 1) if last.ledger >= 0 else Place(-1, -1)

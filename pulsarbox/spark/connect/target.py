@@ -1,0 +1,161 @@
+"""How the broker that options name is reached: its two URLs, and with what we prove who asks."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.client.credentials import Credentials
+from pulsarbox.errors import PersistenceError, PulsarBoxError
+from pulsarbox.spark.connect.connections import admin_of
+from pulsarbox.spark.options import OptionError, Options
+from pulsarbox.spark.topic_segments import Reach, hosts_of
+
+DEFAULT: Final = "pulsar://localhost:6650"
+
+
+def reach(options: Options) -> Reach:
+    """The broker that is meant, for the driver and for workers. Raises OptionError with what to do instead."""
+    made = Reach(
+        service_url=options.service_url,
+        admin_url=options.admin_url,
+        data_dir=options.data_dir,
+        access=options.access,
+        credentials=_credentials(options),
+        admin_credentials=_admin_credentials(options),
+        fail_on_data_loss=options.fail_on_data_loss,
+        plugins_dir=options.plugins_dir,
+        seconds=options.timeout_ms / 1000,
+    )
+    if options.data_dir and not (options.service_url and options.admin_url):
+        made = _of_the_box(made)
+    service = made.service_url or DEFAULT
+    _check("service.url", service, ("pulsar", "pulsar+ssl"), 6650)
+    admin = made.admin_url or _admin_of(service)
+    _check("admin.url", admin, ("http", "https"), 8080)
+    return replace(made, service_url=service, admin_url=admin)
+
+
+def in_place(to: Reach) -> Reach:
+    """The same with the data directory that a box says it has, for workers that may have it too."""
+    if to.data_dir or to.access == "wire":
+        return to
+    try:
+        with admin_of(to) as admin:
+            told = str(admin.ask("GET", "/brokers/configuration/runtime").get("dataDirectory", ""))
+    except PulsarBoxError:  # it does not tell everybody, and Apache Pulsar has none
+        return to
+    return replace(to, data_dir=told) if Path(told).is_absolute() else to
+
+
+def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:
+    try:
+        if url.partition("://")[0] in schemes:
+            hosts_of(url, port)
+            return
+    except ValueError:
+        pass
+    raise OptionError(f"option {option} = {url!r} is no URL: it looks like {schemes[0]}://localhost:{port}")
+
+
+def _admin_of(service: str) -> str:
+    """The usual port of the Admin API on the hosts of a service URL."""
+    web, port = ("https", 8443) if service.startswith("pulsar+ssl:") else ("http", 8080)
+    names = (f"[{host}]" if ":" in host else host for host, _ in hosts_of(service, 6650)[0])
+    return f"{web}://" + ",".join(f"{name}:{port}" for name in names)
+
+
+def _of_the_box(made: Reach) -> Reach:
+    """What the box that runs on the data directory says of itself."""
+    from pulsarbox.server.process.runtime_file import read
+    from pulsarbox.storage.lmdb.directory import holder
+
+    directory = Path(made.data_dir).expanduser()
+    try:
+        live, pid = holder(directory) if directory.is_dir() else (False, 0)
+    except PersistenceError as error:
+        raise OptionError(f"option data.dir = {made.data_dir!r}: {error}, or give service.url") from None
+    running = read(directory, pid) if live else None
+    if running is None:
+        raise OptionError(
+            f"option data.dir = {made.data_dir!r}: no box runs there. Start it with `pulsarbox start --detach "
+            f"--data-dir {shlex.quote(made.data_dir)}`, or give service.url"
+        )
+    credentials = made.credentials
+    if not credentials.method and running.operator:
+        credentials = credentials._replace(operator=running.operator)
+    if running.certificate and not credentials.trusted:
+        credentials = credentials._replace(pinned=running.certificate)
+    service = made.service_url or running.local_url(web=False)
+    admin = made.admin_url or running.local_url(web=True)
+    return replace(made, service_url=service, admin_url=admin, credentials=credentials)
+
+
+def _admin_credentials(options: Options) -> Credentials | None:
+    """Those for the Admin API where they are others: what is not said of it is as for the client."""
+    given = {
+        "auth_plugin": options.admin_auth_plugin or None,
+        "auth_params": options.admin_auth_params or None,
+        "tls_trust": options.admin_tls_trust or None,
+        "tls_insecure": options.admin_tls_insecure,
+        "tls_check_host": options.admin_tls_check_host,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return None
+    if options.admin_auth_params:
+        given |= {"token": "", "token_file": ""}
+    return _credentials(replace(options, **given))  # type: ignore[arg-type]
+
+
+def _credentials(options: Options) -> Credentials:
+    made = Credentials(
+        trusted=options.tls_trust or None, insecure=options.tls_insecure, check_host=options.tls_check_host
+    )
+    plugin, params = options.auth_plugin.rpartition(".")[2], options.auth_params.strip()
+    is_token = plugin in ("token", "AuthenticationToken")
+    if (options.token or options.token_file) and plugin and not is_token:
+        raise OptionError(
+            f"options {'token' if options.token else 'tokenFile'} and pulsar.client.authPluginClassName = {plugin!r} "
+            "contradict each other: give one of them"
+        )
+    if options.token:
+        return made._replace(token=options.token.removeprefix("token:"))
+    if options.token_file:
+        return made._replace(token_file=options.token_file.removeprefix("file://"))
+    if is_token and not params:
+        raise OptionError("option pulsar.client.authPluginClassName is for a token, and there is none: give token")
+    if is_token or (not plugin and params):
+        if params.startswith("file:"):
+            return made._replace(token_file=params.removeprefix("file:").removeprefix("//"))
+        return made._replace(token=params.removeprefix("token:"))
+    if plugin in ("tls", "AuthenticationTls"):
+        found = _pairs(params)
+        return made._replace(certificate=_needed(found, "tlsCertFile"), key=_needed(found, "tlsKeyFile"))
+    if plugin in ("basic", "AuthenticationBasic"):
+        found = _pairs(params)
+        return made._replace(basic=f"{_needed(found, 'userId')}:{_needed(found, 'password')}")
+    if plugin:
+        raise OptionError(
+            f"option pulsar.client.authPluginClassName: {plugin!r} is not known; token, tls and basic are"
+        )
+    return made
+
+
+def _pairs(text: str) -> dict[str, str]:
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+            return {str(name): str(value) for name, value in found.items()}
+        except (ValueError, AttributeError):
+            raise OptionError("option pulsar.client.authParams is no JSON object") from None
+    pairs = (part.partition(":") for part in text.split(",") if part)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _needed(found: Mapping[str, str], name: str) -> str:
+    if not found.get(name):
+        raise OptionError(f"option pulsar.client.authParams lacks {name}: it looks like {name}:...")
+    return found[name]

@@ -1,0 +1,491 @@
+"""Entries to messages, as columns, and only those that are asked for: many together where they are as most are, those
+with anything special one by one.
+
+A message in chunks belongs to where its last chunk is: whoever reads that goes back for the first ones, and whoever
+reads only first ones leaves it to others.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from struct import Struct
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from pulsarbox.client.chunks import Chunking, Chunks
+from pulsarbox.names import parse_topic
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsarbox.protocol.violations import MalformedMetadata
+from pulsarbox.spark import access
+from pulsarbox.spark.access.volume_blocks import Block
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.decode.batch_decoder import Together
+from pulsarbox.spark.decode.message_columns import COLUMNS, Messages, Properties, text, unpacked_key, utf8, varint
+from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place, Reach, Segment
+
+log = logging.getLogger(__name__)
+
+ROWS_MAX: Final = 512
+"""Messages of one ``Messages``, or BYTES_MAX: Arrow takes lists of bytes fastest so."""
+BYTES_MAX: Final = 1 << 20
+BLOCK_ROWS: Final = 2048
+"""The same of a block, of whose payloads no lists are made: there it is what each record batch costs that counts."""
+BLOCK_BYTES: Final = 2 << 20
+HELD_BYTES: Final = 32 << 20
+"""What is held of all topics together before there is enough of one."""
+PARTED_BYTES: Final = 8 << 20
+"""What is read of all topics before each is given what is its own, where they are not mixed."""
+_AT_FIRST: Final = 16
+"""Entries that are opened together before it is known how many messages they have."""
+CHUNKS_AT_ONCE: Final = 100_000
+"""Messages in chunks that are put together at once."""
+BACK_ENTRIES: Final = 100_000
+"""So far in front of a segment first chunks are looked for; what begins before is told as lost."""
+
+_u32 = Struct(">I").unpack_from
+_parse_single = SingleMessageMetadata.FromString
+
+
+class _TooFar(Exception):
+    """There is more in front of a segment than is looked at."""
+
+
+def messages(
+    segments: Segment | Sequence[Segment],
+    wanted: frozenset[str],
+    reach: Reach,
+    *,
+    lost: Callable[[Lost], None] | None = None,
+    unfinished: list[Place] | None = None,
+    mixed: bool = False,
+) -> Iterator[Messages]:
+    """The messages of some segments with the ``wanted`` columns. Those of each segment are in order; those of topics
+    that take turns on the disk may do so here, so many segments at once are faster than one after another. With
+    ``mixed``, what is yielded may be ``of`` several topics, which is much faster.
+
+    ``lost`` is told what is missing or damaged, where it is not as ``reach`` says. To ``unfinished`` is added, at the
+    end, the first chunk of each message that begins in a segment and does not end there.
+
+    Raises DataLost for what is not there any more or damaged, where ``reach`` does not say otherwise; ValueError for a
+    column that is none; NotInPlace where it must be read in place and cannot be; what the broker tells.
+    """
+    unknown = wanted - COLUMNS
+    if unknown:
+        raise ValueError(f"{sorted(unknown)[0]!r} is no column of messages: there are {', '.join(sorted(COLUMNS))}")
+    parts = [segments] if isinstance(segments, Segment) else list(segments)
+    with Service(reach, lost) as service:
+
+        def again(part: Segment) -> list[Segment]:
+            start, end = Place(part.ledger, part.first), Place(part.ledger, part.last + 1)
+            return service.segments(part.topic, start, end)
+
+        openings = [_Opening(part, wanted, service) for part in parts]
+        blocks = _Blocks(parts, wanted)
+        pieces = access.pieces_of(parts, reach, service.lost, again)
+        held, waits = 0, False
+        for piece in pieces if mixed else _parted(pieces):
+            for found in blocks.open(piece) if isinstance(piece, Block) else (piece,):
+                if isinstance(found, Messages):
+                    if waits:
+                        yield from _all_of(openings)  # what stands before it
+                        held, waits = 0, False
+                    yield found
+                    continue
+                (number, left), waits = found, True
+                opening = openings[number]
+                before = opening.size
+                while left:
+                    left = left[opening.add(left) :]
+                    if opening.is_full:
+                        yield opening.take()
+                held += opening.size - before
+            if held >= HELD_BYTES:
+                yield from _all_of(openings)
+                held = 0
+        yield from _all_of(openings)
+    if unfinished is not None:
+        unfinished += [first for opening in openings for first in opening.unfinished]
+
+
+def _parted(pieces: Iterator[access.Piece]) -> Iterator[tuple[int, list[access.Entry]]]:
+    """The same without blocks: many entries of each segment at a time."""
+    held: dict[int, list[access.Entry]] = {}
+    size = 0
+    for piece in pieces:
+        if isinstance(piece, Block):
+            size += len(piece.data)
+            for number, found in piece.each().items():
+                held.setdefault(number, []).extend(found)
+        if size >= PARTED_BYTES or not isinstance(piece, Block):
+            yield from held.items()
+            held, size = {}, 0
+        if not isinstance(piece, Block):
+            yield piece
+    yield from held.items()
+
+
+class _Blocks:
+    """Opens entries of several segments without parting them."""
+
+    def __init__(self, segments: Sequence[Segment], wanted: frozenset[str]) -> None:
+        self._topics = [(each.topic, parse_topic(each.topic).partition_index) for each in segments]
+        self._together = Together(wanted)
+        self._at_once = _AT_FIRST
+
+    def open(self, block: Block) -> Iterator[Messages | tuple[int, list[access.Entry]]]:
+        """What it says, in order; entries of each segment where something about one of them is special."""
+        at, left = 0, len(block.entries)
+        while left > 0:
+            parts = -(-left // self._at_once)
+            part = block.part(at, -(-left // parts), BLOCK_BYTES)
+            count = len(part.entries)
+            at, left = at + count, left - count
+            made = self._together.block(part, self._topics)
+            if made is None:
+                yield from part.each().items()
+                continue
+            size = len(made.cuts.data) if made.cuts is not None and made.cuts.data is not part.data else 0
+            self._at_once = max(1, count * BLOCK_ROWS // max(1, made.rows))
+            if size:  # decompressed
+                self._at_once = max(1, min(self._at_once, count * BLOCK_BYTES // size))
+            if made.rows:
+                yield made
+
+
+def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
+    for opening in openings:
+        if opening.has_some:
+            yield opening.take()
+
+
+def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
+    """The entries in front of a segment, piece by piece backward; each piece forward. Raises _TooFar."""
+    if segment.compacted:
+        return
+    if segment.end is None:
+        front = Place(segment.ledger, segment.first)
+        found = service.segments(segment.topic, Place(BEGINNING.ledger, 0), front)
+    else:  # nobody tells of ledgers: of the one where it begins, at least
+        ledger, last = segment.start.ledger, segment.start.entry - 1
+        found = [segment._replace(ledger=ledger, first=0, last=last)] if last >= 0 else []
+    left = BACK_ENTRIES
+    for one in reversed(found):
+        last, size = one.last, 64
+        while last >= one.first:
+            if left <= 0:
+                raise _TooFar
+            first = max(one.first, last - size + 1)
+            piece: list[access.Entry] = []
+            for some in access.entries(_cut(one, first, last), service.reach, service.lost, lambda part: [part]):
+                piece += some
+            yield piece
+            left -= last - first + 1
+            last, size = first - 1, min(4 * size, 1024)
+
+
+def _cut(segment: Segment, first: int, last: int) -> Segment:
+    """Some entries of a segment, all of them."""
+    hidden = tuple((max(low, first), min(high, last)) for low, high in segment.hidden if high >= first and low <= last)
+    cut = segment._replace(first=first, last=last, hidden=hidden, from_batch=0, to_batch=0)
+    if segment.end is None:
+        return cut
+    return cut._replace(start=Place(segment.ledger, first), end=Place(segment.ledger, last + 1))
+
+
+class _Opening:
+    """What was opened so far: columns, and of the entries at hand one row each in parallel lists.
+
+    Columns are made of some entries while what was parsed of them is still near: what of a hundred topics waits to be
+    taken is more than any cache holds.
+    """
+
+    def __init__(self, segment: Segment, wanted: frozenset[str], service: Service) -> None:
+        self._segment = segment
+        self._partition = parse_topic(segment.topic).partition_index
+        self._wanted = wanted
+        self._service = service
+        self._chunks = Chunks(Chunking(most=CHUNKS_AT_ONCE))
+        self._begun: set[str | bytes] = set()
+        """Messages whose first chunk was seen, or looked for."""
+        self._too_far: set[str | bytes] = set()
+        """Those whose first chunk was not found where it was looked for."""
+        self._first_chunks: dict[int, tuple[int, int]] = {}
+        """Of rows that came in chunks: where the first one is."""
+        self._together = Together(wanted)
+        self._made = self._none()
+        self.size = 0
+        self._clear()
+
+    def _none(self) -> Messages:
+        return Messages(self._segment.topic, self._partition)
+
+    def _clear(self) -> None:
+        self._payloads: list[bytes | None] = []
+        self._owns: list[Any] = []
+        self._metas: list[Any] = []
+        self._places: list[tuple[int, int]] = []
+        self._indexes: list[int | None] = []
+        self._first_chunks.clear()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take."""
+        return self.size >= BYTES_MAX or self._made.rows >= ROWS_MAX
+
+    @property
+    def has_some(self) -> bool:
+        """Whether there is anything to take."""
+        return self._made.rows > 0
+
+    @property
+    def unfinished(self) -> list[Place]:
+        """The first chunk of each message that begins in the segment and did not end yet."""
+        return [Place(*first) for first in self._chunks.firsts if first[0] == self._segment.ledger]
+
+    # Opening
+
+    def add(self, entries: list[access.Entry]) -> int:
+        """Take entries until it is full; how many. Raises what ``lost`` does."""
+        some = entries[: self._room(entries)]
+        added = self._together.add(some, self._made) if self._is_usual(some) else None
+        if added is not None:
+            self.size += added
+            return len(some)
+        count = self._open(some)
+        self._make()
+        return count
+
+    def _room(self, entries: list[access.Entry]) -> int:
+        """How many of these there is room for; one at least."""
+        segment = self._segment
+        each = max(1, segment.messages // max(1, segment.last - segment.first + 1))
+        most = max(1, (ROWS_MAX - self._made.rows) // each)
+        sizes = accumulate(len(stored) for _, _, stored in entries[:most])
+        return next((at for at, size in enumerate(sizes, 1) if self.size + size >= BYTES_MAX), most)
+
+    def _is_usual(self, entries: list[access.Entry]) -> bool:
+        """Whether all messages of these entries are wanted."""
+        segment = self._segment
+        if segment.end is not None or segment.compacted:
+            return False
+        of_ends = (segment.first,) * (segment.from_batch > 0) + (segment.last,) * (segment.to_batch > 0)
+        return not any(entries[0][1] <= entry <= entries[-1][1] for entry in of_ends)
+
+    def _open(self, entries: list[access.Entry]) -> int:
+        room = ROWS_MAX - self._made.rows
+        count = 0
+        for ledger, entry, stored in entries:
+            count += 1
+            try:
+                parsed = parse_entry(stored, verify=False)
+                metadata, body = parsed.metadata, stored[parsed.body_offset :]
+                if metadata.num_chunks_from_msg > 1:
+                    self._add_chunk(ledger, entry, metadata, body)
+                else:
+                    self._add_opened(ledger, entry, metadata, body)
+            except (DecodeError, MalformedMetadata, NotUnpacked, CodecMissing) as error:
+                self._broken(ledger, entry, str(error))
+            if self.size >= BYTES_MAX or len(self._owns) >= room:
+                break
+        return count
+
+    def _broken(self, ledger: int, entry: int, reason: str) -> None:
+        topic = self._segment.topic
+        self._service.lost(Lost(topic, Place(ledger, entry), Place(ledger, entry + 1), f"cannot be opened: {reason}"))
+
+    def _add_one(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        if self._segment.end is not None and not self._segment.start <= (ledger, entry, 0) < self._segment.end:
+            return
+        self._payloads.append(None if metadata.null_value else body)
+        self._owns.append(metadata)
+        self._metas.append(metadata)
+        self._places.append((ledger, entry))
+        self._indexes.append(None)
+        self.size += len(body)
+
+    def _add_opened(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        """One that is compressed, encrypted or a batch."""
+        if metadata.encryption_keys:
+            self._add_one(ledger, entry, metadata, body)
+            return
+        if metadata.compression:
+            body = decompress(metadata.compression, body, metadata.uncompressed_size)
+        if metadata.HasField("num_messages_in_batch"):
+            self._add_batch(ledger, entry, metadata, body)
+        else:
+            self._add_one(ledger, entry, metadata, body)
+
+    def _add_batch(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        singles: list[Any] = []
+        payloads: list[bytes | None] = []
+        at = 0
+        try:
+            for _ in range(metadata.num_messages_in_batch):
+                start = at + 4
+                end = start + _u32(body, at)[0]
+                single = _parse_single(body[start:end])
+                at = end + single.payload_size
+                singles.append(single)
+                payloads.append(None if single.null_value else body[end:at])
+        except Exception as error:  # struct.error has no other name in C
+            raise MalformedMetadata(f"message {len(singles)} of its batch: {error}") from None
+        if at > len(body):
+            raise MalformedMetadata("it ends before its batch does")
+        wanted = self._wanted_of(ledger, entry, singles)
+        self._payloads += [payloads[index] for index in wanted]
+        self._owns += [singles[index] for index in wanted]
+        self._metas += [metadata] * len(wanted)
+        self._places += [(ledger, entry)] * len(wanted)
+        self._indexes += wanted
+        self.size += len(body)
+
+    def _wanted_of(self, ledger: int, entry: int, singles: list[Any]) -> list[int]:
+        """Those of a batch that are wanted: in the range, and not compacted out."""
+        segment, count = self._segment, len(singles)
+        low, high = 0, count
+        if segment.end is not None:
+            if (ledger, entry) == segment.start[:2]:
+                low = segment.start.batch
+            if (ledger, entry) == segment.end[:2]:
+                high = min(high, segment.end.batch)
+            if not segment.start[:2] <= (ledger, entry) <= segment.end[:2]:
+                high = 0
+        elif entry == segment.first and segment.from_batch:
+            low = segment.from_batch
+        if segment.end is None and entry == segment.last and segment.to_batch:
+            high = min(high, segment.to_batch)
+        if segment.compacted:
+            return [index for index in range(low, high) if not singles[index].compacted_out]
+        return list(range(low, high))
+
+    # Chunks
+
+    def _add_chunk(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        if metadata.chunk_id > 0 and metadata.uuid not in self._begun:
+            self._look_back(metadata.uuid)
+        self._begun.add(metadata.uuid)
+        whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
+        if whole is None:
+            if metadata.uuid in self._too_far and metadata.chunk_id == metadata.num_chunks_from_msg - 1:
+                self._broken(ledger, entry, f"the first chunk of its message is more than {BACK_ENTRIES} entries back")
+            return
+        self._begun.discard(metadata.uuid)
+        row = len(self._owns)
+        body, places = whole
+        self._add_opened(ledger, entry, metadata, body)
+        if len(self._owns) > row:
+            self._first_chunks[row] = places[0]
+
+    def _look_back(self, uuid: str | bytes) -> None:
+        """Find the chunks of a message that are in front of the segment, and take them."""
+        found: list[tuple[int, int, MessageMetadata, bytes]] = []
+        try:
+            for piece in _before(self._segment, self._service):
+                some = []
+                for ledger, entry, stored in piece:
+                    parsed = parse_entry(stored, verify=False)
+                    if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
+                        some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
+                found = some + found
+                if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
+                    break
+        except _TooFar:
+            self._too_far.add(uuid)
+        for ledger, entry, metadata, body in found:
+            self._chunks.add(ledger, entry, metadata, body, 0.0)
+
+    # Columns
+
+    def take(self) -> Messages:
+        """What there is as columns; then there is nothing."""
+        found, self._made = self._made, self._none()
+        self.size = 0
+        return found
+
+    def _make(self) -> None:
+        made = self._made
+        made.rows += len(self._owns)
+        for name in self._wanted:
+            if name == "properties":
+                for own in self._owns:
+                    _add_properties(own, made.properties)
+            else:
+                column: list[Any] = getattr(made, name)
+                column += _MAKERS[name](self)
+        self._clear()
+
+    def _ids(self) -> list[bytes]:
+        """The ids as clients write them."""
+        found: list[bytes] = []
+        before, ledger_id, head, prefix = (-1, -1), -1, b"", b""
+        tail = b"\x18" + varint(self._partition) if self._partition >= 0 else b""
+        for row, (place, index) in enumerate(zip(self._places, self._indexes, strict=True)):
+            if index is None or place != before:
+                before = place
+                if place[0] != ledger_id:
+                    ledger_id = place[0]
+                    head = b"\x08" + varint(ledger_id) + b"\x10"
+                prefix = head + varint(place[1]) + tail
+            if index is not None:
+                count = self._metas[row].num_messages_in_batch
+                found.append(prefix + b"\x20" + varint(index) + b"\x30" + varint(count))
+            elif row in self._first_chunks:
+                ledger, entry = self._first_chunks[row]
+                first = MessageIdData(ledgerId=ledger, entryId=entry, partition=self._partition).SerializeToString()
+                found.append(prefix + b"\x3a" + varint(len(first)) + first)
+            else:
+                found.append(prefix)
+        return found
+
+    def _sequence_ids(self) -> list[int]:
+        return [
+            own.sequence_id if index is None or own.HasField("sequence_id") else metadata.sequence_id + index
+            for own, metadata, index in zip(self._owns, self._metas, self._indexes, strict=True)
+        ]
+
+
+def _key(own: Any) -> bytes | None:
+    key = own.partition_key
+    if not key and not own.HasField("partition_key"):
+        return None
+    raw = utf8(key)
+    return unpacked_key(raw) if own.partition_key_b64_encoded else raw
+
+
+def _ordering_key(own: Any) -> bytes | None:
+    key: bytes = own.ordering_key
+    return key if key or own.HasField("ordering_key") else None
+
+
+def _add_properties(own: Any, made: Properties) -> None:
+    found = own.properties
+    made.add([utf8(each.key) for each in found], [utf8(each.value) for each in found])
+
+
+def _schema_version(metadata: Any) -> bytes | None:
+    version: bytes = metadata.schema_version
+    return version if version or metadata.HasField("schema_version") else None
+
+
+_MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
+    "payload": lambda some: some._payloads,
+    "key": lambda some: [_key(own) for own in some._owns],
+    "ordering_key": lambda some: [_ordering_key(own) for own in some._owns],
+    "message_id": _Opening._ids,
+    "ledger": lambda some: [place[0] for place in some._places],
+    "entry": lambda some: [place[1] for place in some._places],
+    "batch": lambda some: some._indexes,
+    "publish_time": lambda some: [metadata.publish_time for metadata in some._metas],
+    "event_time": lambda some: [own.event_time or None for own in some._owns],
+    "producer_name": lambda some: [text(metadata.producer_name) for metadata in some._metas],
+    "sequence_id": _Opening._sequence_ids,
+    "schema_version": lambda some: [_schema_version(metadata) for metadata in some._metas],
+    "encryption": lambda some: [
+        metadata.SerializeToString() if metadata.encryption_keys else None for metadata in some._metas
+    ],
+}
+"""What makes each column of what was opened."""
+assert _MAKERS.keys() | {"properties"} == COLUMNS

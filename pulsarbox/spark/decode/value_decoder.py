@@ -1,0 +1,302 @@
+"""Values to Arrow by the schema that they were written with: many at once, one by one where some cannot be read."""
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from pulsarbox.errors import InvalidSchema
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema.native_definition import parse
+from pulsarbox.protocol.schema.types import spelling
+from pulsarbox.spark.decode.arrow_coercion import shaper
+from pulsarbox.spark.schema.protobuf_native import reader_of
+from pulsarbox.spark.schema.spark_types import LOGICAL
+
+Read = Callable[[bytes], Any]
+"""Of one value: what it says, as Python has it. Raises whatever it raises."""
+
+
+RECORDS: Final = (Schema.Avro, Schema.Json, Schema.ProtobufNative)
+"""Types of schemas whose values have fields."""
+
+
+class Unreadable(ValueError):
+    """Values of such a schema cannot be read as what was asked for; the text says why."""
+
+
+class Bad(NamedTuple):
+    """A value that its schema cannot read."""
+
+    at: int
+    reason: str
+
+
+class Decoder:
+    """Reads values of one schema as one type of Arrow."""
+
+    def __init__(
+        self,
+        target: pa.DataType,
+        read: Read,
+        many: Callable[[list[bytes]], pa.Array] | None = None,
+        *,
+        is_plain: bool = False,
+    ) -> None:
+        """``many`` reads all at once, or raises whatever it raises: then they are read one by one. ``is_plain``: they
+        are bytes, or text in UTF-8, as they come."""
+        self._type = target
+        self.is_plain = is_plain
+        self._read = read
+        self._many = many
+        self._shape = shaper(target)
+
+    def of_bytes(self, values: pa.Array) -> pa.Array | None:
+        """The same of bytes that Arrow has already; None where these are no plain values, or one cannot be read."""
+        if not self.is_plain:
+            return None
+        try:
+            return values if values.type == self._type else values.cast(self._type)
+        except pa.ArrowInvalid:
+            return None
+
+    def array(self, values: list[bytes]) -> tuple[pa.Array, list[Bad]]:
+        """All values, null where one cannot be read; and which these are."""
+        if self._many is not None:
+            try:
+                return self._many(values), []
+            except Exception:  # a library's complaint: one by one it is told which value it is about
+                pass
+        found, bad = [], []
+        for at, value in enumerate(values):
+            try:
+                shaped = self._shape(self._read(value))
+                pa.array([shaped], self._type)
+            except Exception as error:  # payloads are anybody's
+                shaped = None
+                bad.append(Bad(at, f"{type(error).__name__}: {error}"[:200]))
+            found.append(shaped)
+        return pa.array(found, self._type), bad
+
+
+def decoder(writer: Schema | None, newest: Schema | None, target: pa.DataType, form: str = "auto") -> Decoder:
+    """Reads what was written with ``writer``, or without a schema, as ``target``; a record as a struct of some fields.
+
+    ``newest`` says what fields that an older record lacks are. ``form`` is the option valueFormat. Raises Unreadable.
+    """
+    kind = None if writer is None else writer.type
+    if form in ("bytes", "string") or (kind is None and form == "auto"):
+        return _plain(target)
+    if form == "json" or kind == Schema.Json:
+        return _json(target)
+    if writer is None or kind is None:
+        raise Unreadable("it has no schema, and valueFormat=avro needs one")
+    try:
+        if kind == Schema.Avro:
+            return _avro(writer, newest, target)
+        if kind == Schema.ProtobufNative:
+            return Decoder(target, reader_of(parse(writer.schema_data)))
+    except (InvalidSchema, ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"its schema cannot be used: {error}") from None
+    if kind in _PRIMITIVES:
+        return Decoder(target, _PRIMITIVES[kind], _all_at_once(kind, target))
+    if pa.types.is_binary(target) or pa.types.is_string(target):
+        return _plain(target)
+    raise Unreadable(f"values of {spelling(kind)} schemas are not taken apart: read them with valueFormat=bytes")
+
+
+def is_pair(schema: Schema | None) -> bool:
+    """Whether values are a key and a value."""
+    return schema is not None and schema.type == Schema.Type.KeyValue
+
+
+def pair(value: bytes) -> tuple[bytes | None, bytes | None]:
+    """A key and a value that stand in one payload, each behind its length. Raises ValueError."""
+    found: list[bytes | None] = []
+    at = 0
+    for _ in range(2):
+        length = int.from_bytes(value[at : at + 4], "big", signed=True)
+        end = at + 4 + max(length, 0)
+        if len(value) < end:
+            raise ValueError("it is no key and value")
+        found.append(None if length < 0 else value[at + 4 : end])
+        at = end
+    return found[0], found[1]
+
+
+# Bytes and text -------------------------------------------------------------------------------------------------------
+
+
+def _plain(target: pa.DataType) -> Decoder:
+    if pa.types.is_binary(target):
+        return Decoder(target, bytes, lambda values: pa.array(values, target), is_plain=True)
+    if pa.types.is_string(target):
+        return Decoder(target, bytes.decode, lambda values: pa.array(values, pa.binary()).cast(target), is_plain=True)
+    raise Unreadable(f"its values are bytes, read as binary or string, not as {target}; for JSON give valueFormat=json")
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def _json(target: pa.DataType) -> Decoder:
+    if not pa.types.is_struct(target):
+        return Decoder(target, json.loads)
+    return Decoder(target, _object, _objects(target) if _has_arrow_type(target) else None)
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    found = json.loads(value)
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
+
+
+def _has_arrow_type(target: pa.DataType) -> bool:
+    """Whether Arrow's own reader of JSON knows the type."""
+    if pa.types.is_struct(target):
+        return target.num_fields > 0 and all(_has_arrow_type(target.field(at).type) for at in range(target.num_fields))
+    if pa.types.is_list(target):
+        return _has_arrow_type(target.value_type)
+    is_a = pa.types
+    return any(fits(target) for fits in (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_string))
+
+
+def _objects(target: pa.DataType) -> Callable[[list[bytes]], pa.Array]:
+    """Read many objects with Arrow, on one line each or on several, as the official Python client writes them.
+
+    Arrow reads a sequence of objects, wherever one ends. A value that begins and ends with a brace and leaves an object
+    open makes the sequence invalid, whatever the next one is; so as many objects as values are one object each.
+    """
+    from pyarrow import json as arrow_json
+
+    fields = [target.field(at) for at in range(target.num_fields)]
+    told = arrow_json.ParseOptions(
+        explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore", newlines_in_values=True
+    )
+
+    def many(values: list[bytes]) -> pa.Array:
+        if not _have_braces(values):
+            values = [each.strip(_JSON_SPACE) for each in values]
+            if not _have_braces(values):
+                raise ValueError("not objects")
+        joined = b"\n".join(values)
+        size = arrow_json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
+        found = arrow_json.read_json(io.BytesIO(joined), read_options=size, parse_options=told)
+        if found.num_rows != len(values):
+            raise ValueError("not one object each")
+        arrays = [found.column(field.name).combine_chunks() for field in fields]
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    return many
+
+
+_JSON_SPACE: Final = b" \t\r\n"
+
+
+def _have_braces(values: list[bytes]) -> bool:
+    return all(each[:1] == b"{" and each[-1:] == b"}" for each in values)
+
+
+# Avro -----------------------------------------------------------------------------------------------------------------
+
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.]")
+
+
+def _avro(writer: Schema, newest: Schema | None, target: pa.DataType) -> Decoder:
+    from fastavro import parse_schema, schemaless_reader
+
+    written = _definition(writer)
+    wanted = written
+    if newest is not None and newest.type == Schema.Avro and newest.schema_data != writer.schema_data:
+        wanted = _definition(newest)
+        if isinstance(written, dict) and isinstance(wanted, dict):  # records are read by their fields
+            wanted = {**wanted, **{name: written[name] for name in ("name", "namespace") if name in written}}
+    parsed, reader = parse_schema(written), None if wanted is written else parse_schema(wanted)
+
+    def read(value: bytes) -> Any:
+        return schemaless_reader(io.BytesIO(value), parsed, reader)
+
+    return Decoder(target, read, lambda values: pa.array([read(value) for value in values], target))
+
+
+def _definition(schema: Schema) -> Any:
+    return _cleaned(json.loads(schema.schema_data))
+
+
+def _cleaned(definition: Any) -> Any:
+    """Without logical types that Spark has no type for, and with names that Avro allows: Java's may have a ``$``."""
+    if isinstance(definition, list):
+        return [_cleaned(each) for each in definition]
+    if isinstance(definition, str):
+        return _NO_NAME.sub("_", definition)
+    made = dict(definition)
+    if made.get("logicalType") not in LOGICAL or made.get("precision", 0) > 38:
+        made.pop("logicalType", None)
+    for name in ("name", "namespace"):
+        if isinstance(made.get(name), str):
+            made[name] = _NO_NAME.sub("_", made[name])
+    for name in ("type", "items", "values"):
+        if name in made:
+            made[name] = _cleaned(made[name])
+    if isinstance(made.get("fields"), list):
+        made["fields"] = [{**each, "type": _cleaned(each["type"])} for each in made["fields"]]
+    return made
+
+
+# Numbers, times -------------------------------------------------------------------------------------------------------
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY: Final = date(1970, 1, 1)
+
+
+def _number(form: str) -> Read:
+    unpack = Struct(form).unpack
+    return lambda value: unpack(value)[0]
+
+
+def _moment(value: bytes) -> datetime:
+    return _EPOCH + timedelta(milliseconds=_LONG(value))
+
+
+def _instant(value: bytes) -> datetime:
+    seconds, nanos = Struct(">qi").unpack(value)
+    return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+
+
+def _date_and_time(value: bytes) -> datetime:
+    days, nanos = Struct(">qq").unpack(value)
+    return datetime(1970, 1, 1) + timedelta(days=days, microseconds=nanos // 1000)  # noqa: DTZ001 - it has no zone
+
+
+_LONG: Final = _number(">q")
+_PRIMITIVES: Final[Mapping[int, Read]] = {
+    Schema.String: bytes.decode,
+    Schema.Bool: _number(">?"),
+    Schema.Int8: _number(">b"),
+    Schema.Int16: _number(">h"),
+    Schema.Int32: _number(">i"),
+    Schema.Int64: _LONG,
+    Schema.Float: _number(">f"),
+    Schema.Double: _number(">d"),
+    Schema.Date: lambda value: _moment(value).date(),
+    Schema.Time: _moment,
+    Schema.Timestamp: _moment,
+    Schema.Instant: _instant,
+    Schema.LocalDate: lambda value: _DAY + timedelta(days=_LONG(value)),
+    Schema.LocalTime: _LONG,
+    Schema.LocalDateTime: _date_and_time,
+}
+
+
+def _all_at_once(kind: int, target: pa.DataType) -> Callable[[list[bytes]], pa.Array] | None:
+    if kind == Schema.String and pa.types.is_string(target):
+        return lambda values: pa.array(values, pa.binary()).cast(target)
+    read = _PRIMITIVES[kind]
+    if pa.types.is_binary(target):
+        return lambda values: pa.array(values, target)
+    return lambda values: pa.array([read(value) for value in values], target)

@@ -1,0 +1,117 @@
+"""What an option may be, and how its text is read. Pure."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.config.setting import did_you_mean
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.decode import row_columns
+from pulsarbox.spark.source import offsets
+from pulsarbox.spark.topic_segments import Place
+from pulsarbox.times import duration, moment
+
+Asked = str | dict[str, Place | offsets.Mark | str]
+"""Places that a user asks for: a word, or one for each topic."""
+
+
+class Kind(NamedTuple):
+    """What an option may be."""
+
+    words: str
+    """For people."""
+    read: Callable[[str], Any]
+    """Text to value; raises ValueError in words."""
+
+
+def _text(text: str) -> str:
+    return text.strip()
+
+
+def _yes_or_no(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text.strip().lower() == "true"
+
+
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _size(text: str) -> int:
+    number = text.strip().lower().removesuffix("b").removesuffix("i")
+    digits = number.rstrip("kmg")
+    unit = number[len(digits) :]
+    if not (digits.isascii() and digits.isdigit()) or unit not in _UNITS or not int(digits):
+        raise ValueError("must be a number of bytes above 0, as 1048576 or 64m")
+    return int(digits) * _UNITS[unit]
+
+
+def _count(text: str) -> int:
+    if not (text.strip().isascii() and text.strip().isdigit() and int(text)):
+        raise ValueError("must be a whole number above 0")
+    return int(text)
+
+
+def _length(text: str) -> int:
+    return int(text) if text.strip().isdigit() else duration(text.strip())
+
+
+def _time(text: str) -> int:
+    from time import time
+
+    return 0 if text.strip() == "0" else moment(text.strip(), round(time() * 1000))
+
+
+def _topic(text: str) -> str:
+    return str(parse_topic(text.strip()))
+
+
+def _topics(text: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(str(parse_topic(name.strip())) for name in text.split(",") if name.strip()))
+    if not found:
+        raise ValueError("must be names with commas between them, as orders,bills")
+    return found
+
+
+def _columns(text: str) -> str:
+    row_columns.chosen(text)
+    return text.strip()
+
+
+def one_of(*words: str) -> Kind:
+    """One of some words, in any case."""
+
+    def read(text: str) -> str:
+        if text.strip().lower() not in words:
+            raise ValueError(f"must be one of {', '.join(words)}{did_you_mean(text.strip(), words).rstrip('?')}")
+        return text.strip().lower()
+
+    return Kind(" or ".join(f"`{word}`" for word in words), read)
+
+
+def places(*words: str) -> Kind:
+    """One of some words, or places by topic in JSON."""
+
+    def read(text: str) -> Asked:
+        if text.strip().lower() in words:
+            return text.strip().lower()
+        if not text.strip().startswith("{"):
+            raise ValueError(f'must be {", ".join(words)}, or JSON as {{"orders": "12:345"}}')
+        try:
+            return offsets.asked(json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"cannot be read as JSON of topics and places: {error}") from None
+
+    return Kind(", ".join(f"`{word}`" for word in words) + " or JSON", read)
+
+
+TEXT: Final = Kind("text", _text)
+SECRET: Final = Kind("secret", _text)
+YES_OR_NO: Final = Kind("`true` or `false`", _yes_or_no)
+SIZE: Final = Kind("bytes, as `64m`", _size)
+COUNT: Final = Kind("number", _count)
+LENGTH: Final = Kind("milliseconds, or as `5s`", _length)
+TIME: Final = Kind("milliseconds since 1970, `-1h`, or as `2026-11-21T10:00`", _time)
+TOPIC: Final = Kind("topic", _topic)
+TOPICS: Final = Kind("topics, with commas", _topics)
+COLUMNS: Final = Kind("`basic`, `all`, or names with commas", _columns)

@@ -1,0 +1,81 @@
+"""What the broker has to say of a pipeline before it runs: topics that will be made, schemas that do not fit."""
+
+from typing import Final
+
+from pulsarbox.client.admin import Admin, Refused, path_of
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.pipelines.declaration import PATTERN, Function, Step
+from pulsarbox.spark.pipelines.definition import Pipeline
+from pulsarbox.spark.pipelines.query_progress import inputs_of
+
+_READABLE: Final = {
+    "bytes": None,
+    "text": ("NONE", "BYTES", "STRING", "JSON"),
+    "json": ("NONE", "BYTES", "STRING", "JSON"),
+}
+"""By what ``value`` of a function is: the types of schemas whose payloads are that; None for any."""
+_WRITABLE: Final = ("NONE", "BYTES", "STRING", "JSON")
+
+
+def missing(pipeline: Pipeline, admin: Admin) -> list[str]:
+    """Topics that are read, are not there, and are written by no step: they are made when it runs, even where a name is
+    wrong. Each with the step and its line. Raises what the broker tells."""
+    written = {str(each.writes()) for each in pipeline.steps}
+    written |= {each.dead_letters for each in pipeline.steps if isinstance(each, Function) and each.dead_letters}
+    return [
+        str(step.wrong(f"{topic} does not exist yet: `run` makes it, if that is its name"))
+        for step in pipeline.steps
+        for topic in _named(step)
+        if topic not in written and not _exists(admin, topic)
+    ]
+
+
+def problems(pipeline: Pipeline, admin: Admin) -> list[str]:
+    """What would go wrong, each with the step and its line. Raises what the broker tells."""
+    found: list[str] = []
+    for step in pipeline.steps:
+        if not isinstance(step, Function):
+            continue
+        for topic in _named(step):
+            found += _reading(step, topic, schema_of(admin, topic))
+        if step.writes().kind == "topic":
+            found += _writing(step, schema_of(admin, step.writes().place))
+    return found
+
+
+def _named(step: Step) -> list[str]:
+    return [topic for topic in inputs_of(step) if not topic.startswith(PATTERN)]
+
+
+def _reading(step: Function, topic: str, schema: str) -> list[str]:
+    readable = _READABLE[step.value]
+    if readable is None or schema in readable:
+        return []
+    return [str(step.wrong(f"{topic} has the schema {schema}, which value={step.value} cannot read: use a frame"))]
+
+
+def _writing(step: Step, schema: str) -> list[str]:
+    if schema in _WRITABLE:
+        return []
+    output = step.writes()
+    return [str(step.wrong(f"{output} has the schema {schema}: a function writes bytes, text or JSON; use a frame"))]
+
+
+def _exists(admin: Admin, topic: str) -> bool:
+    name = parse_topic(topic)
+    if admin.partitions(name):
+        return True
+    base = str(name)
+    return base in admin.topics(name.namespace, name.domain)
+
+
+def schema_of(admin: Admin, topic: str) -> str:
+    """The type of a topic's schema, ``NONE`` where it has none, or does not exist."""
+    name = parse_topic(topic)
+    try:
+        found = admin.ask("GET", f"/schemas{path_of(name, 'schema').removeprefix(f'/{name.domain}')}")
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return "NONE"
+    return str(found["type"])

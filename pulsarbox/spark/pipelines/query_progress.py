@@ -1,0 +1,129 @@
+"""How the queries of a runner are going: counted from Spark's progress, told in lines and in rows. Nothing of Spark."""
+
+import collections
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pulsarbox.cleaning import clean
+from pulsarbox.spark.pipelines.declaration import PATTERN, Function, Step
+
+STARTING: Final = "starting"
+RUNNING: Final = "running"
+STOPPED: Final = "stopped"
+FAILED: Final = "failed"
+OBSERVED: Final = "pulsarbox"
+DEAD: Final = "dead"
+"""The metric of Spark's that counts dead letters."""
+RATE_SECONDS: Final = 10.0
+_TOPICS_SHOWN: Final = 100
+
+
+@dataclass
+class Watched:
+    """What is known of one query of a runner."""
+
+    step: Step
+    state: str = STARTING
+    rows: int = 0
+    """Read since the runner began."""
+    dead_letters: int = 0
+    batch: int | None = None
+    batch_ms: int | None = None
+    lag: int | None = None
+    """Messages that are not read yet; None where it is not known."""
+    error: str | None = None
+    starts: int = 0
+    _samples: "collections.deque[tuple[float, int]]" = field(default_factory=collections.deque)
+
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """Spark has told of a micro-batch, or of having had nothing to do: a ``StreamingQueryProgress`` in JSON."""
+        self.lag = lag_of(progress)
+        read = int(progress.get("numInputRows") or 0)
+        durations = progress.get("durationMs") or {}
+        if not read and "addBatch" not in durations:
+            return
+        self.rows += read
+        self.batch = int(progress["batchId"])
+        self.batch_ms = int(durations.get("triggerExecution") or 0)
+        self.dead_letters += int(((progress.get("observedMetrics") or {}).get(OBSERVED) or {}).get(DEAD) or 0)
+
+    def rate(self, now: float) -> float:
+        """Rows a second over the last seconds; ``now`` on a monotonic clock."""
+        samples = self._samples
+        samples.append((now, self.rows))
+        while len(samples) > 2 and samples[1][0] <= now - RATE_SECONDS:
+            samples.popleft()
+        (began, before), (ended, after) = samples[0], samples[-1]
+        return (after - before) / (ended - began) if ended > began else 0.0
+
+    def line(self, now: float) -> str:
+        """For people."""
+        words = [self.state]
+        if self.batch is not None:
+            words += [f"batch {self.batch}", f"{self.rows:,} rows", f"{self.rate(now):,.0f}/s"]
+        if self.lag is not None:
+            words.append(f"lag {self.lag:,}")
+        if self.dead_letters:
+            words.append(f"{self.dead_letters:,} dead letter{'' if self.dead_letters == 1 else 's'}")
+        return clean(f"{self.step.query}: {', '.join(words)}")
+
+    def row(self, now: float) -> dict[str, Any]:
+        """For the box."""
+        return {
+            "query": self.step.query,
+            "state": self.state,
+            "inputs": inputs_of(self.step)[:_TOPICS_SHOWN],
+            "output": str(self.step.writes()),
+            "lag": self.lag,
+            "rowsPerSecond": round(self.rate(now), 1),
+            "batch": self.batch,
+            "lastBatchMs": self.batch_ms,
+            "deadLetters": self.dead_letters,
+            "lastError": self.error,
+        }
+
+
+def inputs_of(step: Step) -> list[str]:
+    """The topics and patterns of a step, full names."""
+    found: list[str] = []
+    for selection in step.reads().values():
+        if "topics" in selection:
+            found += selection["topics"].split(",")
+        else:
+            found.append(f"{PATTERN}{selection['topicsPattern']}")
+    return list(dict.fromkeys(found))
+
+
+def dead_letters_of(step: Step) -> str | None:
+    """The topic for a step's dead letters."""
+    return step.dead_letters if isinstance(step, Function) else None
+
+
+def lag_of(progress: Mapping[str, Any]) -> int | None:
+    """How many messages of its topics a query has not read yet; None where offsets do not say it."""
+    total = 0
+    for source in progress.get("sources") or []:
+        latest, end = (_counts(source.get(name)) for name in ("latestOffset", "endOffset"))
+        if latest is None or end is None:
+            return None
+        for topic, count in latest.items():
+            if end.get(topic, -1) < 0 or count < 0:
+                return None
+            total += max(0, count - end[topic])
+    return total
+
+
+def _counts(offset: Any) -> dict[str, int] | None:
+    """How many messages each topic had had at an offset; -1 where that is not known."""
+    if isinstance(offset, str):
+        import json
+
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return None
+    if not isinstance(offset, dict) or "p" not in offset:
+        return None
+    counts = offset.get("n") or {}
+    return {topic: int(counts.get(topic, -1)) for topic in offset["p"]}

@@ -1,0 +1,86 @@
+"""What a session of Spark needs, looked for before anything is begun; and why one did not start. Nothing of Spark."""
+
+import os
+import re
+import shutil
+import socket
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.spark.pipelines.declaration import PipelineError
+
+INSTALL: Final = "pip install 'pulsarbox[spark]'"
+JAVA: Final = "Spark needs Java 17 or newer on PATH, or JAVA_HOME"
+_LOCAL: Final = re.compile(r"local(\[(\*|[1-9][0-9]*)(, *[1-9][0-9]*)?\]|-cluster\[.*\])?")
+_MASTERS: Final = "it is local[*], local[2], spark://host:7077, yarn, or another master of Spark's"
+_ANSWER_SECONDS: Final = 5.0
+_TOO_OLD: Final = "UnsupportedClassVersionError"
+_LOG_BYTES: Final = 1 << 20
+_WORDS: Final = re.compile(r"(error|exception|invalid)\b", re.IGNORECASE)
+
+
+class SparkMissingError(PipelineError):
+    """Spark or Java is not there, or does not start; says what to do."""
+
+
+def check(master: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Look for Spark, Java and the master. Raises SparkMissingError, and PipelineError for a master that is none, or
+    does not answer."""
+    for module in ("pyspark", "pyarrow", "fastavro"):
+        if find_spec(module) is None:
+            raise SparkMissingError(f"Spark is not installed (there is no {module}): {INSTALL}")
+    _check_java(environ)
+    if master.startswith("spark://"):
+        _check_standalone(master)
+    elif not _LOCAL.fullmatch(master) and "://" not in master and master != "yarn":
+        raise PipelineError(f"--master {master}: {_MASTERS}")
+
+
+def _check_java(environ: Mapping[str, str]) -> None:
+    home = environ.get("JAVA_HOME")
+    if home and not Path(home, "bin", "java").exists():
+        raise SparkMissingError(f"JAVA_HOME is {home}, where there is no bin/java: {JAVA}")
+    if not home and shutil.which("java", path=environ.get("PATH")) is None:
+        raise SparkMissingError(f"Java is not installed: {JAVA}")
+
+
+def _check_standalone(master: str) -> None:
+    """Spark itself would try for a minute, and say nothing of it."""
+    reasons = []
+    for each in master.removeprefix("spark://").split(","):
+        host, _, port = each.rpartition(":")
+        if not host or not port.isdigit():
+            raise PipelineError(f"--master {master}: a master of Spark's own looks like spark://host:7077")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+        except OSError as error:
+            reasons.append(f"{each}: {error.strerror or error}")
+        else:
+            return
+    raise PipelineError(
+        f"no master of Spark answers at {master} ({'; '.join(reasons)}): start it with Spark's sbin/start-master.sh, "
+        "or run the pipeline here, with --master 'local[*]'"
+    )
+
+
+def not_started(log: Path, error: object) -> SparkMissingError:
+    """What is said of a JVM that has ended while it started, by what it has written into its log."""
+    text = why(log)
+    if _TOO_OLD in text:
+        return SparkMissingError(f"this Java is too old: {JAVA} ({text})")
+    return SparkMissingError(f"Spark's JVM does not start: {text or error}; {log} may say more")
+
+
+def why(log: Path) -> str:
+    """The first line of a log that tells of an error; empty where none does."""
+    try:
+        with log.open("rb") as file:
+            lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    found = [line.strip() for line in lines if _WORDS.search(line.strip()) and not line.lstrip().startswith("at ")]
+    # An old Java first says that an error occurred, and then which.
+    cause = next((line for line in found if _TOO_OLD in line), "")
+    return (cause or next(iter(found), ""))[:300]

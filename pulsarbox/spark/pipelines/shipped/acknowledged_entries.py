@@ -1,0 +1,100 @@
+"""What a subscription has acknowledged on a topic: entries, as the topic's internal statistics tell, and single
+messages of batches, as a box tells.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.connections import admin_of
+from pulsarbox.spark.topic_segments import Reach
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame
+
+_RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
+
+_PLACE: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Acked:
+    """Entries that a subscription does not want any more."""
+
+    mark: Place
+    """It, and all before it."""
+    ranges: tuple[tuple[Place, Place], ...] = ()
+    """Behind that, in order: from the entry before the first one to the last one."""
+    batches: Mapping[Place, int] = field(default_factory=dict)
+    """Those that are acknowledged in part: in bits, the messages that are not."""
+
+    def holds(self, ledger: int, entry: int, index: int | None = None) -> bool:
+        """Whether an entry is acknowledged, or the message ``index`` of a batch."""
+        here = (ledger, entry)
+        at = bisect_left(self.ranges, (here,)) - 1
+        if here <= self.mark or (at >= 0 and here <= self.ranges[at][1]):
+            return True
+        left = self.batches.get(here) if index is not None else None
+        return left is not None and not left >> (index or 0) & 1
+
+    def left(self, ledger: int, entry: int, messages: int) -> int:
+        """How many ``messages`` of a batch that is not acknowledged as a whole are not."""
+        left = self.batches.get((ledger, entry))
+        return messages if left is None else left.bit_count()
+
+
+def left_of(rows: "DataFrame", acked: Mapping[str, Acked]) -> "DataFrame":
+    """Of rows with ``columns=all`` those that are not acknowledged; ``acked`` by topic or partition."""
+    if not any(each.ranges or each.batches for each in acked.values()):
+        return rows  # a read begins behind the mark
+    from pulsarbox.spark.arrow_functions import map_in_arrow
+
+    return map_in_arrow(rows, partial(_left, acked), rows.schema)
+
+
+def _left(acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+    """In a task."""
+    import pyarrow as pa
+
+    for batch in batches:
+        places = zip(*(batch.column(name).to_pylist() for name in _PLACE), strict=True)
+        yield batch.filter(pa.array([not acked[topic].holds(*place) for topic, *place in places], pa.bool_()))
+
+
+def acked_of(to: Reach, topic: str, subscription: str) -> Acked:
+    """On a topic or partition. Raises PulsarBoxError where there is no such subscription, and what the broker tells."""
+    with admin_of(to) as admin:
+        stats = admin.internal_stats(parse_topic(topic))
+    found = read(stats, topic, subscription)
+    with Service(to) as service:
+        return replace(found, batches=service.in_part(topic, subscription))
+
+
+def read(stats: Mapping[str, Any], topic: str, subscription: str) -> Acked:
+    """What internal statistics say of entries. Raises PulsarBoxError."""
+    cursors = stats.get("cursors", {})
+    cursor = cursors.get(subscription)
+    if cursor is None:
+        raise PulsarBoxError(
+            f"{topic} has no subscription {subscription}: it has {', '.join(sorted(cursors)) or 'none'}; make it with "
+            f"`pulsarbox sub create {parse_topic(topic).base} {subscription} --at earliest`"
+        )
+    found = _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
+    ranges = tuple(sorted(((int(a), int(b)), (int(c), int(d))) for a, b, c, d in found))
+    told = int(cursor.get("totalNonContiguousDeletedMessagesRange", len(ranges)))
+    if told > len(ranges):
+        raise PulsarBoxError(
+            f"{topic}: {subscription} has acknowledged {told} stretches, of which the broker tells {len(ranges)}: use "
+            "`pulsarbox dlq replay` for dead letters, or leave -s out"
+        )
+    ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
+    return Acked((int(ledger), int(entry)), ranges)

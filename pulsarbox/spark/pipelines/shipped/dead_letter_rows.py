@@ -1,0 +1,109 @@
+"""Rows that were read from dead letter topics, looked at as the box looks at dead letters: why each failed, whether a
+filter means it, where it goes back to, and as what. Nothing of pyspark.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.replay.entry_messages import REPLAY_COUNT, REPLAY_JOB, Looked, Schemas
+from pulsarbox.broker.replay.fingerprint import Fingerprint, fingerprint
+from pulsarbox.broker.replay.message_filter import parse_filter
+from pulsarbox.broker.replay.transform import gone_at, target_of
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.record import Entry
+
+COLUMNS: Final = (
+    *("value", "__key", "__orderingKey", "__topic", "__publishTime", "__eventTime", "__messageProperties"),
+    *("__ledgerId", "__entryId", "__batchIndex", "__producerName", "__sequenceId", "__schemaVersion"),
+)
+"""The columns that a row has to have."""
+MOST: Final = 1 << 30
+
+Row = Mapping[str, Any]
+
+
+class Asked(NamedTuple):
+    """What is to be known of each letter. Can be pickled."""
+
+    filter: str = ""
+    """In the language of filters; empty for all."""
+    now: int = 0
+    """Milliseconds since 1970: what ``time("-1h")`` in the filter counts from."""
+    job: str = ""
+    """The name that those which go back bear."""
+    target: str | None = None
+    """Where they go; None: where each comes from."""
+
+    def wanted(self) -> Callable[[Looked], bool]:
+        """What tells whether a letter is meant. Raises Unprocessable, in words."""
+        return parse_filter(self.filter, self.now) or _every
+
+
+class Letter(NamedTuple):
+    """What is known of one."""
+
+    of: Fingerprint
+    wanted: bool
+    message_id: str
+    replays: int
+    """How often it had been put back before it failed again."""
+    target: str
+    why_not: str
+    """Why it cannot go back; empty where it can."""
+    properties: dict[str, str]
+    """Those that it goes back with."""
+
+
+def _every(_: Looked) -> bool:
+    return True
+
+
+def looked(row: Row, schemas: Schemas) -> Looked:
+    """A row as the box sees its message. ``schemas``: those of its topic by version."""
+    value, batch = row["value"], row["__batchIndex"]
+    metadata = MessageMetadata(
+        producer_name=row["__producerName"] or "",
+        sequence_id=(row["__sequenceId"] or 0) % (1 << 64),  # the protocol has it without a sign
+        publish_time=_milliseconds(row["__publishTime"]),
+        event_time=_milliseconds(row["__eventTime"]),
+        null_value=value is None,
+        schema_version=row["__schemaVersion"] or b"",
+    )
+    if row["__key"] is not None:
+        metadata.partition_key = row["__key"].decode(errors="replace")
+    for name, text in row["__messageProperties"] or ():
+        metadata.properties.add(key=name, value=text)
+    flags = 0 if batch is None else int(EntryFlag.BATCH)
+    place = (row["__ledgerId"], row["__entryId"])
+    entry = Entry(*place, flags, 1, 0, 0, 0, metadata.publish_time, metadata.publish_time, 0, 0, value or b"")
+    return Looked(entry, metadata, metadata, -1 if batch is None else batch, value or b"", row["__topic"], schemas)
+
+
+def letter(message: Looked, asked: Asked, wanted: Callable[[Looked], bool]) -> Letter:
+    """What is known of a message; ``wanted``: see ``Asked.wanted``."""
+    target, why_not = target_of(message, message.source, asked.target)
+    return Letter(
+        fingerprint(message),
+        wanted(message),
+        message.message_id,
+        message.replays,
+        target,
+        why_not,
+        properties(message, target, asked.job) if target else {},
+    )
+
+
+def properties(message: Looked, target: str, job: str) -> dict[str, str]:
+    """Without what made it a dead letter, and with the mark of the job, as the box's own jobs leave them."""
+    gone = gone_at(message.origin, target)
+    kept = {name: text for name, text in message.properties.items() if name not in gone}
+    return kept | {REPLAY_JOB: job, REPLAY_COUNT: str(message.replays + 1)}
+
+
+def _milliseconds(time: datetime | int | None) -> int:
+    """Times as Arrow gives them, or milliseconds as they are."""
+    if time is None:
+        return 0
+    return time if isinstance(time, int) else round(time.timestamp() * 1000)

@@ -1,0 +1,121 @@
+"""A session of Spark for work that is done once, whose errors are said in a line."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.target import reach
+from pulsarbox.spark.options import READ, OptionError, parse
+from pulsarbox.spark.pipelines.declaration import PATTERN, PipelineError
+from pulsarbox.spark.pipelines.failure_causes import told
+from pulsarbox.spark.pipelines.run_options import RunOptions
+from pulsarbox.spark.pipelines.session import session, stop
+from pulsarbox.spark.pipelines.spark_log import LOG
+from pulsarbox.spark.pipelines.stalled_tasks import LOOK_SECONDS, Idle
+from pulsarbox.spark.source.topic_selection import topics
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import SparkSession
+
+TELL_SECONDS: Final = 10.0
+JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+
+
+class SparkFailedError(PulsarBoxError):
+    """Spark could not do it; says why."""
+
+
+@contextmanager
+def spark_of(
+    running: RunOptions, name: str, say: Callable[[str], None], *, fast: bool = False
+) -> "Iterator[SparkSession]":
+    """A session that ends with its use; ``say`` is told now and then how it goes. Raises SparkFailedError for what
+    Spark raises meanwhile."""
+    say(f"starting Spark ({running.master})")
+    spark = session(running.master, f"pulsarbox {name}", running.conf, fast, running.directory / name / LOG)
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        with telling(spark.sparkContext.statusTracker(), say, running.master):
+            yield spark
+    except (PySparkException, Py4JError, OptionError) as error:
+        raise SparkFailedError(told(str(error), "")) from error
+    finally:
+        stop(spark)
+
+
+@contextmanager
+def telling(
+    tracker: "StatusTracker", say: Callable[[str], None], master: str, seconds: float = TELL_SECONDS
+) -> Iterator[None]:
+    """While it lasts, how many tasks of Spark's are done is said every so many ``seconds``; and where nobody works."""
+    over = threading.Event()
+    idle = Idle(tracker, master)
+
+    def tell() -> None:
+        at = time.monotonic() + seconds
+        while not over.wait(min(seconds, LOOK_SECONDS)):
+            now = time.monotonic()
+            with suppress(Exception):  # Spark may be ending
+                if text := idle.look(now):
+                    say(text)
+                if now >= at and (text := tasks_of(tracker)):
+                    say(text)
+            at = at if now < at else now + seconds
+
+    thread = threading.Thread(target=tell, name="pulsarbox tells", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def tasks_of(tracker: "StatusTracker") -> str:
+    """What Spark is at; empty where it waits."""
+    stages = [found for each in tracker.getActiveStageIds() if (found := tracker.getStageInfo(each)) is not None]
+    done, tasks = sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
+    return f"Spark is at work: {done:,} of {tasks:,} tasks are done" if tasks else ""
+
+
+def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """Topics, or one ``regex:PATTERN``, as options of the format. Raises PipelineError, InvalidTopicName."""
+    if not topics:
+        raise PipelineError("name a topic, or a pattern: 'regex:public/default/orders-.*'")
+    if len(topics) == 1 and topics[0].startswith(PATTERN):
+        return {"topicsPattern": topics[0].removeprefix(PATTERN)}
+    if any(each.startswith(PATTERN) for each in topics):
+        raise PipelineError("one pattern, or topics: not both")
+    return {"topics": ",".join(str(parse_topic(each)) for each in topics)}
+
+
+def topics_of(box: Mapping[str, str], select: Mapping[str, str]) -> list[str]:
+    """The topics that ``select`` means, partitions one by one. Raises NoTopicError, OptionError, and what the broker
+    tells."""
+    options = parse({**box, **select}, READ)
+    with Service(reach(options)) as service:
+        return topics(service, options)
+
+
+def namespace_of(select: Mapping[str, str]) -> str:
+    """The namespace of the first topic, or of the pattern."""
+    if "topics" in select:
+        return parse_topic(select["topics"].partition(",")[0]).namespace
+    pattern = select["topicsPattern"].removeprefix("persistent://")
+    return "/".join(pattern.split("/")[:2]) if pattern.count("/") > 1 else "public/default"
+
+
+def job_named(name: str) -> str:
+    """The name of a job. Raises PipelineError."""
+    if not JOB.fullmatch(name):
+        raise PipelineError(f"--job {name!r}: letters, digits, - _ and . (at most 80), such as orders-2026-11-22")
+    return name

@@ -1,0 +1,254 @@
+"""Schemas of Pulsar as types of Spark: the columns that a topic's values have.
+
+Records become columns; other values are one column ``value``; a key and a value are ``key`` and ``value``. Without a
+schema the value is bytes. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pulsarbox.errors import InvalidSchema
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema import key_value
+from pulsarbox.protocol.schema.native_definition import parse
+from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE, Column
+
+KEY: Final = "key"
+
+_PRIMITIVE: Final[Mapping[int, DataType]] = {
+    Schema.String: StringType(),
+    Schema.Bool: BooleanType(),
+    Schema.Int8: ByteType(),
+    Schema.Int16: ShortType(),
+    Schema.Int32: IntegerType(),
+    Schema.Int64: LongType(),
+    Schema.Float: FloatType(),
+    Schema.Double: DoubleType(),
+    Schema.Date: DateType(),
+    Schema.Time: TimestampType(),
+    Schema.Timestamp: TimestampType(),
+    Schema.Instant: TimestampType(),
+    Schema.LocalDate: DateType(),
+    Schema.LocalTime: LongType(),
+    Schema.LocalDateTime: TimestampNTZType(),
+}
+_OF_ROWS: Final[Mapping[str, DataType]] = {
+    "binary": BinaryType(),
+    "string": StringType(),
+    "timestamp": TimestampType(),
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "map<string,string>": MapType(StringType(), StringType()),
+}
+_AVRO: Final[Mapping[str, DataType]] = {
+    "null": StringType(),
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "bytes": BinaryType(),
+    "string": StringType(),
+}
+_LOGICAL: Final[Mapping[str, DataType]] = {
+    "date": DateType(),
+    "timestamp-millis": TimestampType(),
+    "timestamp-micros": TimestampType(),
+    "local-timestamp-millis": TimestampNTZType(),
+    "local-timestamp-micros": TimestampNTZType(),
+    "uuid": StringType(),
+}
+LOGICAL: Final = frozenset(_LOGICAL) | {"decimal"}
+"""Logical types of Avro that Spark has a type for; others are the type below."""
+_PROTOBUF: Final[Mapping[int, DataType]] = {
+    FieldDescriptor.CPPTYPE_INT32: IntegerType(),
+    FieldDescriptor.CPPTYPE_UINT32: LongType(),
+    FieldDescriptor.CPPTYPE_INT64: LongType(),
+    FieldDescriptor.CPPTYPE_UINT64: DecimalType(20, 0),
+    FieldDescriptor.CPPTYPE_FLOAT: FloatType(),
+    FieldDescriptor.CPPTYPE_DOUBLE: DoubleType(),
+    FieldDescriptor.CPPTYPE_BOOL: BooleanType(),
+    FieldDescriptor.CPPTYPE_ENUM: StringType(),
+    FieldDescriptor.CPPTYPE_STRING: StringType(),
+}
+_DECIMAL_MAX: Final = 38
+FIELDS_MAX: Final = 20_000
+"""Fields of a value, those of a record within it once for each place: a definition of a few lines can double them with
+each of its levels."""
+
+
+class NoColumnsError(ValueError):
+    """Spark has no type for what a schema says; the text says why."""
+
+
+def of_row(column: Column) -> StructField:
+    """A column that every topic has, as Spark has it."""
+    return StructField(column.name, _OF_ROWS[column.type])
+
+
+def value_fields(schema: Schema | None) -> list[StructField]:
+    """The columns of values that were written with a schema; None is one of bytes.
+
+    Raises NoColumnsError where Spark has no type for it.
+    """
+    found = type_of(schema)
+    return list(found.fields) if isinstance(found, StructType) else [StructField(VALUE, found)]
+
+
+def type_of(schema: Schema | None) -> DataType:
+    """The type of one value. Raises NoColumnsError."""
+    kind = None if schema is None else schema.type
+    if schema is None or kind is None:
+        return BinaryType()
+    if kind in _PRIMITIVE:
+        return _PRIMITIVE[kind]
+    try:
+        if kind == Schema.Type.KeyValue:
+            key, value = (type_of(each) for each in key_value.split(schema))
+            return StructType([StructField(KEY, key), StructField(VALUE, value)])
+        if kind in (Schema.Avro, Schema.Json):
+            return _Avro(is_json=kind == Schema.Json).type(json.loads(schema.schema_data))
+        if kind == Schema.ProtobufNative:
+            return _of_message(parse(schema.schema_data), (), _Count())
+    except (InvalidSchema, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise NoColumnsError(str(error)) from None
+    return BinaryType()
+
+
+class _Count:
+    """The fields of a value so far."""
+
+    def __init__(self) -> None:
+        self._fields = 0
+
+    def add(self, count: int) -> None:
+        """Count some more. Raises NoColumnsError."""
+        self._fields += count
+        if self._fields > FIELDS_MAX:
+            raise NoColumnsError(f"it has more than {FIELDS_MAX} fields, with those of the records within it")
+
+
+class _Avro:
+    """Types of one definition of Avro: names stand for what was defined under them before."""
+
+    def __init__(self, is_json: bool) -> None:
+        self._is_json = is_json
+        self._named: dict[str, Any] = {}
+        self._open: list[str] = []
+        self._count = _Count()
+
+    def type(self, definition: Any) -> DataType:
+        if isinstance(definition, list):
+            return self._union(definition)
+        if isinstance(definition, str):
+            return self._by_name(definition)
+        logical = self._logical(definition)
+        if logical is not None:
+            return logical
+        kind = definition["type"]
+        if kind in ("record", "error"):
+            return self._record(definition)
+        if kind == "array":
+            return ArrayType(self.type(definition["items"]))
+        if kind == "map":
+            return MapType(StringType(), self.type(definition["values"]))
+        if kind in ("enum", "fixed"):
+            self._named[definition["name"].rpartition(".")[2]] = definition
+            return StringType() if kind == "enum" else self._bytes()
+        return self.type(kind)
+
+    def _bytes(self) -> DataType:
+        """In JSON bytes are a text, in whatever form their writer has given them."""
+        return StringType() if self._is_json else BinaryType()
+
+    def _by_name(self, name: str) -> DataType:
+        if name == "bytes":
+            return self._bytes()
+        if name in _AVRO:
+            return _AVRO[name]
+        name = name.rpartition(".")[2]
+        if name in self._open:
+            raise NoColumnsError(f"its record {name} has itself inside")
+        return self.type(self._named[name])
+
+    def _record(self, definition: Mapping[str, Any]) -> DataType:
+        name = definition["name"].rpartition(".")[2]
+        self._named[name] = definition
+        self._count.add(len(definition["fields"]) + 1)  # one without fields costs as well
+        self._open.append(name)
+        fields = [StructField(each["name"], self.type(each["type"])) for each in definition["fields"]]
+        self._open.pop()
+        return StructType(fields)
+
+    def _union(self, branches: list[Any]) -> DataType:
+        """One type and null is that type; several are one only where they are alike, else a text of JSON."""
+        found = [self.type(each) for each in branches if each != "null"]
+        if len(found) == 1:
+            return found[0]
+        kinds = {type(each) for each in found}
+        if kinds <= {IntegerType, LongType}:
+            return LongType()
+        if kinds <= {FloatType, DoubleType}:
+            return DoubleType()
+        return StringType()
+
+    def _logical(self, definition: Mapping[str, Any]) -> DataType | None:
+        if self._is_json:  # a number or text, as its writer had it
+            return None
+        name = definition.get("logicalType")
+        if name == "decimal" and definition.get("precision", 0) <= _DECIMAL_MAX:
+            return DecimalType(definition["precision"], definition.get("scale", 0))
+        return _LOGICAL.get(name) if isinstance(name, str) else None
+
+
+def _of_message(message: Descriptor, within: tuple[str, ...], count: _Count) -> StructType:
+    if message.full_name in within:
+        raise NoColumnsError(f"its message {message.full_name} has itself inside")
+    within = (*within, message.full_name)
+    count.add(len(message.fields) + 1)
+    return StructType([StructField(field.name, _of_field(field, within, count)) for field in message.fields])
+
+
+def _of_field(field: FieldDescriptor, within: tuple[str, ...], count: _Count) -> DataType:
+    inside = field.message_type
+    if inside is not None and inside.GetOptions().map_entry:
+        key, value = (_of_field(inside.fields_by_name[name], within, count) for name in ("key", "value"))
+        return MapType(key, value)
+    found: DataType
+    if inside is not None:
+        found = _of_message(inside, within, count)
+    elif field.type == FieldDescriptor.TYPE_BYTES:
+        found = BinaryType()
+    else:
+        found = _PROTOBUF[field.cpp_type]
+    return ArrayType(found) if field.is_repeated else found
+
+
+def with_corrupt(fields: list[StructField]) -> list[StructField]:
+    """The same with the column of what cannot be read, where something may be unreadable."""
+    if all(isinstance(field.dataType, BinaryType) for field in fields) and len(fields) == 1:
+        return fields
+    return [*fields, StructField(CORRUPT, BinaryType())]

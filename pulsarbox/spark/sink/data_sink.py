@@ -1,0 +1,134 @@
+"""``df.write`` and ``df.writeStream`` with the format ``pulsarbox``: what Spark calls, on the driver and in tasks."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pulsarbox.spark.connect.target import reach
+from pulsarbox.spark.durable_files import make_durable
+from pulsarbox.spark.options import WRITE, OptionError, parse
+from pulsarbox.spark.sink.epoch_client import Sink, SinkError
+from pulsarbox.spark.sink.row_encoder import shape_of
+from pulsarbox.spark.sink.write_job import Attempt, Part, Sinking
+from pulsarbox.spark.worker_gc import settle
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+QUERY: Final = "sql.streaming.queryId"
+EPOCH: Final = "streaming.sql.batchId"
+RUN: Final = "spark.jobGroup.id"
+"""Local properties of a streaming query's tasks: its id, the number of the micro-batch, and which start of it this
+is. Spark does not document them for data sources: a test holds them."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    part: Part
+
+
+def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
+    return [each.part for each in messages if isinstance(each, Written)]
+
+
+def _said(text: str) -> None:
+    """Where who runs the driver sees it."""
+    sys.stderr.write(f"pulsarbox: {text}\n")
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """``df.write``."""
+
+    def __init__(self, sinking: Sinking) -> None:
+        self._sinking = sinking
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> Written:
+        """Send or stage a partition, in a worker."""
+        attempt = Attempt(self._sinking.sink_of_batch(), self._sinking.batch_epoch, _context().partitionId())
+        return Written(self._sinking.write(attempt, iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Publish what all tasks have staged, on the driver's machine."""
+        if not self._sinking.commit(_parts(messages)):
+            options = self._sinking.options
+            part = f"part {options.job_part} of " if options.job_part else ""
+            _said(f"{part}job {options.job_id} was written before: nothing is published")
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Give it up."""
+        self._sinking.abort(_parts(messages))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """``df.writeStream``: one for the tasks of each micro-batch, another one for its commit."""
+
+    def __init__(self, sinking: Sinking, checkpoint: str = "") -> None:
+        """``checkpoint``: where the query's is; empty where that is not known."""
+        self._sinking = sinking
+        self._checkpoint = checkpoint
+
+    def write(self, iterator: "Iterator[RecordBatch]") -> Written:
+        """Send or stage a partition of a micro-batch, in a worker."""
+        context = _context()
+        sink, epoch = self._named(context)
+        if self._sinking.options.delivery == "dedup":  # it publishes at once
+            make_durable(self._checkpoint, epoch)
+        return Written(self._sinking.write(Attempt(sink, epoch, context.partitionId()), iterator))
+
+    def _named(self, context: TaskContext) -> tuple[Sink, int]:
+        query, epoch, run = (context.getLocalProperty(name) for name in (QUERY, EPOCH, RUN))
+        if not (query and epoch and run):
+            raise SinkError(f"this Spark does not say in its tasks which query they are of ({QUERY}, {EPOCH}, {RUN})")
+        return self._sinking.sink_of_query(query, run), int(epoch)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Publish what all tasks of a micro-batch have staged, on the driver's machine."""
+        if self._sinking.options.delivery == "exactly-once":
+            make_durable(self._checkpoint, batchId)
+        self._sinking.commit(_parts(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Give it up."""
+        self._sinking.abort(_parts(messages))
+
+
+def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *, is_stream: bool) -> Sinking:
+    """What a write with these options and columns does. Raises OptionError, SinkError."""
+    options = parse(given, WRITE)
+    if overwrite:
+        raise OptionError("a topic is not overwritten: say mode('append'), or outputMode('append')")
+    if is_stream and options.job_id:
+        raise OptionError("option jobId is for write: the epochs of a stream have names of their own")
+    if not is_stream and options.sink_id:
+        raise OptionError("option sinkId is for writeStream: a batch write has jobId")
+    fields = [(each.name, each.dataType.simpleString()) for each in schema.fields]
+    shape = shape_of(fields, options.topic, options.value_format)
+    sinking = Sinking(options, reach(options), shape, schema.json(), is_stream)
+    sinking.check()
+    warning = sinking.loss_warning
+    if warning:
+        _said(f"warning: {warning}")
+    if is_stream and options.dedup_partitions:
+        from pulsarbox.spark.sink.dedup_check import check_partitions_stay
+
+        check_partitions_stay(checkpoint_of(given), options.dedup_partitions)
+    settle()
+    return sinking
+
+
+def checkpoint_of(given: Mapping[str, str]) -> str:
+    """Where the checkpoint of a query is, by the options of its sink; empty where these do not say it."""
+    return {name.lower(): value for name, value in given.items()}.get("checkpointlocation", "")
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "called in a task"
+    return context

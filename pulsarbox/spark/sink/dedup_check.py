@@ -1,0 +1,69 @@
+"""Whether delivery=dedup can hold: asked of a topic over the Admin API of a box or of Apache Pulsar, and of a query's
+checkpoint, where that is on a local disk. Nothing of pyspark.
+"""
+
+from typing import Final
+
+from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.connect.connections import admin_of
+from pulsarbox.spark.durable_files import local, put
+from pulsarbox.spark.sink.epoch_client import SinkError
+from pulsarbox.spark.topic_segments import Reach
+
+PARTITIONS: Final = "pulsarbox-dedup-partitions"
+"""The file in a checkpoint that keeps with how many partitions its query was begun."""
+
+
+def check_partitions_stay(checkpoint: str, partitions: int) -> None:
+    """Raises SinkError where a query was begun with another number of partitions. What is no directory of this machine
+    is not looked at.
+    """
+    directory = local(checkpoint)
+    if directory is None:
+        return
+    file = directory / PARTITIONS
+    try:
+        text = file.read_text() if file.exists() else ""
+        if not text:  # or a driver was killed just then
+            put(file, f"{partitions}\n")
+            return
+        known = int(text)
+    except (OSError, ValueError) as error:
+        raise SinkError(f"delivery=dedup: {file} cannot be read: {error}") from None
+    if known != partitions:
+        raise SinkError(
+            f"delivery=dedup: this query was begun with dedupPartitions={known}, so what comes again of an epoch would "
+            f"be there twice with {partitions}: say {known}, and repartition to that; or begin a new checkpointLocation"
+        )
+
+
+def check_deduplicates(reach: Reach, topic: str) -> None:
+    """Raises SinkError where a topic's deduplication is off, or where nobody says whether it is."""
+    with admin_of(reach) as admin:
+        try:
+            found = _of_topic(admin, topic)
+        except PulsarBoxError as error:
+            raise SinkError(
+                f"delivery=dedup: whether {topic} deduplicates cannot be asked of {reach.admin_url}: {error}"
+            ) from error
+    if not found:
+        raise SinkError(
+            f"delivery=dedup: deduplication is off on {topic}, so rows that come again would be there twice. Turn it "
+            f"on, `pulsarbox admin topics set-deduplication {topic} --enable`, or say delivery=at-least-once"
+        )
+
+
+def _of_topic(admin: Admin, topic: str) -> bool:
+    """What holds for a topic, or would if it existed."""
+    name = parse_topic(topic)
+    try:
+        return bool(admin.ask("GET", f"{path_of(name)}/deduplicationEnabled", applied="true"))
+    except Refused as error:
+        if error.status != 404:
+            raise
+    found = admin.ask("GET", f"/namespaces/{quoted(name.tenant, name.namespace_local)}/deduplication")
+    if found is None:
+        found = admin.ask("GET", "/brokers/configuration/runtime").get("brokerDeduplicationEnabled") == "true"
+    return bool(found)

@@ -1,0 +1,326 @@
+"""How a task sends its rows: staged in transactions for the commit of an epoch, or at once. Nothing of pyspark.
+
+A task stages in one transaction after the other. What is in the last one is kept until the box has all of it: where a
+connection is lost nobody knows what has arrived, so that transaction is left to be aborted, and its rows are sent again
+in another. So a box may be killed and started again while a task stages, and memory does not grow with the task.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+
+from pulsarbox.client.client import Client
+from pulsarbox.client.errors import passes
+from pulsarbox.client.keeping import keep
+from pulsarbox.client.producer import Options, Producer
+from pulsarbox.client.transaction import Transaction
+from pulsarbox.client.transaction_coordinators import Coordinators
+from pulsarbox.errors import ProducerBusy, PulsarBoxError
+from pulsarbox.protocol.message_encoder import Outgoing
+from pulsarbox.spark.connect.connections import Waiting
+from pulsarbox.spark.sink.epoch_client import PAUSE_SECONDS, Epochs, SinkError
+
+BYTES_MAX: Final = 16 << 20
+ROWS_MAX: Final = 50_000
+"""As much is kept of a task, and in one transaction; and one message more."""
+
+_PIECE_BYTES: Final = 4 << 20
+
+Messages = list[Outgoing] | list[bytes]
+"""Messages, or payloads of such as have nothing else."""
+
+
+class Sender(Protocol):
+    """Takes what a task has to send."""
+
+    known: bool
+    """Whether all of it was published before: then nothing is sent."""
+
+    def put(self, topic: str, messages: Messages) -> None:
+        """Take messages for a topic, in order."""
+
+    def finish(self) -> list[str]:
+        """Return when the broker has everything: the transactions that it is in."""
+
+    def abort(self) -> None:
+        """Nothing more comes, and what came is not wanted. Raises nothing."""
+
+    def close(self) -> None:
+        """Let connections go."""
+
+
+class _Sending:
+    """One connection to the broker, with a producer for each topic."""
+
+    def __init__(self, client: Client, options: Callable[[str], Options], subscription: str = "") -> None:
+        """``subscription``: keeps what is sent, in each topic; empty for none."""
+        self.client = client
+        self._subscription = subscription
+        self._coordinators = Coordinators(client)
+        self._options = options
+        self._producers: dict[str, Producer] = {}
+        self._txn: Transaction | None = None
+
+    def enter(self, txn_id: str) -> Transaction:
+        most, least = map(int, txn_id.split(":"))
+        self._txn = Transaction(self.client, self._coordinators, most, least)
+        for each in self._producers.values():
+            each.enter(self._txn)
+        return self._txn
+
+    def send(self, topic: str, messages: Messages) -> None:
+        producer = self._producers.get(topic)
+        if producer is None:
+            if self._subscription:
+                keep(self.client, topic, self._subscription)
+            producer = Producer(self.client, topic, self._options(topic), _ignore)
+            producer.enter(self._txn)
+            self._producers[topic] = producer
+        plain = [each for each in messages if isinstance(each, bytes)]
+        if plain:
+            producer.send_plain(plain)
+            return
+        for message in messages:
+            assert isinstance(message, Outgoing), "all are, or none"
+            producer.send(message)
+
+    def flush(self) -> None:
+        for each in self._producers.values():
+            each.flush()
+
+
+class Staging:
+    """Stages a task's rows for an epoch."""
+
+    def __init__(
+        self,
+        connected: Callable[[], Client],
+        epochs: Epochs,
+        epoch: int,
+        timeout_ms: int,
+        options: Callable[[str], Options],
+        seconds: float,
+        subscription: str = "",
+    ) -> None:
+        """``timeout_ms``: after so long what was not committed is aborted. ``options``: of a topic's producer.
+        ``seconds``: how long a box that went away is waited for. ``subscription``: see ``_Sending``.
+        """
+        self._seconds = seconds
+        self._subscription = subscription
+        self.known = False
+        """Whether the epoch was published before: then nothing is staged."""
+        self._connected = connected
+        self._begin: Callable[[], str | None] = partial(epochs.begin, epoch, timeout_ms)
+        self._epochs = epochs
+        self._options = options
+        self._sending: _Sending | None = None
+        self._txn: Transaction | None = None
+        self._kept: list[tuple[str, Messages]] = []
+        self._rows = self._bytes = 0
+        self._begun: list[str] = []
+        self._staged: list[str] = []
+
+    def put(self, topic: str, messages: Messages) -> None:
+        """Take messages, not more of them than a batch of Arrow holds. Raises SinkError."""
+        if self.known or not messages:
+            return
+        for part in _pieces(messages):
+            self._kept.append((topic, part))
+            self._rows += len(part)
+            self._bytes += sum(size_of(each) for each in part)
+            self._trying(partial(self._send, [(topic, part)]))
+            if self._rows >= ROWS_MAX or self._bytes >= BYTES_MAX:
+                self._settle()
+
+    def finish(self) -> list[str]:
+        """See Sender. Empty where there were no rows, or where the epoch was published. Raises SinkError."""
+        self._settle()
+        return [] if self.known else self._staged
+
+    def abort(self) -> None:
+        """See Sender. What the box cannot be told ends with the commit of the epoch, or by its time-out."""
+        self._leave()
+        abort(self._connected, self._begun)
+
+    def close(self) -> None:
+        """See Sender."""
+        self._leave()
+        self._epochs.close()
+
+    def _leave(self) -> None:
+        sending, self._sending, self._txn = self._sending, None, None
+        if sending is not None:
+            sending.client.close()
+
+    def _send(self, parts: Sequence[tuple[str, Messages]]) -> None:
+        if self._sending is None:
+            self._sending = _Sending(self._connected(), self._options, self._subscription)
+            self._sending.client.service()  # a broker that cannot be reached takes no transaction, again and again
+        if self._txn is None:
+            begun = self._begin()
+            if begun is None:
+                self.known = True
+                self._kept.clear()
+                return
+            self._begun.append(begun)
+            self._txn = self._sending.enter(begun)
+        for topic, messages in parts:
+            self._sending.send(topic, messages)
+            if self._txn.failed is not None:
+                raise self._txn.failed
+
+    def _settle(self) -> None:
+        """Return when the box has all that is kept."""
+        if self._kept:
+            self._trying(self._settle_once)
+        if self.known:
+            return
+        if self._txn is not None:
+            self._staged.append(self._txn.id)
+            self._txn = None
+        self._kept.clear()
+        self._rows = self._bytes = 0
+
+    def _settle_once(self) -> None:
+        if self._txn is not None:
+            self._txn.settle()
+
+    def _trying(self, what: Callable[[], None]) -> None:
+        """Do it; where the box goes, wait for it, send what is kept in another transaction, and do it then.
+
+        Raises SinkError.
+        """
+        deadline, waiting = 0.0, Waiting(self._seconds)
+        while True:
+            try:
+                if deadline:
+                    self._send(self._kept)
+                    self._settle_once()
+                    return
+                what()
+                return
+            except PulsarBoxError as error:
+                deadline = deadline or time.monotonic() + self._seconds
+                if not passes(error) or time.monotonic() + PAUSE_SECONDS > deadline:
+                    raise SinkError(_in_words(error)) from error
+                waiting.tell(error)
+            except ValueError as error:
+                raise SinkError(_in_words(error)) from error
+            self._leave()
+            time.sleep(PAUSE_SECONDS)
+
+
+class Plain:
+    """Sends a task's rows at once, in no transaction: what is sent again after a failure may be there twice, where the
+    broker does not know the sequence ids.
+    """
+
+    def __init__(
+        self, connected: Callable[[], Client], options: Callable[[str], Options], seconds: float, subscription: str = ""
+    ) -> None:
+        """See ``Staging``."""
+        self.known = False
+        self._subscription = subscription
+        self._connected = connected
+        self._options = options
+        self._seconds = seconds
+        self._sending: _Sending | None = None
+
+    def put(self, topic: str, messages: Messages) -> None:
+        """Take messages. Raises SinkError."""
+        if not messages:
+            return
+        with _worded():
+            if self._sending is None:
+                self._sending = _Sending(self._first(), self._options, self._subscription)
+            self._sending.send(topic, messages)
+
+    def _first(self) -> Client:
+        """A client that has a connection; a broker that is not there yet is waited for."""
+        deadline = time.monotonic() + self._seconds
+        while True:
+            client = self._connected()
+            try:
+                client.service()
+            except PulsarBoxError as error:
+                client.close()
+                if not passes(error) or time.monotonic() + PAUSE_SECONDS > deadline:
+                    raise
+            else:
+                return client
+            time.sleep(PAUSE_SECONDS)
+
+    def finish(self) -> list[str]:
+        """See Sender. Raises SinkError."""
+        with _worded():
+            if self._sending is not None:
+                self._sending.flush()
+        return []
+
+    def abort(self) -> None:
+        """See Sender. What was sent is sent."""
+
+    def close(self) -> None:
+        """See Sender."""
+        if self._sending is not None:
+            self._sending.client.close()
+
+
+def abort(connected: Callable[[], Client], txn_ids: Sequence[str]) -> None:
+    """Abort transactions, as far as the box can be told; else they end by themselves. Raises nothing."""
+    with contextlib.suppress(PulsarBoxError, OSError), contextlib.closing(connected()) as client:
+        client.service()
+        sending = _Sending(client, lambda topic: Options())
+        for each in txn_ids:
+            try:
+                sending.enter(each).abort()
+            except PulsarBoxError as error:
+                if passes(error):  # each of them would wait as long
+                    return
+
+
+def size_of(message: Outgoing | bytes) -> int:
+    """Bytes that a message takes in memory, about."""
+    if isinstance(message, bytes):
+        return len(message)
+    properties = sum(len(name) + len(value) for name, value in message.properties)
+    return len(message.payload or b"") + len(message.key or "") + properties + 200
+
+
+def _pieces(messages: Messages) -> Iterator[Messages]:
+    """The same, in pieces of a few megabytes."""
+    start = size = 0
+    sizes = [size_of(each) for each in messages]
+    for at, own in enumerate(sizes):
+        if at > start and size + own > _PIECE_BYTES:
+            yield messages[start:at]
+            start, size = at, 0
+        size += own
+    if start < len(messages):
+        yield messages[start:]
+
+
+@contextlib.contextmanager
+def _worded() -> Iterator[None]:
+    """Raises SinkError for what a client raises."""
+    try:
+        yield
+    except (PulsarBoxError, ValueError) as error:
+        raise SinkError(_in_words(error)) from error
+
+
+def _in_words(error: Exception) -> str:
+    text = str(error)
+    if "it takes nothing more in" in text or "it has ended, or was never begun" in text:
+        return (
+            f"{text}. Staging took longer than stageTimeout, or another driver has taken over: raise it, or look there"
+        )
+    if isinstance(error, ProducerBusy):
+        return f"{text}. Another query or attempt writes under this name: with delivery=dedup there is one at a time"
+    return text
+
+
+def _ignore(partition: int, ledger: int, entry: int, messages: int, tokens: Sequence[Any]) -> None:
+    pass

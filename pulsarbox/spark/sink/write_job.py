@@ -1,0 +1,337 @@
+"""What a write does: how its tasks send, how what they staged is published or given up. Nothing of pyspark.
+
+A stream's epochs are numbered by Spark, a batch write is epoch 0 of a sink of its own: that of its job, or one that is
+forgotten as soon as it is published. Parts of a job are epochs of one sink, by their numbers.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.client.admin import Admin
+from pulsarbox.client.client import Client
+from pulsarbox.client.partition_producer import BATCH_MESSAGES
+from pulsarbox.client.partition_producer import Options as Producing
+from pulsarbox.client.routing import Route
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.plugins.compression.wire import CODECS
+from pulsarbox.plugins.registry import PluginError
+from pulsarbox.protocol.message_encoder import Outgoing
+from pulsarbox.spark.connect.connections import admin_of, client_of
+from pulsarbox.spark.options import OptionError, Options
+from pulsarbox.spark.sink import staging
+from pulsarbox.spark.sink.epoch_client import JOB, Epochs, Sink, SinkError
+from pulsarbox.spark.sink.row_encoder import RAW, Encoding, Shape, Taker
+from pulsarbox.spark.topic_segments import Reach
+from pulsarbox.spark.worker_gc import settle
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+STREAM_STAGE_MS: Final = 600_000
+ROW_BITS: Final = 32
+"""Of a sequence id of delivery=dedup, so many are the row's, and those before the epoch's."""
+_KNOWN_MOST: Final = 100
+UNTOLD: Final = ("round-robin", "least-backlog")
+"""Routers that may choose another partition for the same row when a task is run again."""
+
+
+class Attempt:
+    """One attempt of a task, as Spark names it."""
+
+    __slots__ = ("epoch", "partition", "sink")
+
+    def __init__(self, sink: Sink, epoch: int, partition: int) -> None:
+        self.sink = sink
+        self.epoch = epoch
+        self.partition = partition
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What an attempt has done; goes to the driver."""
+
+    sink: Sink
+    epoch: int
+    partition: int
+    transactions: tuple[str, ...] = ()
+    """In which its rows are staged; none where there were none, and with other deliveries."""
+    known: bool = False
+    """Whether the epoch had been published before."""
+    rows: int = 0
+
+
+_knowing: set[tuple[Reach, str]] = set()
+"""Boxes that this process has asked whether they know of epochs, each for a namespace. Spark has the same process plan
+one micro-batch after the other, and each waits for that."""
+_looked_at: set[tuple[Reach, str]] = set()
+"""Topics of which this process has asked whether the broker keeps what is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sinking:
+    """A write, with all that its tasks need. Can be pickled."""
+
+    options: Options
+    reach: Reach
+    shape: Shape
+    fields: str
+    """The frame's StructType as JSON."""
+    is_stream: bool
+    token: str = field(default_factory=lambda: str(uuid.uuid4()))
+    """Another one for each batch write."""
+
+    @property
+    def namespace(self) -> str:
+        """The sink's."""
+        if self.options.sink_namespace:
+            return self.options.sink_namespace
+        return parse_topic(self.options.topic).namespace if self.options.topic else "public/default"
+
+    def sink_of_query(self, query: str, run: str) -> Sink:
+        """The sink of a streaming query; ``run`` is its start."""
+        name = self.options.sink_id or query
+        return Sink(f"{self.namespace}/{name}", query, run, self.options.sink_epoch == "reset")
+
+    def sink_of_batch(self) -> Sink:
+        """The sink of a batch write."""
+        name = self.options.job_id or self.token
+        return Sink(f"{self.namespace}/{JOB}{name}", name, self.token)
+
+    @property
+    def batch_epoch(self) -> int:
+        """The epoch that a batch write is."""
+        return self.options.job_part
+
+    # In a task -------------------------------------------------------------------------------------------------------
+
+    def write(self, attempt: Attempt, batches: Iterable["RecordBatch"]) -> Part:
+        """Send or stage the rows of an attempt. Raises SinkError; then nothing of it will be published, unless it is
+        delivered at once.
+        """
+        connected, seconds = partial(client_of, self.reach), self.reach.seconds
+        encodings = _Encodings(self, connected)
+        taker = Taker(self.shape, self.options.topic, encodings, lambda: time.time_ns() // 1_000_000)
+        numbered = self._numbers(attempt) if self.options.delivery == "dedup" else None
+        sender = self._sender(attempt, connected, seconds)
+        try:
+            for batch in batches:
+                for topic, messages in taker.messages(batch):
+                    sender.put(topic, messages if numbered is None else numbered(messages))
+            transactions = sender.finish()
+        except BaseException:
+            sender.abort()
+            raise
+        finally:
+            encodings.close()
+            sender.close()
+            settle()
+        return Part(attempt.sink, attempt.epoch, attempt.partition, tuple(transactions), sender.known, taker.rows)
+
+    def _sender(self, attempt: Attempt, connected: Callable[[], Client], seconds: float) -> staging.Sender:
+        if self.options.delivery != "exactly-once":
+            name = f"pb-{attempt.sink.writer}-{attempt.partition}" if self.options.delivery == "dedup" else None
+            return staging.Plain(connected, partial(self._producing, name), seconds, self.options.keep)
+        epochs = Epochs(partial(admin_of, self.reach), attempt.sink, seconds)
+        options = partial(self._producing, None)
+        return staging.Staging(connected, epochs, attempt.epoch, self._timeout_ms, options, seconds, self.options.keep)
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self.options.stage_timeout_ms or (STREAM_STAGE_MS if self.is_stream else 0)
+
+    def _numbers(self, attempt: Attempt) -> "Callable[[staging.Messages], list[Outgoing]]":
+        """Gives rows the sequence ids that they have whenever the epoch is run. Raises SinkError."""
+        partitions = self.options.dedup_partitions or 0
+        if attempt.partition >= partitions:
+            raise SinkError(
+                f"delivery=dedup: the frame has more than dedupPartitions={partitions} partitions: repartition it"
+            )
+        following = attempt.epoch << ROW_BITS
+        by_key = self.options.router in UNTOLD
+
+        def numbered(messages: staging.Messages) -> list[Outgoing]:
+            nonlocal following
+            found = []
+            for message in messages:
+                each = Outgoing(message) if isinstance(message, bytes) else message
+                if by_key and each.key is None:
+                    raise SinkError(
+                        f"delivery=dedup with router={self.options.router} needs a __key in every row, so that a row "
+                        "goes to the same partition again: give keys, or router=single"
+                    )
+                found.append(each._replace(sequence_id=following))
+                following += 1
+            return found
+
+        return numbered
+
+    def _producing(self, name: str | None, topic: str) -> Producing:
+        options = self.options
+        if options.delivery != "at-least-once" and topic.startswith("non-persistent://"):
+            raise SinkError(
+                f"{topic}: delivery={options.delivery} is for persistent topics: say delivery=at-least-once"
+            )
+        if options.delivery == "dedup" and not options.topic:  # else the driver has asked
+            self._check_deduplicates(topic)
+        return Producing(
+            name,
+            CODECS[options.compression],
+            options.batching != "none",
+            options.batching == "mixed",
+            route_of(options, self.reach, topic),
+            skip_stored=name is not None,
+            batch_messages=options.batch_messages or BATCH_MESSAGES,
+        )
+
+    # On the driver ---------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Look for what can be found wrong before any task runs. Raises SinkError, OptionError."""
+        try:
+            route_of(self.options, self.reach, self.options.topic).open(self.options.topic)
+        except PluginError as error:
+            raise OptionError(f"option router: {error}") from None
+        if self.options.delivery == "dedup" and self.options.topic:
+            self._check_deduplicates(self.options.topic)
+        if self.options.delivery == "exactly-once":
+            self._check_knows_epochs()
+
+    @property
+    def loss_warning(self) -> str:
+        """What to say where the broker would not keep the rows of ``topic``; empty where it keeps them, or where that
+        is not known. Asked once in a process."""
+        options, asked = self.options, (self.reach, self.options.topic)
+        if options.keep or not (options.topic and self.reach.admin_url) or asked in _looked_at:
+            return ""
+        from pulsarbox.client.keeping import ANSWER_SECONDS, is_kept, loss_warning
+
+        if len(_looked_at) >= _KNOWN_MOST:
+            _looked_at.clear()
+        _looked_at.add(asked)
+        with admin_of(self.reach, ANSWER_SECONDS) as admin:
+            kept = is_kept(admin, parse_topic(options.topic))
+        return loss_warning(options.topic, "option keep (--keep NAME of a command)") if kept is False else ""
+
+    def _check_knows_epochs(self) -> None:
+        asked = (self.reach, self.namespace)
+        if asked in _knowing:
+            return
+        epochs = Epochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
+        try:
+            epochs.check()
+        finally:
+            epochs.close()
+        if len(_knowing) >= _KNOWN_MOST:
+            _knowing.clear()
+        _knowing.add(asked)
+
+    def _check_deduplicates(self, topic: str) -> None:
+        from pulsarbox.spark.sink.dedup_check import check_deduplicates
+
+        check_deduplicates(self.reach, topic)
+
+    def commit(self, parts: Sequence[Part]) -> bool:
+        """Publish what the tasks of an epoch have staged; false where it was published before. Raises SinkError."""
+        if self.options.delivery == "dedup":
+            _check_partitions(len(parts), self.options.dedup_partitions or 0)
+        if self.options.delivery != "exactly-once":
+            return True
+        staged = [each for part in parts for each in part.transactions]
+        if any(part.known for part in parts):
+            self.abort(parts)
+            return False
+        if not staged and not self.options.job_id:
+            return True
+        first = parts[0] if parts else Part(self.sink_of_batch(), self.batch_epoch, 0)
+        epochs = Epochs(partial(admin_of, self.reach), first.sink, self.reach.seconds)
+        try:
+            published = epochs.commit(first.epoch, staged)
+            if not self.is_stream and not self.options.job_id:
+                _forget(epochs)
+        finally:
+            epochs.close()
+        return published
+
+    def abort(self, parts: Sequence[Part]) -> None:
+        """Give up what tasks have staged. Raises nothing."""
+        staged = [each for part in parts for each in part.transactions]
+        if staged:
+            staging.abort(partial(client_of, self.reach), staged)
+
+
+def _forget(epochs: Epochs) -> None:
+    """The sink of a write that nobody will name again."""
+    try:
+        epochs.forget()
+    except SinkError:
+        pass  # a row that nobody asks for
+
+
+def _check_partitions(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise SinkError(
+            f"delivery=dedup: the frame had {found} partitions, dedupPartitions={wanted}: repartition it to that. What "
+            "this epoch has sent may be there twice where it was run before with others"
+        )
+
+
+def route_of(options: Options, reach: Reach, topic: str) -> Route:
+    """How rows are routed. Raises OptionError."""
+    pairs = [each.partition("=") for each in options.router_options.split(",") if each.strip()]
+    if not all(mark for _, mark, _ in pairs):
+        raise OptionError(f"option router.options = {options.router_options!r}: must be like name=value,name=value")
+    directory = Path(options.plugins_dir) if options.plugins_dir else None
+    given = {name.strip(): value.strip() for name, _, value in pairs}
+    if not (topic and reach.admin_url):
+        return Route(options.router, given, options.router_hashing, directory)
+    from pulsarbox.client.backlogs import PartitionBacklogs
+
+    backlogs = PartitionBacklogs(partial(_admin_in_time, reach), topic, _say)
+    return Route(options.router, given, options.router_hashing, directory, backlogs)
+
+
+def _admin_in_time(reach: Reach) -> Admin:
+    from pulsarbox.client.backlogs import ANSWER_SECONDS
+
+    return admin_of(reach, ANSWER_SECONDS)
+
+
+def _say(text: str) -> None:
+    import sys
+
+    sys.stderr.write(f"pulsarbox: {text}\n")
+
+
+class _Encodings:
+    """How the values of each topic are written, asked once for each."""
+
+    def __init__(self, sinking: Sinking, connected: Callable[[], Client]) -> None:
+        self._sinking = sinking
+        self._connected = connected
+        self._client: Client | None = None
+        self._known: dict[tuple[str, str | None], Encoding] = {}
+
+    def __call__(self, topic: str, named: str | None = None) -> Encoding:
+        """``named``: the schema that rows name."""
+        if named is None and self._sinking.shape.is_raw:
+            return RAW
+        found = self._known.get((topic, named))
+        if found is None:
+            from pulsarbox.spark.sink.value_encoding import encoding_of
+
+            try:
+                self._client = self._client or self._connected()
+                found = self._known[topic, named] = encoding_of(self._client, topic, self._sinking, named)
+            except PulsarBoxError as error:
+                raise SinkError(f"the schema of {topic}: {error}") from error
+        return found
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,157 @@
+"""``spark.read``: what topics have right now, in partitions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import BinaryType, StructType
+
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.spark.connect.broker_api import Range, Service
+from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.connect.target import in_place, reach
+from pulsarbox.spark.decode.record_batches import Tables
+from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
+from pulsarbox.spark.options import EARLIEST, Options
+from pulsarbox.spark.source import partition_plan, topic_selection
+from pulsarbox.spark.source.offsets import IN_FRONT, Mark
+from pulsarbox.spark.source.partition_read import Part, Reading
+from pulsarbox.spark.topic_segments import Place, Reach, Segment
+
+SKEW_MS: Final = 3_600_000
+"""So far apart the clocks of producers may be, for a filter on publish times to leave entries out."""
+
+
+def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str]) -> Reading:
+    """How workers read some topics: with the schemas that these have now."""
+    form = "bytes" if options.different_schemas else options.value_format
+    registry = Registry(to)
+    values = [field for field in schema.fields if field.name not in NAMES and field.name != CORRUPT]
+    known: list[Schema | None] = []
+    if values and form in ("auto", "avro", "json"):
+        known = registry.newest_of(found)
+        is_plain = [field.name for field in values] == [VALUE] and isinstance(values[0].dataType, BinaryType)
+        if form == "auto" and is_plain and not any(known):
+            form = "bytes"
+    registry.close()
+    tables = Tables(schema, registry, form, options.mode)
+    tables.check(known)
+    return Reading(tables, in_place(to))
+
+
+class BatchReader(DataSourceReader):
+    """Reads what there is when it is planned."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Raises OptionError, and what the broker tells."""
+        self._options = options
+        self._reach = reach(options)
+        with Service(self._reach) as service:
+            self._topics = topic_selection.awaited(service, options)
+        topic_selection.check_named(options, self._topics)
+        self._reading = reading(options, schema, self._reach, self._topics)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """What each task reads. Raises OptionError, DataLost."""
+        with Service(self._reach) as service:
+            found = self._segments(service)
+        options = self._options
+        bounds = options.min_partitions, options.max_partition_bytes
+        parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
+        return [Part(each) for each in parts]
+
+    def _chosen(self) -> list[str]:
+        return self._topics
+
+    def _segments(self, service: Service) -> list[Segment]:
+        ranges = []
+        for topic in self._chosen():
+            start, end = self._range(service, topic)
+            ranges.append(Range(topic, start.place, end, start.seen))
+        found = service.many_segments(ranges, compacted=self._options.read_compacted)
+        return [each for some in found for each in some]
+
+    def _range(self, service: Service, topic: str) -> tuple[Mark, Place]:
+        options = self._options
+        start = topic_selection.start(service, options, topic, EARLIEST)
+        return start, topic_selection.end(service, options, topic)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition. In a worker."""
+        return self._reading.batches(partition)
+
+
+class PrunedBatchReader(BatchReader):
+    """Reads only what filters of a query can let through. Spark applies them all the same."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Raises OptionError, and what the broker tells."""
+        super().__init__(options, schema)
+        self._only: set[str] | None = None
+        self._ledgers: list[tuple[float, float]] = []
+        self._times: list[tuple[float, float]] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Note what they leave out. All are given back: what is left out is only what they exclude for sure."""
+        for each in filters:
+            name = ".".join(getattr(each, "attribute", ()))
+            if name == "__topic":
+                values = _values(each)
+                if values is not None:
+                    self._only = set(values) if self._only is None else self._only & set(values)
+            elif name == "__ledgerId":
+                self._ledgers += _range_of(each, lambda value: value)
+            elif name == "__publishTime":
+                self._times += _range_of(each, lambda value: value.timestamp() * 1000)
+        return filters
+
+    def _chosen(self) -> list[str]:
+        return [topic for topic in self._topics if self._only is None or topic in self._only]
+
+    def _range(self, service: Service, topic: str) -> tuple[Mark, Place]:
+        start, end = super()._range(service, topic)
+        for low, high in self._times:
+            if low > SKEW_MS:
+                at = service.at_time(topic, int(low) - SKEW_MS)
+                start = max(start, Mark(at, IN_FRONT)) if at > start.place else start
+            if high < 2**62:
+                end = min(end, service.at_time(topic, int(high) + SKEW_MS))
+        return start, end
+
+    def _segments(self, service: Service) -> list[Segment]:
+        found = super()._segments(service)
+        return [
+            each
+            for each in found
+            if each.end is not None or all(low <= each.ledger <= high for low, high in self._ledgers)
+        ]
+
+
+def _values(found: Filter) -> list[Any] | None:
+    if isinstance(found, EqualTo):
+        return [found.value]
+    return list(found.value) if isinstance(found, In) else None
+
+
+def _range_of(found: Filter, number: Any) -> list[tuple[float, float]]:
+    """From where to where a column may be, both included; nothing where the filter does not say so."""
+    values = _values(found)
+    if values is not None:
+        numbers = [number(value) for value in values if value is not None]
+        return [(min(numbers), max(numbers))] if numbers else []
+    if isinstance(found, GreaterThan | GreaterThanOrEqual):
+        return [(number(found.value), float("inf"))]
+    if isinstance(found, LessThan | LessThanOrEqual):
+        return [(float("-inf"), number(found.value))]
+    return []

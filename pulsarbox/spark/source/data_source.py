@@ -1,0 +1,53 @@
+"""The format ``pulsarbox``, as Spark finds it. Imports nothing but pyspark itself before it is used."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from pulsarbox.spark.sink.data_sink import BatchWriter, StreamWriter
+
+
+class PulsarboxSource(DataSource):
+    """``spark.read.format("pulsarbox")`` and its three siblings."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` is given."""
+        return "pulsarbox"
+
+    def schema(self) -> "StructType":
+        """The columns of a row, by the options and the schemas of the topics. Raises OptionError."""
+        from pulsarbox.spark.options import READ, parse
+        from pulsarbox.spark.schema.inference import described
+
+        return described(parse(dict(self.options), READ))
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        """What plans and reads a batch. Raises OptionError."""
+        from pulsarbox.spark.options import BATCH, parse
+        from pulsarbox.spark.source.batch_reader import BatchReader, PrunedBatchReader
+
+        options = parse(dict(self.options), BATCH)
+        return (PrunedBatchReader if options.pushdown else BatchReader)(options, schema)
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """What plans and reads a stream. Raises OptionError."""
+        from pulsarbox.spark.options import STREAM, parse
+        from pulsarbox.spark.source.stream_reader import StreamReader
+
+        return StreamReader(parse(dict(self.options), STREAM), schema)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
+        """``df.write``. Raises OptionError, SinkError."""
+        from pulsarbox.spark.sink.data_sink import BatchWriter, sinking_of
+
+        return BatchWriter(sinking_of(self.options, schema, overwrite, is_stream=False))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":  # noqa: N802 - Spark's name
+        """``df.writeStream``. Raises OptionError, SinkError."""
+        from pulsarbox.spark.sink.data_sink import StreamWriter, checkpoint_of, sinking_of
+
+        return StreamWriter(sinking_of(self.options, schema, overwrite, is_stream=True), checkpoint_of(self.options))

@@ -1,0 +1,295 @@
+"""A topic as one table: what is offloaded, read by Spark's own Parquet reader, and behind it what the box has.
+
+Where one ends and the other begins is read from the manifest once: then the files are named, and the source begins at
+the first place that they do not have. What is offloaded meanwhile changes neither.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructField, StructType
+
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.connect.broker_api import Bounds, Service
+from pulsarbox.spark.connect.target import reach
+from pulsarbox.spark.decode import row_columns
+from pulsarbox.spark.offload.columns import PAYLOAD, is_raw, typed
+from pulsarbox.spark.offload.layout import folder_of, topics_in
+from pulsarbox.spark.offload.manifest import Manifest
+from pulsarbox.spark.options import BATCH, OptionError, Options, parse
+from pulsarbox.spark.schema.inference import described
+from pulsarbox.spark.source import topic_selection
+from pulsarbox.spark.source.offsets import Mark, document
+from pulsarbox.spark.spark_naming import quoted, unglobbed
+from pulsarbox.spark.topic_segments import DataLost, Lost
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+_NOT_HERE: Final = {
+    "starting_offsets": "startingOffsets",
+    "starting_time": "startingTime",
+    "ending_offsets": "endingOffsets",
+    "ending_time": "endingTime",
+    "read_compacted": "readCompacted",
+    "subscription": "subscription",
+}
+"""Options of a read that a table does not take: it begins at the beginning."""
+
+
+class Past(NamedTuple):
+    """What is offloaded of some topics, at one moment."""
+
+    files: dict[str, list[str]]
+    """Full paths, by the id of their columns."""
+    schemas: dict[str, StructType]
+    marks: dict[str, Mark]
+    """Where each topic or partition goes on."""
+    instances: dict[str, str]
+    """Of which data directory each one's ledgers are."""
+    newest: str = ""
+    """The id of the columns that were written last."""
+
+
+def table(
+    spark: "SparkSession",
+    topic: str | Sequence[str] | None,
+    directory: str | Path,
+    *,
+    tail: bool,
+    schema: StructType | str | None,
+    options: Mapping[str, str | bool | int],
+) -> "DataFrame":
+    """See ``pulsarbox.spark.table``."""
+    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    if topic is not None:
+        names = [topic] if isinstance(topic, str) else list(topic)
+        given |= {"topic": names[0]} if len(names) == 1 else {"topics": ",".join(names)}
+    asked = parse(given, BATCH)
+    for field, name in _NOT_HERE.items():
+        if getattr(asked, field) != getattr(Options(), field):
+            raise OptionError(
+                f"option {name} is not for table(): it has all that was offloaded and all behind; use where"
+            )
+    root = Path(directory).expanduser().absolute()
+    past = past_of(root, _offloaded(root, asked), [str(parse_topic(name)) for name in asked.named])
+    # Where the files end is known before the box is asked: what is offloaded from now on is still read from the box.
+    found = _live(asked, past, root) if tail else {}
+    if not found and not past.files:
+        if tail or not past.newest:
+            raise OptionError(
+                f"nothing of {', '.join(asked.named) or asked.topics_pattern} is in {root}" + _or_tail(tail)
+            )
+    wanted = _wanted(asked, schema, past, tail=bool(found))
+    frames = [_history(spark, past.schemas[name], paths, wanted) for name, paths in sorted(past.files.items())]
+    if found:
+        frames.append(_tail(spark, given, found, wanted))
+    if not frames:
+        return spark.createDataFrame([], wanted)
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole
+
+
+def _or_tail(tail: bool) -> str:
+    return ", and the box has no such topic" if tail else ": with tail=True it is read from the box"
+
+
+def _offloaded(root: Path, asked: Options) -> list[str]:
+    """The topics that are meant and have a history; without their partitions."""
+    if asked.topics_pattern:
+        matches = topic_selection.matcher(asked.topics_pattern)[1]
+        return [str(name) for name in topics_in(root) if matches(str(name))]
+    return sorted({str(parse_topic(name).base) for name in asked.named})
+
+
+def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
+    """What is offloaded of some topics right now; of these only the ``named`` partitions, or those of a named topic,
+    where any are named. Raises OffloadError."""
+    found = Past({}, {}, {}, {})
+    newest, at = "", -1
+    for topic in topics:
+        manifest = Manifest(folder_of(root, topic))
+        for history in manifest.histories.values():
+            if named and history.topic not in named and topic not in named:
+                continue
+            found.marks[history.topic], found.instances[history.topic] = history.next, history.instance
+            for each in history.ledgers:
+                if each.file:
+                    found.files.setdefault(each.schema, []).append(_uri(manifest.folder / each.file))
+                    found.schemas[each.schema] = StructType.fromJson(manifest.schemas[each.schema])
+                if each.at > at:
+                    newest, at = each.schema, each.at
+                    found.schemas[newest] = StructType.fromJson(manifest.schemas[newest])
+    return found._replace(newest=newest)
+
+
+def _uri(path: Path) -> str:
+    return f"file://{unglobbed(path)}"
+
+
+def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
+    """The topics and partitions that the box has, and where each is read from; None is its beginning.
+
+    Raises OptionError where one is named that is only offloaded, or from another box; DataLost where it is not the same
+    topic any more.
+    """
+    to = reach(asked)
+    with Service(to) as service:
+        if asked.topics_pattern:
+            topics = topic_selection.topics(service, asked)
+        else:
+            topics = _named(service, asked, past)
+        bounds = service.all_bounds(topics) if past.marks else {}
+        known = sorted(set(topics) & past.marks.keys() & bounds.keys())
+        instance = service.instance(known[0]) if known else None
+    for topic in known:
+        if instance is not None and past.instances[topic] != instance:
+            raise OptionError(
+                f"{root} has the history of {topic} in another box (data directory "
+                f"{past.instances[topic] or 'unknown'}, this one is {instance or 'unknown'}): read it with tail=False, "
+                "and the topic by itself"
+            )
+        _check_same(topic, past.marks[topic], bounds[topic], fail=asked.fail_on_data_loss)
+    gone = sorted(past.marks.keys() - set(topics))
+    for topic in gone:
+        log.warning("%s is not in the box any more: only what was offloaded of it is read", topic)
+    return {topic: past.marks.get(topic) for topic in topics}
+
+
+def _named(service: Service, asked: Options, past: Past) -> list[str]:
+    try:
+        return topic_selection.awaited(service, asked)
+    except OptionError as error:
+        if past.marks:
+            raise OptionError(f"{error}. What was offloaded is read with tail=False") from None
+        raise
+
+
+def _check_same(topic: str, mark: Mark, bounds: Bounds, *, fail: bool) -> None:
+    if mark.place.ledger < bounds.earliest.ledger and 0 <= bounds.before < mark.seen:
+        lost = Lost(topic, mark.place, bounds.earliest, "are not there any more: the topic was made anew")
+        if fail:
+            raise DataLost(lost)
+        log.warning("%s: skipped", lost)
+
+
+def _wanted(asked: Options, schema: StructType | str | None, past: Past, *, tail: bool) -> StructType:
+    """The columns of the table."""
+    if isinstance(schema, str):
+        made = StructType.fromDDL(schema)
+        assert isinstance(made, StructType)
+        return made
+    if schema is not None:
+        return schema
+    if tail:
+        return described(asked)
+    whole = typed(past.schemas[past.newest])
+    own = [column.name for column in row_columns.chosen(asked.columns)]
+    values = [
+        field for field in whole.fields if field.name not in row_columns.NAMES and field.name != row_columns.CORRUPT
+    ]
+    if asked.value_format == "bytes" or asked.different_schemas:
+        values = [StructField(row_columns.VALUE, BinaryType())]
+    corrupt = [
+        field for field in whole.fields if field.name == row_columns.CORRUPT and len(values) and not _only_bytes(values)
+    ]
+    if not row_columns.with_value(asked.columns):
+        values, corrupt = [], []
+    return StructType([*values, *(whole[name] for name in own), *corrupt])
+
+
+def _only_bytes(values: Sequence[StructField]) -> bool:
+    return len(values) == 1 and isinstance(values[0].dataType, BinaryType)
+
+
+def _tail(
+    spark: "SparkSession", given: Mapping[str, str], found: Mapping[str, Mark | None], wanted: StructType
+) -> "DataFrame":
+    marks = {topic: mark for topic, mark in found.items() if mark is not None}
+    begin = json.dumps(document(marks)) if marks else "earliest"
+    options = {**given, "startingOffsets": begin}
+    return spark.read.format("pulsarbox").schema(wanted).options(**options).load()
+
+
+# History --------------------------------------------------------------------------------------------------------------
+
+
+def _history(spark: "SparkSession", stored: StructType, paths: list[str], wanted: StructType) -> "DataFrame":
+    """Some files of the same columns, as the columns that are wanted."""
+    found = plan_of(stored, wanted)
+    read = StructType(list({each.stored.name: each.stored for each in found if each.stored is not None}.values()))
+    frame = spark.read.schema(read).parquet(*paths)
+    return frame.select(*(_column(each) for each in found))
+
+
+class Taken(NamedTuple):
+    """Where a column comes from."""
+
+    wanted: StructField
+    stored: StructField | None
+    """A column of a file, with the type in which it is read; None where files do not have it: then it is null."""
+
+
+def plan_of(stored: StructType, wanted: StructType) -> list[Taken]:
+    """Where each column comes from. Of another type than the files' it is what Spark can make of it, null otherwise;
+    values that have no columns in the files stand in ``_corrupt_record``."""
+    names = stored.fieldNames()
+    values = [
+        field
+        for field in wanted.fields
+        if field.name not in row_columns.NAMES and field.name not in (row_columns.CORRUPT, PAYLOAD)
+    ]
+    raw_wanted = _only_bytes(values) and values[0].name == row_columns.VALUE
+    found = []
+    for field in wanted.fields:
+        if raw_wanted and field.name == row_columns.VALUE and PAYLOAD in names:
+            found.append(Taken(field, StructField(PAYLOAD, BinaryType())))
+        elif field.name == row_columns.CORRUPT and not raw_wanted and is_raw(stored):
+            found.append(Taken(field, StructField(row_columns.VALUE, BinaryType())))
+        elif field.name not in names:
+            found.append(Taken(field, None))
+        else:
+            found.append(Taken(field, _read_as(stored[field.name], field)))
+    return found
+
+
+def _read_as(stored: StructField, wanted: StructField) -> StructField | None:
+    """How a column is read: as what is wanted where the reader can do that, else as it is, for a cast."""
+    if _fits(stored.dataType, wanted.dataType):
+        return StructField(stored.name, wanted.dataType)
+    nested = (StructType, ArrayType, MapType)
+    if isinstance(stored.dataType, nested) or isinstance(wanted.dataType, nested):
+        return None  # a cast would go by the order of fields, not by their names
+    return StructField(stored.name, stored.dataType)
+
+
+def _fits(stored: DataType, wanted: DataType) -> bool:
+    """Whether a file's reader gives one as the other: fields by name, those that are not there as null."""
+    if isinstance(stored, StructType) and isinstance(wanted, StructType):
+        there = set(stored.fieldNames())
+        shared = [field for field in wanted.fields if field.name in there]
+        return bool(shared) and all(_fits(stored[field.name].dataType, field.dataType) for field in shared)
+    if isinstance(stored, ArrayType) and isinstance(wanted, ArrayType):
+        return _fits(stored.elementType, wanted.elementType)
+    if isinstance(stored, MapType) and isinstance(wanted, MapType):
+        return _fits(stored.keyType, wanted.keyType) and _fits(stored.valueType, wanted.valueType)
+    return stored == wanted
+
+
+def _column(taken: Taken) -> "Column":
+    from pyspark.sql import functions
+
+    name, target = taken.wanted.name, taken.wanted.dataType
+    if taken.stored is None:
+        return functions.lit(None).cast(target).alias(name)
+    found = functions.col(quoted(taken.stored.name))
+    if taken.stored.dataType != target:
+        found = found.try_cast(target)
+    return found.alias(name)

@@ -1,0 +1,84 @@
+"""What compressing has done for each topic, of what packed volumes were given. Pure."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pulsarbox.storage.catalog import owner_key
+from pulsarbox.storage.compression.volume_usage import Usage
+from pulsarbox.storage.format import PLAIN
+
+Given = tuple[int, bytes, int, Usage]
+"""Ledger, tag, dictionary, and what a packed volume was given under them."""
+
+
+class CompressedTopic(NamedTuple):
+    """What of a topic stands in packed volumes under one codec."""
+
+    topic: str
+    codec: str
+    """``none`` for what was tried and stays as it came."""
+    entries: int
+    bytes: int
+    """Of their bodies as they came."""
+    stored: int
+    """And as they stand there."""
+    dictionaries: tuple[int, ...]
+    dictionary_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller it is; of the dictionaries nothing is counted."""
+        return round(self.bytes / self.stored, 3) if self.stored else 1.0
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, under names that stay."""
+        return {
+            "topic": self.topic,
+            "codec": self.codec,
+            "entries": self.entries,
+            "bytes": self.bytes,
+            "stored": self.stored,
+            "ratio": self.ratio,
+            "dictionaries": list(self.dictionaries),
+            "dictionaryBytes": self.dictionary_bytes,
+        }
+
+
+def topics_of(
+    given: Iterable[Given], topic_of: Callable[[int], str], names: Mapping[bytes, str], sizes: Mapping[int, int]
+) -> tuple[CompressedTopic, ...]:
+    """The topics, sorted by name. ``names`` of codecs by tag, ``sizes`` of dictionaries by number.
+
+    What belongs to no topic any more is left out.
+    """
+    sums: dict[tuple[str, str], list[int]] = {}
+    used: dict[tuple[str, str], set[int]] = {}
+    known: dict[int, str] = {}
+    for ledger_id, tag, dictionary, usage in given:
+        if ledger_id not in known:
+            known[ledger_id] = topic_of(ledger_id)
+        topic = known[ledger_id]
+        if not topic:
+            continue
+        key = topic, "none" if tag == PLAIN else names.get(tag, tag.decode("latin-1"))
+        row = sums.setdefault(key, [0, 0, 0])
+        for at, number in enumerate((usage.entries, usage.came, usage.stands)):
+            row[at] += number
+        if dictionary:
+            used.setdefault(key, set()).add(dictionary)
+    return tuple(
+        CompressedTopic(*key, row[0], row[1], row[2], numbers, sum(sizes.get(number, 0) for number in numbers))
+        for key, row in sorted(sums.items())
+        for numbers in (tuple(sorted(used.get(key, ()))),)
+    )
+
+
+def by_owner(get: Callable[[bytes], bytes | None]) -> Callable[[int], str]:
+    """The topic of a ledger by its row, empty where there is none."""
+
+    def topic_of(ledger_id: int) -> str:
+        row = get(owner_key(ledger_id).encode())
+        return "" if row is None else str(json.loads(row))
+
+    return topic_of

@@ -1,0 +1,424 @@
+"""The durable store: a data directory with the meta environment and the volumes of the journal.
+
+Where a ledger's entries are::
+
+    the live volumes    the newest, then those that are closed but not sealed: asked directly, their unindexed runs
+                        in memory, then their index
+    every other one     the ``volumes`` table of the meta environment says which, then its index
+
+A volume that is full is closed by making the next one, and that is all a commit has to wait for. It is sealed later,
+by the housekeeper: its index is brought up to its log, then its ledgers are written to ``volumes``, each step durable
+before the next. So a step that was done before a crash is done again to the same effect, and nothing has to be
+repaired. What is alive of old volumes is packed into others, and the old ones removed: see reclaiming.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+
+from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
+from pulsarbox.plugins.compression.rest import RestCodecs
+from pulsarbox.storage.compression.decoder import RestUnpacker
+from pulsarbox.storage.compression.decompressed_cache import KEPT_BYTES, Unpacked, UnpackedUse
+from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Whereabouts
+from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_read import Answer
+from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
+from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
+from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone
+from pulsarbox.storage.lmdb.meta_environment import Content, MetaRows
+from pulsarbox.storage.lmdb.needed_codecs import require_codecs
+from pulsarbox.storage.lmdb.page_cache import PageCacheWindow
+from pulsarbox.storage.lmdb.reserved_space import Reserve
+from pulsarbox.storage.lmdb.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
+from pulsarbox.storage.lmdb.volume_set import Sizes, Step, VolumeSet
+from pulsarbox.storage.packing.garbage_collector import Policy, Reclaimer
+from pulsarbox.storage.packing.limits import LEARN_FROM
+from pulsarbox.storage.record import Entry
+
+STEPS = (
+    "tables migrated",
+    "next volume made",
+    "checkpoint written",
+    "index flushed",
+    "listed",
+    "forgotten",
+    "removed",
+    "packed copied",
+    "format raised",
+    "packed renamed",
+    "remapped",
+    "source removed",
+)
+"""What ``step`` is told: each name is a moment at which a crash leaves another state behind."""
+
+_Result = TypeVar("_Result")
+
+ROOM_MIN = 4 << 20
+"""Bytes that must be free before messages are taken again."""
+
+
+def _no_step(_: str) -> None:
+    pass
+
+
+class LmdbEngine:
+    """An Engine on a data directory. Sizes are in bytes."""
+
+    def __init__(  # noqa: PLR0913  # all but the first have names
+        self,
+        path: str | Path,
+        *,
+        volume_size: int = 1 << 30,
+        map_size: int | None = None,
+        index_flush_entries: int = 20_000,
+        index_flush_bytes: int = 64 << 20,
+        open_volumes_max: int = 4,
+        page_cache_bytes: int = 0,
+        pack_live_percent: int = 50,
+        pack_bytes_per_second: int = 0,
+        reserve_bytes: int = 0,
+        codecs: RestCodecs | None = None,
+        learn_from_bytes: int = LEARN_FROM,
+        unpacked_bytes: int = KEPT_BYTES,
+        step: Step = _no_step,
+    ) -> None:
+        """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
+
+        The index begins to be written when this many entries, or bytes of the log, are only known to memory; a
+        restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are
+        mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
+        A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
+        0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``codecs`` are those that
+        entries may be compressed with, the built-in ones where none are given. A topic of which there are
+        ``learn_from_bytes`` in one step of packing may get a dictionary. Of what was unpacked ``unpacked_bytes`` are
+        kept for who reads it again. ``step`` is called with a name out of STEPS behind each durable step.
+        """
+        self._path = Path(path)
+        # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
+        map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
+        self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
+        self._open_max = open_volumes_max
+        self._policy = Policy(pack_live_percent, pack_bytes_per_second, learn_from_bytes)
+        self._step = step
+        self.codecs = RestCodecs() if codecs is None else codecs
+        self._page_cache = PageCacheWindow(page_cache_bytes)
+        self._reserve = Reserve(self._path / RESERVE, reserve_bytes)
+        self._unpacked = Unpacked(unpacked_bytes)
+        self._next_position = 0
+        self._volumes: VolumeSet  # these two from recover on
+        self._reclaimer: Reclaimer
+
+    @property
+    def instance(self) -> str:
+        """The data directory's own id; there is one after ``recover``."""
+        return self._volumes.directory.instance
+
+    @property
+    def unpacked(self) -> UnpackedUse:
+        """What keeping unpacked entries has been good for; asked for in any thread."""
+        return self._unpacked.use
+
+    def recover(self) -> Recovery:
+        """Open the data directory, and make it where there is none; one of version 1 is brought up to this one.
+
+        Raises DirectoryHeld where another process has it, PersistenceError where it is of an unknown format, damaged
+        or incomplete, or something in it is compressed with a codec that cannot be had.
+        """
+        directory = DataDirectory(self._path)
+        self._volumes = VolumeSet(directory, self._sizes, self._open_max, self._step)
+        self._rows = MetaRows(self._volumes.metas, lambda error: failure("a row cannot be read", error, self._path))
+        self._reclaimer = Reclaimer(self._volumes, self._policy, self.codecs, self._rows)
+        self._unpacker = RestUnpacker(self.codecs, MetaCodecs(self._volumes))
+        try:
+            if directory.format < FORMAT_VERSION:
+                from pulsarbox.storage.lmdb.migration import migrate
+
+                migrate(directory, self._sizes.map, self._step)
+            return self._recover()
+        except (lmdb.Error, OSError) as error:
+            self.close()
+            raise failure(f"{self._path} cannot be opened", error, self._path) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def commit(self, batch: Batch) -> None:
+        """Make a batch durable.
+
+        Raises PersistenceError where the batch could not be stored: then nothing of it is there, and the same
+        position may be committed again; StoreFull where it has entries and the disk is full. Raises ValueError where
+        the position is not the next.
+        """
+        if batch.position != self._next_position:
+            raise ValueError(f"batch {batch.position} is committed where {self._next_position} is next")
+        what = f"batch {batch.position} of {batch.size} bytes is not stored"
+        if batch.runs and not self._reserve.hold():
+            raise StoreFull(f"{what}: the disk is full, what is left is for acknowledgements and deletions")
+        if batch.runs:
+            self._store(batch, what)
+        else:
+            try:
+                self._from_reserve(lambda: self._store(batch, what))
+            except StoreFull as error:
+                # StoreFull is for messages. The core tries again at once what is none: only where that may help.
+                raise PersistenceError(str(error)) from error
+        self._volumes.keep_until = batch.position
+        self._next_position = batch.position + 1
+
+    def _store(self, batch: Batch, what: str) -> None:
+        value = batch.value()
+        try:
+            self._append(batch, value)
+        except (lmdb.Error, OSError) as error:
+            if isinstance(error, lmdb.PanicError):
+                self._volumes.pool.drop(self._volumes.current)
+            raise failure(what, error, self._path, len(value)) from error
+
+    def read(self, request: ReadRequest) -> list[Entry]:
+        """See Engine."""
+        answer = Answer(request, self._unpacker, self._unpacked)
+        try:
+            while answer.open:
+                if not self._take(answer, request.ledger_id):
+                    answer.nothing_more()
+        except (lmdb.Error, OSError) as error:
+            reason = f"entry {request.ledger_id}:{answer.next_entry} cannot be read"
+            if not answer.entries:
+                raise failure(reason, error, self._path) from error
+        except PersistenceError:
+            if not answer.entries:
+                raise
+        return request.answer(answer.entries)
+
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """See Engine. Raises ValueError where its position is not committed."""
+        if checkpoint.position >= self._next_position:
+            raise ValueError(f"checkpoint at {checkpoint.position} where {self._next_position} is the next batch")
+        self._from_reserve(lambda: self._checkpoint(checkpoint))
+        self._reclaimer.note(checkpoint)
+        self._step("checkpoint written")
+
+    def _checkpoint(self, checkpoint: Checkpoint) -> None:
+        try:
+            with self._volumes.metas.using(0) as meta:
+                meta.checkpoint(checkpoint)
+                with contextlib.suppress(lmdb.Error):
+                    meta.check_readers()
+            self._volumes.check_readers()
+        except (lmdb.Error, OSError) as error:
+            if isinstance(error, lmdb.PanicError):
+                self._volumes.metas.drop(0)
+            raise failure(f"the checkpoint at {checkpoint.position} is not stored", error, self._path) from error
+
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
+        """See Engine."""
+        return self._from_reserve(lambda: self._reclaim(compressing))
+
+    def _reclaim(self, compressing: Compressing | None) -> Reclaimed | None:
+        try:
+            return self._reclaimer.reclaim(compressing)
+        except (lmdb.Error, OSError) as error:
+            if isinstance(error, lmdb.PanicError):
+                self._volumes.metas.drop(0)
+                if len(self._volumes.live) > 1:
+                    self._volumes.pool.drop(self._volumes.live[-1])
+            raise failure("disk cannot be given back", error, self._path) from error
+
+    def _from_reserve(self, act: Callable[[], _Result]) -> _Result:
+        """Do what makes room, or must not wait for it: where the disk is full, a second time without the reserve."""
+        try:
+            return act()
+        except StoreFull:
+            if not self._reserve.release():
+                raise
+        return act()
+
+    def check_room(self) -> None:
+        """See Engine: the reserve stands in full, and beside it a volume can be begun and filled for a while."""
+        import shutil
+
+        if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
+            raise StoreFull("the disk is full")
+
+    def standing(self) -> dict[str, Any]:
+        """What the store takes and holds; called in any thread. Raises PersistenceError."""
+        from pulsarbox.storage.lmdb.engine_stats import standing
+
+        try:
+            return standing(self._volumes, self.unpacked, reserve_held=self._reserve.held)
+        except (lmdb.Error, OSError) as error:
+            raise failure("the store cannot be looked at", error, self._path) from error
+
+    def whereabouts(self, ledger_ids: Sequence[int]) -> Whereabouts:
+        """In which volumes ledgers stand right now; called in any thread. Raises PersistenceError."""
+        volumes = self._volumes
+        try:
+            with volumes.metas.using(0) as meta:
+                found = meta.stretches_of(ledger_ids)
+        except lmdb.Error as error:
+            raise failure("the store cannot be looked at", error, self._path) from error
+        stretches: dict[int, tuple[tuple[int, int, str], ...]] = {}
+        for one in found:
+            told = (one.first, one.end, volumes.directory.name(one.volume))
+            stretches[one.ledger_id] = (*stretches.get(one.ledger_id, ()), told)
+        unsealed = tuple(volumes.directory.name(number) for number in sorted(volumes.live))
+        return Whereabouts(volumes.directory.instance, stretches, unsealed)
+
+    def let_go(self) -> None:
+        """In a forked child: give up the lock, which would hold the directory beyond the parent. Nothing may follow."""
+        if hasattr(self, "_volumes"):
+            self._volumes.directory.close()
+
+    def close(self) -> None:
+        """Close the environments and let another process have the directory."""
+        if hasattr(self, "_reclaimer"):  # not where another process holds it
+            self._reclaimer.stop()
+            self._volumes.close()
+
+    def _recover(self) -> Recovery:
+        volumes = self._volumes
+        numbers = volumes.directory.volume_numbers()
+        packed = volumes.directory.packed_numbers()
+        if packed and not volumes.directory.meta.exists():
+            raise PersistenceError(f"{volumes.directory.meta} is missing: it says what is in the packed volumes")
+        with volumes.metas.using(0) as meta:
+            mark, sealed = meta.marks()
+            contents = meta.contents()
+            dropped = meta.dropped()
+            require_codecs(meta, self.codecs, str(self._path))
+        unsealed = [number for number in numbers if number > sealed]
+        if not unsealed and not sealed and not mark:
+            create_environment(volumes.directory.volume(1), Volume.TABLES)
+            unsealed = [1]
+        if not unsealed or unsealed != list(range(sealed + 1, unsealed[-1] + 1)):
+            there = ", ".join(map(str, unsealed)) or "none"
+            raise PersistenceError(
+                f"{self._path}: a volume is missing: behind volume {sealed} there should be all that follow, and there"
+                f" is {there}; {RESTORE_BACKUP}"
+            )
+        for number in (*numbers, *packed):
+            if number not in contents and (number <= sealed or number >= PACKED):
+                volumes.directory.remove(number)
+        volumes.begin(tuple(unsealed[::-1]))
+        parts, newest = self._parts_after(mark, sealed, contents)
+        self._next_position = max(mark, newest) + 1
+        volumes.keep_until = self._next_position - 1
+        self._reclaimer.begin(mark, dropped, contents)
+        self._reserve.hold()
+        batches, reclaimer = self._batches(parts), self._reclaimer
+        return Recovery(self._rows, batches, self._next_position, lambda: reclaimer.compressed, lambda: self.unpacked)
+
+    def _parts_after(
+        self, mark: int, sealed: int, contents: dict[int, Content]
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Volume, first and last position of each part of the log after ``mark``, oldest first; its newest position.
+
+        Volumes whose batches are all covered by the checkpoint may have gone.
+        """
+        parts: list[tuple[int, int, int]] = []
+        newest = newest_volume = first = 0
+        logs = sorted([number for number in contents if number < PACKED], reverse=True)
+        for number in (*self._volumes.live, *logs):
+            low, high = self._extent(number, contents)
+            if not high:
+                continue
+            if first and high != first - 1:
+                name = self._volumes.directory.volume(number)
+                raise PersistenceError(f"{name}: its log ends at batch {high}, the next begins at {first}")
+            if not newest:
+                newest, newest_volume = high, number
+            first = low
+            if high > mark:
+                parts.append((number, max(first, mark + 1), high))
+            if first <= mark + 1:
+                break
+        if newest < mark and (newest_volume >= sealed or not sealed):
+            raise PersistenceError(f"{self._path}: the log ends at batch {newest}, its checkpoint covers {mark}")
+        if first > mark + 1:
+            raise PersistenceError(f"{self._path}: the log begins at batch {first}, its checkpoint ends at {mark}")
+        return parts[::-1], newest
+
+    def _extent(self, number: int, contents: dict[int, Content]) -> tuple[int, int]:
+        content = contents.get(number)
+        if content is not None:
+            return content.first_position, content.last_position
+        with self._volumes.pool.using(number) as volume:
+            return volume.first_position, volume.last_position
+
+    def _batches(self, parts: list[tuple[int, int, int]]) -> Iterator[bytes]:
+        for number, first, last in parts:
+            with self._volumes.pool.using(number) as volume:
+                for position, value in volume.batches(first):
+                    if position > last:
+                        break
+                    yield value
+
+    def _append(self, batch: Batch, value: bytes) -> None:
+        volumes = self._volumes
+        number = volumes.current
+        with volumes.pool.using(number) as volume:
+            full = volume.size >= self._sizes.volume or not volume.has_room(len(value)) or volumes.roll_after == number
+            empty = not volume.last_position
+            if empty or not full:
+                try:
+                    volume.append(batch.position, value, batch.runs)
+                    self._page_cache.written(volume.file, volume.size)
+                    return
+                except lmdb.MapFullError:
+                    if empty:
+                        raise
+        number = volumes.begin_next()
+        with volumes.pool.using(number) as volume:
+            volume.append(batch.position, value, batch.runs)
+            self._page_cache.written(volume.file, volume.size)
+
+    def _take(self, answer: Answer, ledger_id: int) -> bool:
+        """Take what one volume has; False where the next entry is nowhere."""
+        before: Stretch | None = None
+        while True:
+            try:
+                found, damage = self._take_live(answer, ledger_id)
+            except EnvironmentGone:
+                continue  # sealed and removed since ``live`` was looked at: the tables know by now
+            if found:
+                return True
+            entry = answer.next_entry
+            with self._volumes.metas.using(0) as meta:
+                stretch = meta.stretch_of(ledger_id, entry)
+            if stretch is None:
+                if damage is not None:
+                    raise EntryDamaged(ledger_id, entry, entry, str(damage)) from damage
+                return False
+            if stretch == before:
+                raise EntryDamaged(ledger_id, entry, stretch.end - 1, "its volume does not hold it")
+            before = stretch
+            try:
+                with self._volumes.pool.using(stretch.volume) as volume:
+                    if volume.take(answer, ledger_id):
+                        return True
+            except EnvironmentGone:
+                pass  # packed since it was looked up
+            except (lmdb.Error, OSError, PersistenceError) as error:
+                if is_damage(error):
+                    raise EntryDamaged(ledger_id, entry, stretch.end - 1, str(error)) from error
+                raise
+
+    def _take_live(self, answer: Answer, ledger_id: int) -> tuple[bool, Exception | None]:
+        """Whether a live volume had something; else the damage that may be why not."""
+        damage: Exception | None = None
+        for number in self._volumes.live:
+            try:
+                with self._volumes.pool.using(number) as volume:
+                    if volume.take(answer, ledger_id):
+                        return True, None
+            except (lmdb.Error, OSError, PersistenceError) as error:
+                if not is_damage(error):
+                    raise
+                damage = error
+        return False, damage

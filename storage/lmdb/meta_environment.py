@@ -1,0 +1,453 @@
+"""The meta environment: the checkpoint's rows, and which volume holds which entries that are alive.
+
+One thread writes (checkpoints and reclaiming), others read beside it, each in transactions of their own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import lmdb
+
+from pulsarbox.storage.compression.decoder import Dictionary
+from pulsarbox.storage.compression.volume_usage import Usage
+from pulsarbox.storage.engine import Checkpoint
+from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.format import (
+    COMPRESSED_KEY,
+    COMPRESSED_ROW,
+    CONTENT,
+    DICTIONARY_HEAD,
+    DICTIONARY_KEY,
+    INDEX_KEY,
+    LOG_KEY,
+    LONG_ROW,
+    NEED,
+    ROW_KEY_MAX,
+    STRETCH,
+)
+from pulsarbox.storage.lmdb.volume import create_environment, open_environment, seek_at_or_before
+
+TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
+COMPRESSION_TABLES = (b"compressed", b"needs", b"dictionaries")
+"""Of version 3. They are there in one of version 2 as well, empty, once this version has opened it."""
+POSITION = b"position"
+SEALED = b"sealed"
+DICTIONARY = b"dictionary"
+"""The last number that was given to one."""
+
+MAP_SIZE = 64 << 30
+_ROWS_AT_FIRST = 4
+_ROWS_AT_ONCE = 512
+"""Of a scan: many ask for one topic's few rows, or only for the first; the others should not need many transactions."""
+_BYTES_AT_ONCE = 1 << 20
+_SHARED = ROW_KEY_MAX - sha256().digest_size
+"""Keys that share this much stand together, but not in their order: the longer ones by their hash."""
+
+
+class Content(NamedTuple):
+    """What a sealed volume takes, and what of it is alive."""
+
+    first_position: int
+    last_position: int
+    size: int
+    entries: int
+    bytes: int
+
+
+class Move(NamedTuple):
+    """What packing has moved into a new volume."""
+
+    number: int
+    content: Content
+    old: Sequence[Stretch]
+    """As the tables had them."""
+    new: Sequence[Stretch]
+    """What has moved, with the bytes that it takes now."""
+    rest: Sequence[Stretch]
+    """What stays where it was."""
+    sources: Mapping[int, Content | None]
+    """The volumes it came from: what is left in them, None for nothing."""
+    usage: Mapping[tuple[int, bytes, int], Usage]
+    """By ledger, tag and dictionary."""
+    needs: Mapping[tuple[bytes, int], str]
+    """Tags and dictionaries of entries in the new volume; what their codecs are called."""
+    dictionaries: Sequence[Dictionary]
+    """New ones, and those that were measured again."""
+    last_dictionary: int
+
+
+class MetaEnvironment:
+    """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
+
+    def __init__(self, path: Path, *, readonly: bool = False, beside: bool = False) -> None:
+        """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError.
+
+        ``readonly``: without its locks, for who knows that nobody writes it; what is compressed is not asked of it.
+        ``beside``: it is only read, while another process serves it.
+        """
+        if not readonly and not beside and not path.exists():
+            create_environment(path, (*TABLES, *COMPRESSION_TABLES))
+        self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
+        try:
+            tables = [self._env.open_db(name, create=False) for name in TABLES]
+            # An older box has not made these.
+            more = [
+                tables[0] if readonly else self._env.open_db(name, create=not beside) for name in COMPRESSION_TABLES
+            ]
+        except BaseException:
+            self._env.close()
+            raise
+        self._rows, self._mark, self._volumes, self._contents, self._dropped = tables
+        self._compressed, self._needs, self._dictionaries = more
+
+    def marks(self) -> tuple[int, int]:
+        """The position that the checkpoint covers, and the newest volume that is sealed."""
+        with self._env.begin() as txn:
+            found = [txn.get(name, LOG_KEY.pack(0), db=self._mark) for name in (POSITION, SEALED)]
+        position, sealed = [int(LOG_KEY.unpack(value)[0]) for value in found]
+        return position, sealed
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a row."""
+        with self._env.begin() as txn:
+            value = txn.get(_row_key(key), db=self._rows)
+        if value is None:
+            return None
+        found, value = unpack_row(_row_key(key), value)
+        return value if found == key else None
+
+    def some_rows(
+        self, prefix: bytes, stored: bytes, limit: int, *, behind: bool
+    ) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """Rows with ``prefix`` as they are stored, from the key ``stored`` on or ``behind`` it; whether more follow.
+
+        At most ``limit`` of them, fewer where they are large.
+        """
+        rows: list[tuple[bytes, bytes]] = []
+        size = 0
+        with self._env.begin() as txn, txn.cursor(db=self._rows) as cursor:
+            if not cursor.set_range(stored or b"\0"):
+                return rows, False
+            for key, value in cursor:
+                if not key.startswith(prefix):
+                    return rows, False
+                if behind and key == stored:
+                    continue
+                rows.append((key, value))
+                size += len(value)
+                if len(rows) >= limit or size >= _BYTES_AT_ONCE:
+                    return rows, True
+        return rows, False
+
+    def last_row(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows.last."""
+        with self._env.begin() as txn, txn.cursor(db=self._rows) as cursor:
+            found = cursor.set_range(through)
+            if not (found and cursor.key() == through) and not (cursor.prev() if found else cursor.last()):
+                return None
+            key, value = cursor.item()
+            return (key, unpack_row(key, value)[1]) if key.startswith(prefix) else None
+
+    def contents(self) -> dict[int, Content]:
+        """The sealed volumes by number."""
+        with self._env.begin() as txn, txn.cursor(db=self._contents) as cursor:
+            return {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in cursor}
+
+    def dropped(self) -> list[int]:
+        """The ledgers that are no more, but may have entries in a volume that is not sealed."""
+        with self._env.begin() as txn, txn.cursor(db=self._dropped) as cursor:
+            return [LOG_KEY.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
+
+    def stretch_of(self, ledger_id: int, entry: int) -> Stretch | None:
+        """The stretch that holds an entry, if a sealed volume does."""
+        with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
+            if not seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, entry)):
+                return None
+            found, first = INDEX_KEY.unpack(cursor.key())
+            stretch = Stretch(found, first, *STRETCH.unpack(cursor.value()))
+        return stretch if found == ledger_id and entry < stretch.end else None
+
+    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int] | None = None) -> list[Stretch]:
+        """Of some ledgers, the stretches that are in some volumes, or in any; sorted where the ledgers are."""
+        found: list[Stretch] = []
+        with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
+            for ledger_id in ledger_ids:
+                found += [one for one in _stretches(cursor, ledger_id) if volumes is None or one.volume in volumes]
+        return found
+
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Take over rows and the position they cover; what is dropped is no longer alive anywhere."""
+        rows = checkpoint.rows
+        with self._env.begin(write=True) as txn:
+            for key in sorted(rows):
+                value = rows[key]
+                if value is None:
+                    txn.delete(_row_key(key), db=self._rows)
+                else:
+                    txn.put(_row_key(key), _row_value(key, value), db=self._rows)
+            txn.put(POSITION, LOG_KEY.pack(checkpoint.position), db=self._mark)
+            dead: dict[int, tuple[int, int]] = {}
+            for ledger_id in checkpoint.dropped:
+                with txn.cursor(db=self._volumes) as cursor:
+                    gone = list(_stretches(cursor, ledger_id))
+                for one in gone:
+                    entries, size = dead.get(one.volume, (0, 0))
+                    dead[one.volume] = entries + one.entries, size + one.bytes
+                    txn.delete(INDEX_KEY.pack(ledger_id, one.first), db=self._volumes)
+                txn.put(LOG_KEY.pack(ledger_id), b"", db=self._dropped)
+            self._subtract(txn, dead)
+
+    @property
+    def environment(self) -> "lmdb.Environment":
+        """The environment itself, for who looks at its numbers."""
+        return self._env
+
+    def check_readers(self) -> None:
+        """Forget the readers of processes that ended without saying so: they would pin what is no longer needed."""
+        self._env.reader_check()
+
+    def seal(self, number: int, content: Content, stretches: Iterable[Stretch], forget: Iterable[int]) -> None:
+        """Note what a volume holds, but for what is dropped; then ``forget`` of the dropped ledgers these."""
+        entries = size = 0
+        with self._env.begin(write=True) as txn:
+            for one in stretches:
+                if txn.get(LOG_KEY.pack(one.ledger_id), db=self._dropped) is None:
+                    self._put(txn, one)
+                    entries += one.entries
+                    size += one.bytes
+            value = CONTENT.pack(content.first_position, content.last_position, content.size, entries, size)
+            txn.put(LOG_KEY.pack(number), value, db=self._contents)
+            txn.put(SEALED, LOG_KEY.pack(number), db=self._mark)
+            for ledger_id in forget:
+                txn.delete(LOG_KEY.pack(ledger_id), db=self._dropped)
+
+    def remap(self, move: "Move") -> None:
+        """What stood in some volumes stands in another, as far as it was moved."""
+        with self._env.begin(write=True) as txn:
+            for one in move.old:
+                txn.delete(INDEX_KEY.pack(one.ledger_id, one.first), db=self._volumes)
+            for one in (*joined(move.new, move.number), *move.rest):
+                self._put(txn, one)
+            txn.put(LOG_KEY.pack(move.number), CONTENT.pack(*move.content), db=self._contents)
+            for source, content in move.sources.items():
+                if content is None:
+                    self._forget_volume(txn, source)
+                else:
+                    txn.put(LOG_KEY.pack(source), CONTENT.pack(*content), db=self._contents)
+            for (ledger_id, tag, dictionary), usage in move.usage.items():
+                key = COMPRESSED_KEY.pack(move.number, ledger_id, tag, dictionary)
+                txn.put(key, COMPRESSED_ROW.pack(*usage), db=self._compressed)
+            for (tag, number), name in move.needs.items():
+                txn.put(NEED.pack(tag, number, move.number), name.encode(), db=self._needs)
+            for each in move.dictionaries:
+                head = DICTIONARY_HEAD.pack(each.tag, each.topic_id, each.ratio)
+                txn.put(DICTIONARY_KEY.pack(each.number), head + each.bytes, db=self._dictionaries)
+            txn.put(DICTIONARY, LOG_KEY.pack(move.last_dictionary), db=self._mark)
+
+    def forget_volumes(self, numbers: Iterable[int]) -> None:
+        """Volumes are about to be removed."""
+        with self._env.begin(write=True) as txn:
+            for number in numbers:
+                self._forget_volume(txn, number)
+
+    def _forget_volume(self, txn: "lmdb.Transaction[bytes]", number: int) -> None:
+        txn.delete(LOG_KEY.pack(number), db=self._contents)
+        with txn.cursor(db=self._compressed) as cursor:
+            keys = list(_prefixed(cursor, LOG_KEY.pack(number)))
+        for key in keys:
+            _, _, tag, dictionary = COMPRESSED_KEY.unpack(key)
+            txn.delete(key, db=self._compressed)
+            txn.delete(NEED.pack(tag, dictionary, number), db=self._needs)
+
+    # What is compressed
+
+    def needs(self) -> dict[tuple[bytes, int], str]:
+        """Under which tags and with which dictionaries entries stand in packed volumes; what the codecs are called."""
+        with self._env.begin() as txn, txn.cursor(db=self._needs) as cursor:
+            return {NEED.unpack(key)[:2]: name.decode() for key, name in cursor}
+
+    def usage(self, volume: int | None = None) -> dict[tuple[int, int, bytes, int], Usage]:
+        """By volume, ledger, tag and dictionary, what packed volumes were given; of one volume, or of all."""
+        prefix = b"" if volume is None else LOG_KEY.pack(volume)
+        with self._env.begin() as txn, txn.cursor(db=self._compressed) as cursor:
+            keys = list(_prefixed(cursor, prefix))
+            rows = [txn.get(key, db=self._compressed) for key in keys]
+        return {
+            COMPRESSED_KEY.unpack(key): Usage(*COMPRESSED_ROW.unpack(row))
+            for key, row in zip(keys, rows, strict=True)
+            if row is not None
+        }
+
+    def dictionary(self, number: int) -> Dictionary | None:
+        """A dictionary by its number."""
+        with self._env.begin() as txn:
+            value = txn.get(DICTIONARY_KEY.pack(number), db=self._dictionaries)
+        return None if value is None else unpack_dictionary(number, value)
+
+    def dictionaries(self) -> list[Dictionary]:
+        """All of them, oldest first, without their bytes."""
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
+            return [
+                unpack_dictionary(DICTIONARY_KEY.unpack(key)[0], bytes(value[: DICTIONARY_HEAD.size]))
+                for key, value in cursor
+            ]
+
+    def dictionary_sizes(self) -> dict[int, int]:
+        """The bytes of each dictionary."""
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
+            return {DICTIONARY_KEY.unpack(key)[0]: len(value) - DICTIONARY_HEAD.size for key, value in cursor}
+
+    def last_dictionary(self) -> int:
+        """The last number that was given to one."""
+        with self._env.begin() as txn:
+            return int(LOG_KEY.unpack(txn.get(DICTIONARY, LOG_KEY.pack(0), db=self._mark))[0])
+
+    def drop_dictionaries(self) -> list[int]:
+        """Drop those that no volume needs; which."""
+        with self._env.begin() as txn:
+            with txn.cursor(db=self._needs) as cursor:
+                needed = {NEED.unpack(key)[1] for key in cursor.iternext(keys=True, values=False)}
+            with txn.cursor(db=self._dictionaries) as cursor:
+                known = [DICTIONARY_KEY.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
+        gone = [number for number in known if number not in needed]
+        if gone:
+            with self._env.begin(write=True) as txn:
+                for number in gone:
+                    txn.delete(DICTIONARY_KEY.pack(number), db=self._dictionaries)
+        return gone
+
+    def close(self) -> None:
+        """Let go of the environment."""
+        self._env.close()
+
+    def _put(self, txn: "lmdb.Transaction[bytes]", one: Stretch) -> None:
+        txn.put(
+            INDEX_KEY.pack(one.ledger_id, one.first), STRETCH.pack(one.volume, one.entries, one.bytes), db=self._volumes
+        )
+
+    def _subtract(self, txn: "lmdb.Transaction[bytes]", dead: dict[int, tuple[int, int]]) -> None:
+        for number, (entries, size) in dead.items():
+            key = LOG_KEY.pack(number)
+            value = txn.get(key, db=self._contents)
+            if value is not None:
+                old = Content(*CONTENT.unpack(value))
+                new = old._replace(entries=max(old.entries - entries, 0), bytes=max(old.bytes - size, 0))
+                txn.put(key, CONTENT.pack(*new), db=self._contents)
+
+
+class Metas(Protocol):
+    """Where the environment of rows is open: a Pool, as a rule."""
+
+    def using(self, number: int, /) -> AbstractContextManager[MetaEnvironment]:
+        """It stays open inside the block."""
+
+
+class MetaRows:
+    """The Rows of an engine. A slow iterator holds no transaction, and nothing open."""
+
+    def __init__(self, metas: "Metas", guarded: Callable[[lmdb.Error], Exception]) -> None:
+        """``guarded`` makes of what LMDB says the error that the core is told."""
+        self._metas = metas
+        self._guarded = guarded
+
+    def get(self, key: bytes) -> bytes | None:
+        """See Rows."""
+        try:
+            with self._metas.using(0) as meta:
+                return meta.get(key)
+        except lmdb.Error as error:
+            raise self._guarded(error) from error
+
+    def items(self, prefix: bytes, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See Rows."""
+        group: list[tuple[bytes, bytes]] = []
+        for stored, packed in self._stored(max(prefix, after)[:_SHARED], prefix[:_SHARED]):
+            key, value = unpack_row(stored, packed)
+            if group and (len(stored) < _SHARED or group[0][0][:_SHARED] != stored[:_SHARED]):
+                yield from sorted(group)
+                group = []
+            if not key.startswith(prefix) or (after and key <= after):
+                continue
+            if len(stored) < _SHARED:
+                yield key, value
+            else:
+                group.append((key, value))
+        yield from sorted(group)
+
+    def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows."""
+        try:
+            with self._metas.using(0) as meta:
+                return meta.last_row(prefix, through)
+        except lmdb.Error as error:
+            raise self._guarded(error) from error
+
+    def _stored(self, first: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        behind, more, limit = False, True, _ROWS_AT_FIRST
+        while more:
+            try:
+                with self._metas.using(0) as meta:
+                    rows, more = meta.some_rows(prefix, first, limit, behind=behind)
+            except lmdb.Error as error:
+                raise self._guarded(error) from error
+            yield from rows
+            if more:
+                first, behind, limit = rows[-1][0], True, min(4 * limit, _ROWS_AT_ONCE)
+
+
+def joined(stretches: Iterable[Stretch], number: int) -> Iterator[Stretch]:
+    """The stretches when all of them stand in the volume ``number``; those that follow each other become one."""
+    last: Stretch | None = None
+    for one in sorted(stretches):
+        if last is not None and (one.ledger_id, one.first) == (last.ledger_id, last.end):
+            last = last._replace(entries=last.entries + one.entries, bytes=last.bytes + one.bytes)
+        else:
+            if last is not None:
+                yield last
+            last = one._replace(volume=number)
+    if last is not None:
+        yield last
+
+
+def unpack_row(stored: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Key and value of a row as it is stored."""
+    if len(stored) < ROW_KEY_MAX:
+        return stored, value
+    end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
+    return value[LONG_ROW.size : end], value[end:]
+
+
+def unpack_dictionary(number: int, value: bytes) -> Dictionary:
+    """A dictionary as it is stored."""
+    tag, topic_id, ratio = DICTIONARY_HEAD.unpack_from(value)
+    return Dictionary(number, tag, topic_id, ratio, value[DICTIONARY_HEAD.size :])
+
+
+def _prefixed(cursor: "lmdb.Cursor[bytes]", prefix: bytes) -> Iterator[bytes]:
+    found = cursor.set_range(prefix) if prefix else cursor.first()
+    while found and cursor.key().startswith(prefix):
+        yield cursor.key()
+        found = cursor.next()
+
+
+def _stretches(cursor: "lmdb.Cursor[bytes]", ledger_id: int) -> Iterator[Stretch]:
+    if not cursor.set_range(INDEX_KEY.pack(ledger_id, 0)):
+        return
+    for key, value in cursor:
+        found, first = INDEX_KEY.unpack(key)
+        if found != ledger_id:
+            return
+        yield Stretch(found, first, *STRETCH.unpack(value))
+
+
+def _row_key(key: bytes) -> bytes:
+    if len(key) < ROW_KEY_MAX:
+        return key
+    return key[:_SHARED] + sha256(key).digest()
+
+
+def _row_value(key: bytes, value: bytes) -> bytes:
+    return value if len(key) < ROW_KEY_MAX else LONG_ROW.pack(len(key)) + key + value

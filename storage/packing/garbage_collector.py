@@ -1,0 +1,364 @@
+"""Giving disk back: volumes are sealed, removed when nothing in them is alive, packed when little is.
+
+Every step is durable before the next, in an order that leaves something to remove after a crash, never something to
+repair: a volume is removed after no table speaks of it, a packed one is spoken of after it is whole.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import lmdb
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.plugins.compression.wire import CodecMissing
+from pulsarbox.storage.compression.decoder import Codecs
+from pulsarbox.storage.compression.topic_usage import CompressedTopic, by_owner, topics_of
+from pulsarbox.storage.engine import Checkpoint, Choice, Choose, Compressing, Reclaimed, Rows
+from pulsarbox.storage.format import PACKED
+from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.volume import disk_bytes, is_damage
+from pulsarbox.storage.lmdb.volume_set import VolumeSet
+from pulsarbox.storage.packing import limits
+from pulsarbox.storage.packing.limits import LEARN_FROM
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.packing.volume_packer import Packer
+
+log = logging.getLogger(__name__)
+
+_REMOVED_AT_ONCE = 16
+_SOURCES_MAX = 32
+_WORTH = 10
+"""For this part of what is alive in a volume it is packed so that it is compressed."""
+_SMALL_SHARE = 8
+"""A volume of less than this part of a full one is small; so many of them are worth to be merged."""
+_ROLL_BYTES = 16 << 20
+
+
+class Policy(NamedTuple):
+    """What is packed, and how fast."""
+
+    live_percent: int
+    """Volumes of whose file less than this is alive."""
+    bytes_per_second: int
+    """0: as fast as it goes."""
+    learn_from: int = LEARN_FROM
+
+
+class Reclaimer:
+    """The housekeeper's part of the engine; only one thread may call it."""
+
+    def __init__(self, volumes: VolumeSet, policy: Policy, codecs: Codecs, rows: Rows) -> None:
+        """``rows`` are those of the last checkpoint, by which it is chosen what is compressed."""
+        self._volumes = volumes
+        self._policy = policy
+        self._codecs = codecs
+        self._rows = rows
+        self._closing = threading.Event()
+        self._packer: Packer | None = None
+        self.compressed: tuple[CompressedTopic, ...] = ()
+        """What compressing has done for each topic; replaced as a whole."""
+        self._count_again = True
+        self._generation = 0
+        """Of the choices by which these were judged."""
+        self._judged: set[int] = set()
+        """Volumes in which there is nothing to be compressed."""
+        self._unusable: set[str] = set()
+        """Codecs that cannot be had; that is logged once."""
+        self._mark = 0
+        self._dropped: list[tuple[int, tuple[int, ...]]] = []
+        """Dropped ledgers, and the newest volume that may hold entries of them."""
+        self._looked_at = 0
+        self._drops = 0
+        self._next_packed = PACKED + 1
+        self._leftovers: list[int] = []
+        """Volumes that no table speaks of, and that could not be removed so far."""
+        self._bad: set[int] = set()
+        """Volumes that are damaged: they stay as they are."""
+        self._written: dict[int, int | None] = {}
+
+    def begin(self, mark: int, dropped: list[int], contents: Iterable[int]) -> None:
+        """Take over what recovery found; the live volumes are known."""
+        self._mark = mark
+        self._next_packed = max([PACKED, *contents]) + 1
+        if dropped:
+            self._note_dropped(tuple(dropped))
+
+    def note(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint was written."""
+        self._mark = checkpoint.position
+        if checkpoint.dropped:
+            self._count_again = self._count_again or bool(self.compressed)
+            self._note_dropped(checkpoint.dropped)
+
+    def stop(self) -> None:
+        """Let a step that waits end."""
+        self._closing.set()
+
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
+        """See Engine. Raises PersistenceError, lmdb.Error, OSError."""
+        while self._leftovers:
+            self._volumes.directory.remove(self._leftovers[-1])
+            self._leftovers.pop()
+        live = self._volumes.live
+        if len(live) > 1 and live[-1] not in self._bad:
+            try:
+                return self._seal(live[-1])
+            except (lmdb.Error, OSError, PersistenceError):
+                # On a full disk nothing can be written before something is removed.
+                done = self._remove_dead(self._contents())
+                if done is None:
+                    raise
+                return done
+        contents = self._contents()
+        done = self._remove_dead(contents)
+        if done is None and (sources := self._to_pack(contents)):
+            done = self._pack_and_remove("packed", sources, contents, compressing)
+        if done is None and compressing is not None and (sources := self._to_compress(contents, compressing)):
+            done = self._pack_and_remove("compressed", sources, contents, compressing)
+        if done is None:
+            self._count_compressed()
+            self._ask_for_a_roll()
+        elif done.what != "sealed":
+            self._count_again = True
+        return done
+
+    def _contents(self) -> dict[int, Content]:
+        with self._volumes.metas.using(0) as meta:
+            return meta.contents()
+
+    def _note_dropped(self, ledgers: tuple[int, ...]) -> None:
+        # Entries of a ledger that is no more were committed before this call: in the newest volume at most.
+        self._dropped.append((self._volumes.current, ledgers))
+        self._drops += 1
+
+    def _seal(self, number: int) -> Reclaimed:
+        volumes = self._volumes
+        path = volumes.directory.volume(number)
+        before = disk_bytes(path)
+        with volumes.metas.using(0) as meta:
+            sealed = meta.marks()[1]
+        if sealed < number:  # not so where the one before has failed after its last step
+            try:
+                with volumes.pool.using(number) as volume:
+                    volume.flush_index()
+                    volumes.step("index flushed")
+                    stretches = volume.stretches(number)
+                    written = sum(one.bytes for one in stretches)
+                    volume.note_written(written)
+                    positions = volume.first_position, volume.last_position
+            except (lmdb.Error, OSError, PersistenceError) as error:
+                if is_damage(error):
+                    self._bad.add(number)
+                raise
+            content = Content(*positions, disk_bytes(path), 0, 0)
+            forget = [ledger_id for newest, ledgers in self._dropped if newest <= number for ledger_id in ledgers]
+            with volumes.metas.using(0) as meta:
+                meta.seal(number, content, stretches, forget)
+            self._written[number] = written
+        self._dropped = [one for one in self._dropped if one[0] > number]
+        volumes.sealed(number)
+        volumes.step("listed")
+        return Reclaimed("sealed", (volumes.directory.name(number),), before, disk_bytes(path))
+
+    def _remove_dead(self, contents: dict[int, Content]) -> Reclaimed | None:
+        volumes = self._volumes
+        dead = [
+            number
+            for number, content in sorted(contents.items())
+            if not content.entries and content.last_position <= self._mark
+        ][:_REMOVED_AT_ONCE]
+        if not dead:
+            return None
+        before = self._disk_bytes(dead)
+        with volumes.metas.using(0) as meta:
+            meta.forget_volumes(dead)
+        volumes.step("forgotten")
+        self._remove(dead, "removed")
+        return Reclaimed("removed", tuple(map(volumes.directory.name, dead)), before, 0)
+
+    def _remove(self, numbers: list[int], step: str) -> None:
+        self._leftovers += numbers
+        for number in numbers:
+            self._written.pop(number, None)
+            self._volumes.pool.retire(number)
+            self._volumes.directory.remove(number)
+            self._leftovers.remove(number)
+            self._volumes.step(step)
+        # Only now: who had begun to read one of them may have needed its dictionary.
+        with self._volumes.metas.using(0) as meta:
+            if meta.last_dictionary():
+                meta.drop_dictionaries()
+
+    def _disk_bytes(self, numbers: Iterable[int]) -> int:
+        return sum(disk_bytes(self._volumes.directory.volume(number)) for number in numbers)
+
+    def _able(self, contents: dict[int, Content]) -> list[int]:
+        """The volumes that may be packed, oldest first."""
+        return [
+            number
+            for number, content in sorted(contents.items(), key=lambda one: one[1].first_position)
+            if content.entries and content.last_position <= self._mark and number not in self._bad
+        ]
+
+    def _to_pack(self, contents: dict[int, Content]) -> list[int]:
+        """The volumes that become one, oldest first."""
+        volume_size = self._volumes.sizes.volume
+        share = self._policy.live_percent
+        able = self._able(contents)
+        chosen = {number for number in able if contents[number].bytes * 100 < share * contents[number].size}
+        chosen = {number for number in chosen if self._has_dead(number, contents[number].bytes)}
+        # What one step makes is never small: else it would be merged again and again.
+        limit = min(volume_size // _SMALL_SHARE, limits.STEP_BYTES // 2)
+        small = {number for number in able if contents[number].size < limit}
+        if len(small) >= _SMALL_SHARE:
+            chosen |= small
+        sources: list[int] = []
+        live = 0
+        for number in able:
+            if number in chosen and live < min(volume_size, limits.STEP_BYTES) and len(sources) < _SOURCES_MAX:
+                sources.append(number)
+                live += contents[number].bytes
+        return sources
+
+    def _has_dead(self, number: int, live: int) -> bool:
+        """Whether a quarter of what was written is dead: pages that are not full are no reason to write again."""
+        if number not in self._written:
+            try:
+                with self._volumes.pool.using(number) as volume:
+                    self._written[number] = volume.written()
+            except (lmdb.Error, OSError, PersistenceError) as error:
+                if not is_damage(error):
+                    raise
+                self._bad.add(number)
+                return False
+        written = self._written[number]
+        return written is None or live * 4 <= written * 3
+
+    def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
+        # Imported by the housekeeper's thread when it packs first: no start waits for it, and no turn of the loop.
+        from pulsarbox.storage.packing.volume_packer import DamagedSource, Packer
+
+        policy = self._policy
+        if self._packer is None:
+            self._packer = Packer(
+                self._volumes, self._codecs, policy.bytes_per_second, policy.learn_from, self._closing
+            )
+        number = self._next_packed
+        self._next_packed += 1
+        try:
+            emptied = self._packer.pack(sources, number, contents, self._choices(compressing), compressing)
+        except DamagedSource as error:
+            self._bad.update([error.volume] if error.volume else sources)
+            raise
+        except (lmdb.Error, OSError, PersistenceError) as error:
+            if is_damage(error):
+                self._bad.update(sources)
+            raise
+        self._written[number] = self._packer.moved
+        return [number, *emptied]
+
+    def _pack_and_remove(
+        self, what: str, sources: list[int], contents: dict[int, Content], compressing: Compressing | None
+    ) -> Reclaimed:
+        volumes = self._volumes
+        before = self._disk_bytes(sources)
+        number, *emptied = self._pack(sources, contents, compressing)
+        self._remove(emptied, "source removed")
+        after = self._disk_bytes([number, *set(sources).difference(emptied)])
+        return Reclaimed(what, tuple(map(volumes.directory.name, sources)), before, after)
+
+    def _count_compressed(self) -> None:
+        if not self._count_again:
+            return
+        with self._volumes.metas.using(0) as meta:
+            names = {tag: name for (tag, _), name in meta.needs().items()}
+            given = [(ledger, tag, number, usage) for (_, ledger, tag, number), usage in meta.usage().items()]
+            sizes = meta.dictionary_sizes()
+        self.compressed = topics_of(given, by_owner(self._rows.get), names, sizes)
+        self._count_again = False
+
+    # What is to be compressed
+
+    def _choices(self, compressing: Compressing | None) -> Choose:
+        """What is wanted for a ledger."""
+        return _nothing if compressing is None else compressing.chooser(self._rows)
+
+    def _to_compress(self, contents: dict[int, Content], compressing: Compressing) -> list[int]:
+        """Volumes that are packed for that alone, oldest first: once for each codec that is wanted."""
+        if self._generation != compressing.generation:
+            self._generation = compressing.generation
+            self._judged.clear()
+            self._unusable.clear()
+        choose = self._choices(compressing)
+        sources: list[int] = []
+        live = 0
+        for number in self._able(contents):
+            if live >= limits.STEP_BYTES or len(sources) >= _SOURCES_MAX:
+                break
+            if number in self._judged:
+                continue
+            if self._is_worth_compressing(number, choose):
+                sources.append(number)
+                live += contents[number].bytes
+            else:
+                self._judged.add(number)
+        return sources
+
+    def _is_worth_compressing(self, number: int, choose: Choose) -> bool:
+        """Whether a tenth of what is alive in a volume has never been tried with the codec that is wanted for it."""
+        try:
+            with self._volumes.pool.using(number) as volume:
+                ledgers = volume.ledger_ids()
+        except (lmdb.Error, OSError, PersistenceError) as error:
+            if not is_damage(error):
+                raise
+            self._bad.add(number)
+            return False
+        with self._volumes.metas.using(0) as meta:
+            stretches = meta.stretches_of(ledgers, frozenset((number,)))
+            tried = {(ledger_id, usage.tried) for (_, ledger_id, _, _), usage in meta.usage(number).items()}
+        untried = whole = 0
+        for one in stretches:
+            whole += one.bytes
+            tag = self._tag_of(choose(one.ledger_id))
+            if tag is not None and (one.ledger_id, tag) not in tried:
+                untried += one.bytes
+        return untried * _WORTH >= whole > 0
+
+    def _tag_of(self, choice: Choice | None) -> bytes | None:
+        """What a codec writes before what it has made; None where it cannot be had."""
+        if choice is None or choice.codec in self._unusable:
+            return None
+        try:
+            return self._codecs.named(choice.codec).rest_tag
+        except CodecMissing as error:
+            log.warning("nothing is compressed on the disk: %s", error)
+            self._unusable.add(choice.codec)
+            return None
+
+    def _ask_for_a_roll(self) -> None:
+        """Let the next batch begin a new volume where the newest holds mostly what is dead."""
+        volumes = self._volumes
+        if self._looked_at == self._drops:
+            return
+        current = volumes.current
+        with volumes.pool.using(current) as volume:
+            first, last = volume.first_position, volume.last_position
+            size = volume.size
+            if size < min(_ROLL_BYTES, volumes.sizes.volume // 4) or 2 * (self._mark - first + 1) < last - first + 1:
+                return
+            stretches = volume.stretches(current)
+        with volumes.metas.using(0) as meta:
+            dropped = set(meta.dropped())
+        self._looked_at = self._drops
+        live = sum(one.bytes for one in stretches if one.ledger_id not in dropped)
+        written = sum(one.bytes for one in stretches)
+        if live * 100 < self._policy.live_percent * size and live * 4 <= written * 3:
+            volumes.roll_after = current
+
+
+def _nothing(_: int) -> Choice | None:
+    return None

@@ -1,0 +1,349 @@
+"""Moving what is alive of some volumes into a new one, compressed where that is wanted: one step of packing.
+
+The new volume is whole and durable before the tables speak of it, and the old ones go after that. A step is bounded:
+of large volumes it moves the beginning, and the tables say that the rest is where it was.
+"""
+
+import heapq
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Final
+
+import lmdb
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.compression.decoder import Codecs, Dictionary, RestUnpacker
+from pulsarbox.storage.compression.encoder import SAMPLE_BYTES_MAX, SAMPLES_MIN, NewDictionaries, Press
+from pulsarbox.storage.engine import Choice, Choose, Compressing
+from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.format import ENTRY_HEADER, FORMAT_COMPRESSED, PLAIN
+from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
+from pulsarbox.storage.lmdb.meta_environment import Content, Move
+from pulsarbox.storage.lmdb.volume import Volume, disk_bytes, make_environment, publish_environment
+from pulsarbox.storage.lmdb.volume_set import VolumeSet
+from pulsarbox.storage.packing import limits
+from pulsarbox.storage.packing.live_records import Live, put_together, take_apart, wall_of
+
+_SLICE: Final = 16 << 20
+_SLICE_COMPRESSED: Final = 4 << 20
+"""What is copied, or compressed, between two syncs."""
+_LEARNERS_MAX: Final = 64
+_SAMPLED_MAX: Final = 16 << 20
+"""Bytes of batches that are looked at for samples."""
+_STRIDE: Final = 61
+
+Part = list[tuple[int, int, list[Live]]]
+"""Batches: position, when they were handed over, and what is kept of them."""
+
+
+class DamagedSource(PersistenceError):
+    """What is to be packed is damaged, or not what the tables say. ``volume``: which, 0 for any of them."""
+
+    def __init__(self, volume: int, reason: str) -> None:
+        super().__init__(reason)
+        self.volume = volume
+
+
+class _Span:
+    """A stretch that is being moved."""
+
+    __slots__ = ("entries", "found", "stands", "stretch")
+
+    def __init__(self, stretch: Stretch) -> None:
+        self.stretch = stretch
+        self.entries = self.found = self.stands = 0
+        """How many have moved, the bytes of their records before, and now."""
+
+
+class Packer:
+    """Packs; the housekeeper's thread alone uses it."""
+
+    def __init__(
+        self, volumes: VolumeSet, codecs: Codecs, bytes_per_second: int, learn_from: int, closing: threading.Event
+    ) -> None:
+        """``bytes_per_second``: 0 for as fast as it goes. ``closing`` ends a step that is under way."""
+        self.learn_from = learn_from
+        """LEARN_FROM; tests have less."""
+        self._volumes = volumes
+        self._codecs = codecs
+        self._rate = bytes_per_second
+        self._closing = closing
+        self._stored = MetaCodecs(volumes)
+        self._unpacker = RestUnpacker(codecs, self._stored)
+        self.moved = 0
+        """Live bytes of the last volume that was made."""
+
+    def pack(
+        self,
+        sources: list[int],
+        number: int,
+        contents: dict[int, Content],
+        choose: Choose,
+        compressing: Compressing | None,
+    ) -> list[int]:
+        """Move what is alive of ``sources`` to the new volume ``number``; which of them are to be removed.
+
+        With ``compressing`` within its share of a core. Raises DamagedSource, and others where nothing has changed.
+        """
+        volumes = self._volumes
+        path = volumes.directory.volume(number)
+        new = make_environment(path, Volume.TABLES)
+        try:
+            with ExitStack() as stack:
+                opened = {source: stack.enter_context(volumes.pool.using(source)) for source in sources}
+                work = _Work(self, opened, self._stretches(opened), choose, _Pace(self._closing, compressing))
+                target = Volume(new, volumes.sizes.map + 4 * work.live, volumes.sizes.flush_at)
+                stack.callback(target.close)
+                work.learn()
+                work.copy(target, self._hold_back)
+                target.flush_index()
+                self.moved = sum(span.stands for span in work.spans)
+                target.note_written(self.moved)
+                positions = target.first_position, target.last_position
+            volumes.step("packed copied")
+            move = work.move(number, contents, positions, disk_bytes(new))
+            if move.needs and volumes.directory.format < FORMAT_COMPRESSED:
+                volumes.directory.set_format(FORMAT_COMPRESSED)
+                volumes.step("format raised")
+            publish_environment(new, path)
+        except (lmdb.Error, OSError, PersistenceError):
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        volumes.step("packed renamed")
+        self._remap(move)
+        volumes.step("remapped")
+        return [source for source, content in move.sources.items() if content is None]
+
+    def press(self, choose: Choose, pace: Callable[[], None]) -> Press:
+        """What compresses the entries of one step."""
+        with self._volumes.metas.using(0) as meta:
+            known = meta.dictionaries()
+            last = meta.last_dictionary()
+        newest = {(one.topic_id, one.tag): one.number for one in known}
+
+        def newest_of(topic_id: int, tag: bytes) -> Dictionary | None:
+            found = newest.get((topic_id, tag))
+            return None if found is None else self._stored.dictionary(found)
+
+        return Press(self._codecs, choose, NewDictionaries(newest_of, last), self._unpacker, pace)
+
+    def name_of(self, tag: bytes) -> str:
+        """What the codec of a tag is called."""
+        return self._stored.name_of(tag)
+
+    def _stretches(self, opened: dict[int, Volume]) -> list[Stretch]:
+        ledgers: set[int] = set()
+        for volume in opened.values():
+            ledgers.update(volume.ledger_ids())
+        with self._volumes.metas.using(0) as meta:
+            return meta.stretches_of(sorted(ledgers), frozenset(opened))
+
+    def _hold_back(self, size: int, seconds: float) -> None:
+        if self._rate and self._closing.wait(max(size / self._rate - seconds, 0)):
+            raise PersistenceError("the store is closed")
+
+    def _remap(self, move: Move) -> None:
+        metas = self._volumes.metas
+        try:
+            with metas.using(0) as meta:
+                meta.remap(move)
+        except (lmdb.Error, OSError):
+            metas.drop(0)
+            with metas.using(0) as meta:
+                known = move.number in meta.contents()
+            if not known:  # else it is durable, though LMDB could not know
+                self._volumes.directory.remove(move.number)
+                raise
+
+
+class _Pace:
+    """Keeps to a share of a core: waits as long as the thread has used more, unless something waits for it."""
+
+    def __init__(self, closing: threading.Event, compressing: Compressing | None) -> None:
+        self._closing = closing
+        self.percent = 0 if compressing is None else compressing.cpu_percent
+        self._hurried = None if compressing is None else compressing.hurried
+        self._began = time.monotonic(), time.thread_time()
+
+    @property
+    def hurried(self) -> bool:
+        """Whether something waits for this step to end."""
+        return self._hurried is not None and self._hurried()
+
+    def __call__(self) -> None:
+        """Wait where that is due. Raises PersistenceError where the store is closed meanwhile."""
+        wait = 0.0
+        if self.percent and not self.hurried:
+            used = (time.thread_time() - self._began[1]) * 100 / self.percent
+            wait = used - (time.monotonic() - self._began[0])
+        if self._closing.wait(wait) if wait > 0 else self._closing.is_set():
+            raise PersistenceError("the store is closed")
+
+
+class _Work:
+    """One step: what is moved, and what became of it."""
+
+    def __init__(
+        self, packer: Packer, opened: dict[int, Volume], stretches: list[Stretch], choose: Choose, pace: _Pace
+    ) -> None:
+        self._packer = packer
+        self._opened = opened
+        self._pace = pace
+        self._press = packer.press(choose, pace)
+        self._paced = pace.percent > 0
+        self.spans = [_Span(one) for one in stretches]
+        self._by_source: dict[int, dict[int, list[_Span]]] = {source: {} for source in opened}
+        for span in self.spans:
+            self._by_source[span.stretch.volume].setdefault(span.stretch.ledger_id, []).append(span)
+        self.live = sum(one.bytes for one in stretches)
+        # What is not much more than one step is moved at once. How much it is, totals say, which may be wrong.
+        self._limit = limits.STEP_BYTES if self.live > limits.STEP_BYTES * 3 // 2 else limits.STEP_BYTES * 4
+
+    # What topics have in common
+
+    def learn(self) -> None:
+        """Have a look at the topics of which there is much, so that each is compressed as suits it best."""
+        expected: dict[Choice, int] = {}
+        for span in self.spans:
+            choice = self._press.choice(span.stretch.ledger_id)
+            if choice is not None:
+                expected[choice] = expected.get(choice, 0) + span.stretch.bytes
+        largest = sorted(expected, key=lambda choice: (-expected[choice], choice))[:_LEARNERS_MAX]
+        samples: dict[Choice, list[bytes]] = {one: [] for one in largest if expected[one] >= self._packer.learn_from}
+        if samples:
+            self._gather(samples)
+        for choice, found in samples.items():
+            self._press.learn(choice, found, expected[choice])
+            self._pace()
+
+    def _gather(self, samples: dict[Choice, list[bytes]]) -> None:
+        """Bodies from all over the sources, some hundred KiB of each topic."""
+        sizes = dict.fromkeys(samples, 0)
+        looked_at = 0
+        positions = [at for source in self._opened for at in self._positions(source)]
+        for start in range(_STRIDE):
+            for position, source in positions[start::_STRIDE]:
+                if looked_at >= _SAMPLED_MAX or all(size >= SAMPLE_BYTES_MAX for size in sizes.values()):
+                    return
+                value = self._value(position, source)
+                looked_at += len(value)
+                for live in self._take_apart(value, source):
+                    choice = self._press.choice(live.ledger_id)
+                    if choice is None or sizes.get(choice, SAMPLE_BYTES_MAX) >= SAMPLE_BYTES_MAX:
+                        continue
+                    body = self._press.sample(live)
+                    if body and (len(body) < SAMPLE_BYTES_MAX // SAMPLES_MIN or not samples[choice]):
+                        samples[choice].append(body)
+                        sizes[choice] += len(body)
+                self._pace()
+
+    # Copying
+
+    def copy(self, target: Volume, hold_back: Callable[[int, float], None]) -> None:
+        """Copy what is alive into ``target``, oldest first, up to the limit of a step. Raises DamagedSource."""
+        part: Part = []
+        size = whole = 0
+        slice_bytes = _SLICE_COMPRESSED if self._paced else _SLICE
+        began = time.monotonic()
+        for position, source in heapq.merge(*[self._positions(source) for source in self._opened]):
+            value = self._value(position, source)
+            entries = self._take_apart(value, source)
+            if not entries:
+                continue
+            part.append((position, wall_of(value), entries))
+            found = sum([live.size for live in entries])
+            size += found
+            whole += found
+            if size >= slice_bytes or whole >= self._limit:
+                self._write(target, part)
+                hold_back(size, time.monotonic() - began)
+                part, size, began = [], 0, time.monotonic()
+            if whole >= self._limit or (not part and self._pace.hurried):
+                return
+        if part:
+            self._write(target, part)
+        if any(span.entries != span.stretch.entries for span in self.spans):
+            raise DamagedSource(0, f"{target.path}: other entries are alive in its sources than the tables know")
+
+    def _write(self, target: Volume, part: Part) -> None:
+        self._press.press(live for _, _, entries in part for live in entries)
+        for _, _, entries in part:
+            for live in entries:
+                span: _Span = live.of
+                span.entries += 1
+                span.found += live.size
+                span.stands += len(live.header) + len(live.body)
+        target.append_packed([(position, *put_together(entries, wall)) for position, wall, entries in part])
+        if self._paced:
+            self._pace()
+
+    def _positions(self, source: int) -> Iterator[tuple[int, int]]:
+        """The batches of a source from the first on that has something alive."""
+        volume = self._opened[source]
+        firsts = [span.stretch for spans in self._by_source[source].values() for span in spans]
+        first = min([volume.position_of(one.ledger_id, one.first) for one in firsts], default=0)
+        for position in volume.positions(first):
+            yield position, source
+
+    def _value(self, position: int, source: int) -> bytes:
+        try:
+            return self._opened[source].value(position)
+        except PersistenceError as error:
+            raise DamagedSource(source, str(error)) from error
+
+    def _take_apart(self, value: bytes, source: int) -> list[Live]:
+        """What is alive in a batch; each entry is known by its span."""
+        spans = self._by_source[source]
+
+        def alive(ledger_id: int, entry_id: int) -> _Span | None:
+            for span in spans.get(ledger_id, ()):
+                if span.stretch.first <= entry_id < span.stretch.end:
+                    return span
+            return None
+
+        try:
+            return take_apart(value, alive)
+        except PersistenceError as error:
+            raise DamagedSource(source, str(error)) from error
+
+    # What the tables are told
+
+    def move(self, number: int, contents: dict[int, Content], positions: tuple[int, int], size: int) -> Move:
+        """What has moved, and what is left."""
+        new: list[Stretch] = []
+        rest: list[Stretch] = []
+        for span in self.spans:
+            one = span.stretch
+            if span.entries:
+                new.append(one._replace(entries=span.entries, bytes=span.stands))
+            left = one.entries - span.entries
+            if left:
+                # What a journal's volume holds of a ledger is told from totals, which may be wrong.
+                bytes_left = max(one.bytes - span.found, left * ENTRY_HEADER.size)
+                rest.append(one._replace(first=one.first + span.entries, entries=left, bytes=bytes_left))
+        sources: dict[int, Content | None] = dict.fromkeys(self._opened)
+        for one in rest:
+            known = sources[one.volume] or contents[one.volume]._replace(entries=0, bytes=0)
+            sources[one.volume] = known._replace(entries=known.entries + one.entries, bytes=known.bytes + one.bytes)
+        press = self._press
+        content = Content(*positions, size, sum(one.entries for one in new), sum(one.bytes for one in new))
+        needs = {(tag, dictionary) for _, tag, dictionary in press.usage if tag != PLAIN}
+        names = {need: press.names.get(need[0]) or self._packer.name_of(need[0]) for need in needs}
+        used = {dictionary for _, dictionary in needs}
+        changed = [one for one in press.dictionaries.changed.values() if one.number in used]
+        last = press.dictionaries.last_number
+        return Move(
+            number,
+            content,
+            [span.stretch for span in self.spans],
+            new,
+            rest,
+            sources,
+            press.usage,
+            names,
+            changed,
+            last,
+        )

@@ -1,0 +1,115 @@
+"""The events of a box on disk: lines of JSON in a few files beside the store, the oldest of which go first.
+
+They are outside of the journal: written behind the commits, never waited for. A crash may cost the last second; what is
+damaged is passed over; nothing here can keep a box from starting. The name of a file is the number of its first event.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.storage.format import EVENTS
+from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
+
+FOLDER: Final = EVENTS
+FILES: Final = 8
+"""What is kept is that many files at most; each time one is full, the oldest goes."""
+SUFFIX: Final = ".ndjson"
+
+Row = dict[str, Any]
+
+
+def event_files(folder: Path) -> list[tuple[int, Path]]:
+    """The files and the numbers that they begin with, oldest first; none where nothing was written."""
+    try:
+        found = [(int(path.stem), path) for path in folder.iterdir() if path.suffix == SUFFIX and path.stem.isdigit()]
+    except OSError:
+        return []
+    return sorted(found)
+
+
+def read(path: Path) -> list[Row]:
+    """The events of a file, without lines that are damaged, as the last one is after a crash."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        return []
+    return [row for line in lines if (row := _row(line)) is not None]
+
+
+def _row(line: bytes) -> Row | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    good = isinstance(row, dict) and isinstance(row.get("sequence"), int) and isinstance(row.get("time"), int)
+    return row if good else None
+
+
+def newest_first(folder: Path, before: int) -> Iterator[Row]:
+    """The events with smaller numbers."""
+    for first, path in reversed(event_files(folder)):
+        if first < before:
+            yield from (row for row in reversed(read(path)) if row["sequence"] < before)
+
+
+def oldest_first(folder: Path, after: int, before: int) -> Iterator[Row]:
+    """The events with numbers between the two, both left out."""
+    files = event_files(folder)
+    for at, (first, path) in enumerate(files):
+        behind = files[at + 1][0] if at + 1 < len(files) else before
+        if first < before and behind > after + 1:
+            yield from (row for row in read(path) if after < row["sequence"] < before)
+
+
+class EventWriter:
+    """Appends events to the files of a folder. Used by one thread."""
+
+    def __init__(self, folder: Path, size: int, failed: Callable[[OSError], None]) -> None:
+        """``size``: bytes that all files may have together. ``failed`` is told why something was not written."""
+        self._folder = folder
+        self._size = max(size // FILES, 1)
+        self._failed = failed
+        self._file: Path | None = None
+
+    def write(self, rows: list[Row]) -> None:
+        """Append them, and make them durable."""
+        try:
+            self._write(rows)
+        except OSError as error:
+            self._file = None
+            self._failed(error)
+
+    def _write(self, rows: list[Row]) -> None:
+        data = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+        begun = self._file is not None
+        descriptor = os.open(self._place(rows[0]["sequence"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
+        try:
+            if not begun:  # the last line of the process before may have no end
+                data = b"\n" + data
+            while data:
+                data = data[os.write(descriptor, data) :]
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _place(self, sequence: int) -> Path:
+        """The file to append to."""
+        if self._file is None:
+            make_directory(self._folder)
+            self._file = next((path for _, path in reversed(event_files(self._folder))), None)
+        if self._file is None or self._file.stat().st_size >= self._size:
+            self._file = self._folder / f"{sequence:020d}{SUFFIX}"
+            self._make_room()
+        return self._file
+
+    def _make_room(self) -> None:
+        """Remove the oldest files, so that there is room for one more."""
+        files = [path for _, path in event_files(self._folder)]
+        left = FILES * self._size - self._size
+        for path in reversed(files):
+            left -= path.stat().st_size
+            if left < 0:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,344 @@
+"""What live views have shown, on disk: frames in a few files beside the store, fine for hours, coarse before.
+
+::
+
+    file     = frame*                                 named by the time of its first frame, and by how coarse it is
+    frame    = u32 size | u32 crc32 of what follows | u64 time (ms since 1970) | u8 kind | body
+    body     = u32 size of the head | head | rows, both JSON   packed by zstd
+
+The first frame of a file, and every KEY_EVERY-th, is a key: packed by itself. Those behind it are packed with the key
+as their dictionary, because most of them says again what it said. A frame that is not whole ends its file: what a crash
+cuts off is one frame. Nothing here is waited for by a commit, and nothing can keep a box from starting.
+"""
+
+import json
+import os
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import zstandard
+
+from pulsarbox.storage.format import HISTORY
+from pulsarbox.storage.lmdb.private_files import PRIVATE
+
+FOLDER: Final = HISTORY
+SUFFIX: Final = ".frames"
+_NEW: Final = ".new"
+KEY_EVERY: Final = 60
+LEVEL: Final = 3
+"""Of zstd."""
+FRAME_MAX: Final = 64 << 20
+"""Bytes of a frame that is unpacked."""
+FILE_MS: Final = 3_600_000
+"""One file holds an hour, or less."""
+
+_HEADER: Final = struct.Struct(">IIQB")
+_HEAD: Final = struct.Struct(">I")
+_KEY, _DELTA = 1, 2
+
+Head = dict[str, Any]
+
+
+class Coarser(NamedTuple):
+    """What becomes of frames that are older: of those within ``step`` one is kept."""
+
+    age: int
+    step: int
+
+
+TIERS: Final = (Coarser(6 * 3_600_000, 60_000), Coarser(48 * 3_600_000, 600_000))
+"""In milliseconds: behind six hours one a minute, behind two days one in ten."""
+
+
+class Frame(NamedTuple):
+    """What was shown at one time."""
+
+    time: int
+    """Milliseconds since 1970, by the clock of the box."""
+    head: bytes
+    """JSON: totals."""
+    rows: bytes
+    """JSON: views."""
+
+
+class FileName(NamedTuple):
+    """A file of frames."""
+
+    first: int
+    """The time of its first frame."""
+    tier: int
+    """How often it was thinned."""
+    path: Path
+
+
+def files(folder: Path) -> list[FileName]:
+    """All files, oldest first; none where nothing was written."""
+    found = []
+    try:
+        for path in folder.iterdir():
+            first, _, tier = path.name.removesuffix(SUFFIX).partition("-")
+            if path.suffix == SUFFIX and first.isdecimal() and tier.isdecimal():
+                found.append(FileName(int(first), int(tier), path))
+    except OSError:
+        return []
+    return sorted(found)
+
+
+class _Place(NamedTuple):
+    time: int
+    at: int
+    """Of the body in the file."""
+    size: int
+    key: int
+    """Which frame of the file is its key."""
+
+
+def _places(data: bytes) -> list[_Place]:
+    """The frames of a file, up to the first that is not whole."""
+    found: list[_Place] = []
+    at, key = 0, -1
+    while at + _HEADER.size <= len(data):
+        size, checksum, time, kind = _HEADER.unpack_from(data, at)
+        body = at + _HEADER.size
+        if body + size > len(data) or zlib.crc32(data[at + 8 : body + size]) != checksum:
+            break
+        if kind == _KEY:
+            key = len(found)
+        elif key < 0:
+            break
+        found.append(_Place(time, body, size, key))
+        at = body + size
+    return found
+
+
+def _unpack(packed: bytes, key: bytes | None) -> bytes:
+    """Raises ValueError where it is no frame."""
+    dictionary = None if key is None else zstandard.ZstdCompressionDict(key, zstandard.DICT_TYPE_RAWCONTENT)
+    try:
+        if zstandard.frame_content_size(packed) > FRAME_MAX:
+            raise ValueError("a frame says that it is larger than any is")
+        return zstandard.ZstdDecompressor(dict_data=dictionary).decompress(packed, FRAME_MAX)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"a frame cannot be unpacked: {error}") from None
+
+
+def _split(time: int, plain: bytes) -> Frame:
+    (size,) = _HEAD.unpack_from(plain)
+    return Frame(time, plain[_HEAD.size : _HEAD.size + size], plain[_HEAD.size + size :])
+
+
+class FrameFile:
+    """One file, read whole: an hour of a busy box is a few MiB."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._data = path.read_bytes()
+        self._places = _places(self._data)
+        self._key: tuple[int, bytes] | None = None
+        self.times = [place.time for place in self._places]
+
+    def frame(self, number: int) -> Frame:
+        """Raises ValueError where it is damaged."""
+        place = self._places[number]
+        if place.key == number:
+            return _split(place.time, self._plain_key(number))
+        return _split(place.time, _unpack(self._body(place), self._plain_key(place.key)))
+
+    def _plain_key(self, number: int) -> bytes:
+        if self._key is None or self._key[0] != number:
+            self._key = number, _unpack(self._body(self._places[number]), None)
+        return self._key[1]
+
+    def _body(self, place: _Place) -> bytes:
+        return self._data[place.at : place.at + place.size]
+
+
+class FrameWriter:
+    """Appends frames to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._frames = 0
+        self._key = b""
+
+    def append(self, frame: Frame, *, sync: bool = True) -> None:
+        """One frame more, durable where ``sync`` says so. Raises OSError; then no other may follow in it."""
+        plain = b"".join((_HEAD.pack(len(frame.head)), frame.head, frame.rows))
+        is_key = self._frames % KEY_EVERY == 0
+        dictionary = None
+        if is_key:
+            self._key = plain
+        else:
+            dictionary = zstandard.ZstdCompressionDict(self._key, zstandard.DICT_TYPE_RAWCONTENT)
+        packed = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary).compress(plain)
+        tail = _HEADER.pack(0, 0, frame.time, _KEY if is_key else _DELTA)[8:] + packed
+        data = struct.pack(">II", len(packed), zlib.crc32(tail)) + tail
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
+        try:
+            written = os.write(descriptor, data)
+            if written != len(data):
+                raise OSError(f"{self.path}: {written} of {len(data)} bytes were written")
+            if sync:
+                os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+        self.size += len(data)
+        self._frames += 1
+
+
+def write_all(path: Path, frames: Iterable[Frame]) -> None:
+    """A file of these frames, there as a whole or not at all. Raises OSError."""
+    new = path.with_name(path.name + _NEW)
+    new.unlink(missing_ok=True)
+    writer = FrameWriter(new)
+    for frame in frames:
+        writer.append(frame, sync=False)
+    if not writer.size:
+        return
+    descriptor = os.open(new, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    new.rename(path)
+
+
+def thinned(times: list[int], step: int) -> list[int]:
+    """Which of these times are kept: the first in each step."""
+    kept, before = [], -1
+    for number, time in enumerate(times):
+        if time // step != before:
+            kept.append(number)
+            before = time // step
+    return kept
+
+
+def thin(folder: Path, now: int) -> bool:
+    """Make one hour coarser that is old enough for it; whether there was one. Raises OSError."""
+    every = files(folder)
+    for tier, (age, step) in enumerate(TIERS):
+        old = [each for each in every if each.tier == tier and each.first + FILE_MS < now - age]
+        if not old:
+            continue
+        hour = old[0].first // FILE_MS
+        group = [each for each in old if each.first // FILE_MS == hour]
+        target = folder / f"{group[0].first:015d}-{tier + 1}{SUFFIX}"
+        write_all(target, _kept(group, step))
+        for each in group:
+            each.path.unlink(missing_ok=True)
+        return True
+    return False
+
+
+def _kept(group: list[FileName], step: int) -> Iterator[Frame]:
+    read = [FrameFile(each.path) for each in group]
+    places = sorted((time, at, number) for at, file in enumerate(read) for number, time in enumerate(file.times))
+    for kept in thinned([time for time, _, _ in places], step):
+        _, at, number = places[kept]
+        try:
+            yield read[at].frame(number)
+        except ValueError:
+            continue
+
+
+def make_room(folder: Path, most: int, oldest: int) -> None:
+    """Remove the oldest files, so that ``most`` bytes are left, and none whose frames are all before ``oldest``."""
+    left = most
+    for each in reversed(files(folder)):
+        try:
+            left -= each.path.stat().st_size
+        except OSError:
+            continue
+        if left < 0 or each.first + FILE_MS < oldest:
+            each.path.unlink(missing_ok=True)
+    for leftover in folder.glob("*" + _NEW):
+        leftover.unlink(missing_ok=True)
+
+
+class History:
+    """All frames of a folder, by time. Used by one thread at a time."""
+
+    _FILES_KEPT: Final = 2
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[tuple[Path, int], FrameFile] = {}
+
+    def extent(self) -> tuple[int, int, int]:
+        """The times of the first and the last frame, zeros where there is none; and bytes."""
+        every = files(self.folder)
+        size = 0
+        for each in every:
+            try:
+                size += each.path.stat().st_size
+            except OSError:
+                continue
+        last = 0
+        for each in reversed(every):
+            file = self._file(each)
+            if file is not None and file.times:
+                last = file.times[-1]
+                break
+        return (every[0].first if last else 0), last, size
+
+    def times(self, begin: int, end: int, most: int) -> list[int]:
+        """The times of frames from ``begin`` to ``end``; of more than ``most`` so many, evenly."""
+        found: set[int] = set()
+        for each in files(self.folder):
+            if each.first <= end and each.first + FILE_MS >= begin:
+                file = self._file(each)
+                found.update(time for time in (file.times if file is not None else ()) if begin <= time <= end)
+        every = sorted(found)
+        if len(every) <= most:
+            return every
+        return [every[number * (len(every) - 1) // max(most - 1, 1)] for number in range(most)]
+
+    def at(self, time: int) -> Frame | None:
+        """The last frame that is no later; None where there is none."""
+        return next(self.before(time), None)
+
+    def before(self, time: int) -> Iterator[Frame]:
+        """The frames that are no later, the last first."""
+        every = files(self.folder)
+        for each in reversed(every[: bisect_right([one.first for one in every], time)]):
+            file = self._file(each)
+            if file is None:
+                continue
+            for number in range(bisect_right(file.times, time) - 1, -1, -1):
+                try:
+                    yield file.frame(number)
+                except ValueError:
+                    continue
+
+    def _file(self, name: FileName) -> FrameFile | None:
+        try:
+            key = name.path, name.path.stat().st_size
+            found = self._read.pop(key, None) or FrameFile(name.path)
+        except OSError:
+            return None
+        self._read[key] = found
+        while len(self._read) > self._FILES_KEPT:
+            del self._read[next(iter(self._read))]
+        return found
+
+
+def packed_rows(views: dict[str, Any]) -> bytes:
+    """Views as the rows of a frame: names of columns once."""
+    told = {}
+    for name, (total, rows) in views.items():
+        columns = list(rows[0]) if rows else []
+        told[name] = {"total": total, "columns": columns, "rows": [list(row.values()) for row in rows]}
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def rows_of(frame: Frame, view: str) -> tuple[int, list[dict[str, Any]]] | None:
+    """How many there were, and those rows of a view that were kept; None where it was not recorded."""
+    told = json.loads(frame.rows).get(view)
+    if told is None:
+        return None
+    return told["total"], [dict(zip(told["columns"], row, strict=True)) for row in told["rows"]]

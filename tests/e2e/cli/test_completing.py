@@ -1,0 +1,87 @@
+"""What a shell is offered for names: those of the box that the command would talk to, and silence without one."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from pulsarbox.cli.main import main
+from pulsarbox.cli.process import completions
+from tests.e2e.conftest import Running
+
+Offered = Callable[[str], list[str]]
+
+
+def offered_for(line: str) -> list[str]:
+    """What is offered for the last word of a command line, which may be empty."""
+    *words, incomplete = line.split(" ")
+    found = ShellComplete(main, {}, "pulsarbox", "_PULSARBOX_COMPLETE").get_completions(words, incomplete)
+    return [each.value for each in found]
+
+
+@pytest.fixture
+def offered(box: Running, monkeypatch: pytest.MonkeyPatch) -> Offered:
+    """The same, of the box of the session, however busy the machine is."""
+    monkeypatch.setenv("PULSARBOX_ADMIN_URL", box.web_url)
+    monkeypatch.setattr(completions, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(completions, "ALL_SECONDS", 60.0)
+    return offered_for
+
+
+@pytest.fixture
+def place(box: Running, topic: str) -> str:
+    """A tenant with a namespace, in which are a topic with a subscription, and one with two partitions."""
+    name = f"completed-{topic.rpartition('/')[2]}"
+    box.admin("PUT", f"tenants/{name}", '{"allowedClusters": ["standalone"]}')
+    box.admin("PUT", f"namespaces/{name}/shop")
+    box.admin("PUT", f"persistent/{name}/shop/orders")
+    box.admin("PUT", f"persistent/{name}/shop/orders/subscription/billing", '{"ledgerId": -1, "entryId": -1}')
+    box.admin("PUT", f"persistent/{name}/shop/cart/partitions", "2")
+    return name
+
+
+def test_names_of_the_box_are_offered(offered: Offered, place: str) -> None:
+    shop = f"{place}/shop"
+    assert offered(f"tenant delete {place}") == [place]
+    assert offered(f"ns delete {place}/") == [shop]
+    assert offered(f"topic list {place}") == [shop]
+    assert offered(f"consume {place}") == [f"{shop}/cart", f"{shop}/orders"]
+    assert offered(f"topic stats {shop}/o") == offered(f"produce {shop}/o") == [f"{shop}/orders"]
+    assert offered(f"tap persistent://{shop}/o") == [f"persistent://{shop}/orders"]
+    assert offered(f"sub seek {shop}/orders ") == ["billing"]
+    assert offered(f"peek {shop}/orders -s b") == offered(f"consume {shop}/orders -s ") == ["billing"]
+    assert offered(f"admin topics unsubscribe {shop}/orders -s ") == ["billing"]
+    assert offered(f"admin topics stats {shop}/ca") == [f"{shop}/cart"]
+    assert offered(f"admin namespaces policies {place}") == [shop]
+    assert offered(f"topic create {shop}/") == []  # what is to be made has no name yet
+
+
+def test_topics_of_the_usual_namespace_are_offered_by_their_short_names(offered: Offered, box: Running) -> None:
+    box.admin("PUT", "persistent/public/default/completed-here")
+    assert offered("consume completed-h") == ["completed-here"]
+    assert "public/default/completed-here" in offered("consume public/default/")
+
+
+def test_names_of_another_broker_are_not_offered(offered: Offered, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PULSARBOX_ADMIN_URL")
+    assert offered(f"consume --url pulsar://elsewhere:6650 {place}") == []
+
+
+@pytest.mark.parametrize("line", ["consume t", "sub delete t ", "admin topics stats t", "ns delete p"])
+def test_without_an_answer_there_is_silence(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(completions, "ANSWER_SECONDS", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # it takes connections, and says nothing
+        monkeypatch.setenv("PULSARBOX_ADMIN_URL", f"http://127.0.0.1:{mute.getsockname()[1]}")
+        assert offered_for(line) == []
+    assert offered_for(line) == []  # nobody listens
+    monkeypatch.setenv("PULSARBOX_ADMIN_URL", "no url")
+    assert offered_for(line) == []
+    (tmp_path / "pulsarbox.toml").write_text("it is broken")
+    monkeypatch.delenv("PULSARBOX_ADMIN_URL")
+    assert offered_for(line) == []
+    assert capfd.readouterr() == ("", "")

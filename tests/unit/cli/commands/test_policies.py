@@ -1,0 +1,84 @@
+"""Values of policies as they are typed: what is filled in, and numbers that mean nothing."""
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.cli.commands.policies import _typed, _value
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.protocol.policies.policy_values import meaningful, problem
+from pulsarbox.protocol.policies.table import row_of
+
+RATE = {"dispatchThrottlingRateInMsg": 100, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "value"),
+    [
+        ("dispatch-rate", "dispatchThrottlingRateInMsg=100", RATE),
+        ("subscription-dispatch-rate", '{"dispatchThrottlingRateInMsg": 100}', RATE),
+        (
+            "dispatch-rate",
+            "dispatchThrottlingRateInByte=7,ratePeriodInSecond=5",
+            {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": 7, "ratePeriodInSecond": 5},
+        ),
+        ("publish-rate", "publishThrottlingRateInMsg=-1", {"publishThrottlingRateInMsg": -1}),
+        (
+            "retention",
+            "retentionTimeInMinutes=60,retentionSizeInMB=-1",
+            {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1},
+        ),
+        ("message-ttl", "0", 0),
+        ("max-producers", "0", 0),
+        ("encryption-required", "false", False),
+        ("schema-compatibility-strategy", "undefined", "UNDEFINED"),
+    ],
+)
+def test_what_means_something_is_taken(policy: str, text: str, value: Any) -> None:
+    assert _value(row_of(policy), text) == value
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "words"),
+    [
+        ("dispatch-rate", "dispatchThrottlingRateInMsg=0", "a rate is 1 or more, or -1 for no limit, not 0"),
+        ("dispatch-rate", "dispatchThrottlingRateInByte=-7", "a rate is 1 or more, or -1 for no limit, not -7"),
+        ("dispatch-rate", "ratePeriodInSecond=0", "a period in seconds is 1 or more, not 0"),
+        ("subscription-dispatch-rate", '{"ratePeriodInSecond": -1}', "a period in seconds is 1 or more, not -1"),
+        ("publish-rate", "publishThrottlingRateInMsg=0", "publishThrottlingRateInMsg: a rate is 1 or more"),
+        ("publish-rate", "publishThrottlingRateInByte=-2", "publishThrottlingRateInByte: a rate is 1 or more"),
+        ("subscribe-rate", "subscribeThrottlingRatePerConsumer=0", "a rate is 1 or more, or -1 for no limit"),
+        ("subscribe-rate", "ratePeriodInSecond=0", "a period in seconds is 1 or more"),
+        ("inactive-topic-policies", "maxInactiveDurationSeconds=0", "a time in seconds is 1 or more, not 0"),
+        ("delayed-delivery", "active=true,tickTime=-1", "a time in milliseconds is 1 or more, not -1"),
+        ("delayed-delivery", "active=true,maxDeliveryDelayInMillis=-5", "a time in milliseconds is 0 or more"),
+        ("persistence", "managedLedgerMaxMarkDeleteRate=-7", "a rate is 0 or more, or -1 for no limit"),
+        ("retention", "retentionTimeInMinutes=60", "retentionSizeInMB is missing: give retentionTimeInMinutes and"),
+        ("retention", "retentionTimeInMinutes=-2,retentionSizeInMB=1", "a time in minutes is 0 or more, or -1"),
+        ("message-ttl", "-1", "expected 0 or more, not -1; --unset takes the policy away"),
+        ("max-producers", "-3", "expected 0 or more, not -3"),
+        ("compaction-threshold", "-1", "expected 0 or more, not -1"),
+        ("subscription-expiration-time", "-1", "expected 0 or more, not -1"),
+        ("max-message-size", "x", "expected a whole number, not 'x'"),
+    ],
+)
+def test_what_means_nothing_is_refused(policy: str, text: str, words: str) -> None:
+    with pytest.raises(Misused) as refused:
+        _value(row_of(policy), text)
+    assert str(refused.value).startswith(f"{policy}: ")
+    assert words in str(refused.value)
+
+
+def test_the_value_of_a_broker_can_be_typed_as_it_is_shown() -> None:
+    stands = {
+        "dispatchThrottlingRateInMsg": 77,
+        "dispatchThrottlingRateInByte": 0,
+        "relativeToPublishRate": False,
+        "ratePeriodInSecond": 0,
+    }
+    shown = _typed(meaningful(stands))
+    assert shown == (
+        "dispatchThrottlingRateInMsg=77,dispatchThrottlingRateInByte=-1,relativeToPublishRate=false,ratePeriodInSecond=1"
+    )
+    assert _value(row_of("dispatch-rate"), shown) == meaningful(stands)
+    assert [problem(name, value) for name, value in meaningful(stands).items()] == [""] * 4

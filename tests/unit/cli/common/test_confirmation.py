@@ -1,0 +1,116 @@
+"""What writing commands share: the typed name on a terminal, several things at once."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import click
+import pytest
+
+from pulsarbox.cli.common.confirmation import carry_out, confirm, matching
+from pulsarbox.cli.common.exits import Misused, NotThere, Partly
+from pulsarbox.client.admin import Refused
+
+ASK = (
+    "import sys; from pulsarbox.cli.common.confirmation import confirm; from pulsarbox.cli.common.exits import Failed\n"
+    "try: confirm('delete {}', {!r}, yes=False, dry_run=False)\n"
+    "except Failed as error: error.show(); sys.exit(error.exit_code)\n"
+    "print('went on')"
+)
+
+
+def on_a_terminal(code: str, typed: str) -> tuple[int, str]:
+    """Run code with a terminal for stdin and stderr, and type something once it has asked."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs)
+    finally:
+        os.close(theirs)
+    said = ""
+    sent = False
+    try:
+        while True:
+            try:
+                part = os.read(ours, 4096).decode()
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            said += part
+            if not sent and "to go on: " in said:
+                sent = True
+                os.write(ours, f"{typed}\n".encode())
+    finally:
+        code_of_end = process.wait(30)
+        os.close(ours)
+    return code_of_end, said
+
+
+@pytest.mark.parametrize(
+    ("names", "typed", "code"),
+    [
+        (["orders"], "orders", 0),
+        (["orders"], "order", 4),
+        (["orders"], "", 4),
+        (["orders"], "y", 4),
+        (["a", "b"], "2", 0),
+        (["a", "b"], "a", 4),
+    ],
+)
+def test_the_name_has_to_be_typed(names: list[str], typed: str, code: int) -> None:
+    ended, said = on_a_terminal(ASK.format("it", names), typed)
+    assert (ended, "went on" in said) == (code, code == 0)
+    assert "This will delete it. It cannot be undone." in said
+    assert ("nothing was changed" in said) == (code == 4)
+
+
+def test_names_cannot_write_to_the_terminal() -> None:
+    _, said = on_a_terminal(ASK.format("it", ["a\x1b[31m"]), "x")
+    assert "\x1b" not in said
+
+
+def test_without_a_terminal_yes_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    with pytest.raises(Misused, match="this would delete x: without a terminal to ask on, --yes is needed"):
+        confirm("delete x", ["x"], yes=False, dry_run=False)
+    confirm("delete x", ["x"], yes=True, dry_run=False)
+    confirm("delete x", ["x"], yes=False, dry_run=True)
+
+
+def refuse() -> None:
+    raise Refused(404, "no such thing", "DELETE")
+
+
+def test_all_are_done_and_what_fails_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    done: list[str] = []
+    things = [
+        ("deleted topic", "a", lambda: done.append("a")),
+        ("deleted topic", "b", refuse),
+        ("deleted topic", "c", lambda: done.append("c")),
+    ]
+    with pytest.raises(Partly, match="1 of 3 could not be deleted"):
+        carry_out(things, dry_run=False)
+    printed = capsys.readouterr()
+    assert (done, printed.out) == (["a", "c"], "deleted topic a\ndeleted topic c\n")
+    assert printed.err == "pulsarbox: b: no such thing\n"
+
+
+def test_the_only_one_that_fails_says_why_and_so_do_all_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NotThere, match="no such thing"):
+        carry_out([("deleted", "b", refuse)], dry_run=False)
+    with pytest.raises(NotThere, match="none of 2 could be deleted"):
+        carry_out([("deleted", "a", refuse), ("deleted", "b", refuse)], dry_run=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_dry_run_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    carry_out([("deleted topic", "a\x1b", refuse)], dry_run=True)
+    assert capsys.readouterr().out == "would have deleted topic a\\x1b\n"
+
+
+def test_patterns() -> None:
+    assert matching("a*", ["a1", "b", "a2"]) == ["a1", "a2"]
+    with pytest.raises(NotThere, match=r"nothing fits 'x\*'"):
+        matching("x*", ["a"])
+    assert issubclass(NotThere, click.ClickException)

@@ -1,0 +1,130 @@
+"""What reading commands print, form by form."""
+
+import json
+from typing import Any
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.cli.common.output import Found, Output, output_options, show, table
+from pulsarbox.cli.common.yaml_text import to_yaml
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "orders", "partitions": 4, "rate": 1234.56, "more": {"a": [1, "x"]}, "tags": []},
+    {"name": "pay\x1b[31m", "partitions": 12000, "rate": 0.0, "more": {"a": []}, "tags": ["a", "b"]},
+]
+
+
+def printed(*words: str, found: Found | None = None) -> Any:
+    @click.command()
+    @output_options
+    def command(output: Output) -> None:
+        show(output, lambda: found or Found(ROWS, ["name", "partitions", "rate", "tags"]))
+
+    return CliRunner().invoke(command, words)
+
+
+def test_columns() -> None:
+    assert printed().stdout.splitlines() == [
+        "NAME         PARTITIONS     RATE  TAGS",
+        "orders                4  1,234.6  -",
+        "pay\\x1b[31m      12,000      0.0  a, b",
+    ]
+    assert table(["name"], []) == ["NAME"]
+    assert table(["a", "b"], [{"a": (), "b": ("x", "y")}]) == ["A  B", "-  x, y"]
+
+
+def test_data() -> None:
+    assert json.loads(printed("-o", "json").stdout) == ROWS
+    assert [json.loads(line) for line in printed("-o", "ndjson").stdout.splitlines()] == ROWS
+    assert yaml.safe_load(printed("-o", "yaml").stdout) == ROWS
+    assert printed("-o", "name").stdout == "orders\npay\\x1b[31m\n"
+
+
+def test_one_document() -> None:
+    one = Found(ROWS[:1], lines=["a line"])
+    assert printed(found=one).stdout == "a line\n"
+    assert json.loads(printed("-o", "json", found=one).stdout) == ROWS[0]
+    assert printed("-o", "json", "--filter", "partitions > 4", found=one).stdout == "null\n"
+    assert printed("--filter", "partitions > 4", found=one).stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("partitions > 4", ["pay\\x1b[31m"]),
+        ('name == "orders" and rate >= 1', ["orders"]),
+        ('startswith(name, "pay") or partitions == 4', ["orders", "pay\\x1b[31m"]),
+        ('"x" in more.a', ["orders"]),
+        ('"b" in tags', ["pay\\x1b[31m"]),
+        ("not partitions", []),
+    ],
+)
+def test_filters(text: str, names: list[str]) -> None:
+    assert printed("-o", "name", "--filter", text).stdout.splitlines() == names
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("partition > 4", "'partition' is no field; did you mean partitions?"),
+        ("zzz > 4", "'zzz' is no field; there are name, partitions, rate, more, tags"),
+        ("4 >", "cannot be read"),
+        ("__import__('os')", "'__import__(...)' is not known"),
+    ],
+)
+def test_filters_that_cannot_be(text: str, said: str) -> None:
+    done = printed("--filter", text)
+    assert (done.exit_code, said in done.stderr) == (2, True)
+
+
+def test_watching_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("pulsarbox.cli.common.terminal.rest", sleep)
+    done = printed("--watch", "5")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["name"] for line in lines] == [row["name"] for row in ROWS] * 2
+    assert all(isinstance(line["time"], int) for line in lines)
+    assert (slept, done.stderr) == ([5.0, 5.0], "pulsarbox: no longer watched\n")
+    slept.clear()
+    done = printed("--watch", "-o", "json")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [ROWS, ROWS]
+
+
+TEXTS = st.text() | st.sampled_from(
+    ["", "null", "Yes", "no", "off", "1", "-1", "1e3", "0x10", "1:30", "12:34:56", "2026-11-21", "a: b", "a #b", "- a",
+     "~", "=", "<<", "a/b", "é", "\u2028", "\x85", "\ufeff", "😀", "\ud800", "{}", "[", "!x", "&a", "*a", "%a", "@a",
+     "a\nb", " a", "a ", "y", "None", ".inf", "_", "'", '"']
+)  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def readable(value: Any) -> Any:
+    """PyYAML joins an escaped pair of surrogates to nothing and keeps single ones: it is given none."""
+    if isinstance(value, str):
+        return "".join(one for one in value if not "\ud800" <= one <= "\udfff")
+    if isinstance(value, list):
+        return [readable(each) for each in value]
+    if isinstance(value, dict):
+        return {readable(name): readable(each) for name, each in value.items()}
+    return value
+
+
+@given(VALUES)
+def test_yaml_reads_back_as_what_it_was(value: Any) -> None:
+    given_value = readable(value)
+    assert yaml.safe_load(to_yaml(given_value)) == given_value

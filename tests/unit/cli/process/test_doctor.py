@@ -1,0 +1,254 @@
+"""``pulsarbox doctor``: what it finds well, what it does not, and what it advises."""
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsarbox.cli.main import main
+from pulsarbox.cli.process import doctor_checks
+from pulsarbox.server.process.rlimit import FILES_MIN
+from pulsarbox.storage.lmdb.directory import DataDirectory
+from tests.tools.certificates import Authority, Pair
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own, and a disk that is quick whatever this machine's is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor_checks, "sync_times", lambda _, count: [1.0] * count)
+    return tmp_path
+
+
+def doctor(*arguments: str, **environ: str) -> Result:
+    options = [] if "--port" in arguments else ["--port", "0", "--web-port", "0"]
+    return CliRunner().invoke(main, ["doctor", *options, *arguments], env=environ)
+
+
+def found(name: str, *arguments: str, **environ: str) -> list[dict[str, Any]]:
+    document = json.loads(doctor(*arguments, "-o", "json", **environ).stdout)
+    return [check for check in document["checks"] if check["name"] == name]
+
+
+def one(name: str, *arguments: str, **environ: str) -> tuple[str, str, str]:
+    (check,) = found(name, *arguments, **environ)
+    assert bool(check["advice"]) == (check["state"] != "ok")
+    return check["state"], check["text"], check["advice"]
+
+
+def test_a_fit_machine_passes_and_nothing_is_left_behind(folder: Path) -> None:
+    result = doctor()
+    assert result.exit_code == 0, result.output
+    assert " 0 fail" in result.stderr
+    for line in result.stdout.splitlines():
+        assert line.startswith(("ok    ", "warn  ", " " * 21 + "what to do: "))
+    for name in (
+        "configuration",
+        "python",
+        "packages",
+        "files",
+        "data",
+        "disk",
+        "sync",
+        "port",
+        "loopback",
+        "terminal",
+    ):
+        assert f"  {name}  " in result.stdout
+    assert list(folder.iterdir()) == []
+
+
+def test_json_says_the_same_as_the_exit_code() -> None:
+    assert json.loads(doctor("-o", "json").stdout)["fit"] is True
+    result = doctor("-o", "json", PULSARBOX_x="1")
+    assert (json.loads(result.stdout)["fit"], result.exit_code) == (False, 1)
+
+
+def test_a_configuration_that_cannot_be_used() -> None:
+    state, text, advice = one("configuration", PULSARBOX_maxMesageSize="1")
+    assert state == "fail" and "did you mean PULSARBOX_maxMessageSize?" in text and "defaults" in advice
+
+
+def test_keys_without_effect() -> None:
+    Path("b.conf").write_text("zookeeperServers=x\n")
+    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 keys have no effect here")
+
+
+@pytest.mark.parametrize("option", ["--port", "--web-port"])
+def test_a_port_that_is_taken_names_its_holder(option: str) -> None:
+    other = {"--port": "--web-port", "--web-port": "--port"}[option]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        by_name = found("port", "--host", "127.0.0.1", option, str(port), other, "0")
+    (bad,) = [check for check in by_name if check["state"] == "fail"]
+    assert f"process {os.getpid()} (" in bad["text"] and option in bad["advice"]
+
+
+def test_an_address_of_another_machine() -> None:
+    assert {check["state"] for check in found("port", "--host", "203.0.113.1", "--port", "1", "--web-port", "2")} == {
+        "fail"
+    }
+
+
+def test_an_address_that_others_reach() -> None:
+    assert one("address", "--host", "0.0.0.0")[0] == "warn"
+    assert one("address", "--host", "127.0.0.1")[0] == "ok"
+
+
+def test_data_directories(folder: Path) -> None:
+    assert one("data")[1] == "data does not exist, a start makes it"
+    held = DataDirectory(folder / "data")
+    assert f"a box runs on it: process {os.getpid()}" in one("data")[1]
+    held.close()
+    assert one("data")[:2] == ("ok", "data, no box runs on it")
+    (folder / "other").mkdir()
+    (folder / "other" / "thing").touch()
+    assert one("data", "--data-dir", "other")[0] == "warn"
+    assert one("data", "--data-dir", "other/thing")[0] == "fail"
+    assert one("data", "--data-dir", "other/thing/data")[0] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("free", "kind", "state", "words"),
+    [
+        (doctor_checks.FREE_MIN - 1, "ext4", "fail", "make room"),
+        (doctor_checks.FREE_WANTED - 1, "ext4", "warn", "make room soon"),
+        (doctor_checks.FREE_WANTED, "tmpfs", "warn", "this is memory"),
+        (doctor_checks.FREE_WANTED, "nfs4", "warn", "over a network"),
+        (doctor_checks.FREE_WANTED, "ext4", "ok", ""),
+        (doctor_checks.FREE_WANTED, "", "ok", ""),
+    ],
+)
+def test_disks(monkeypatch: pytest.MonkeyPatch, free: int, kind: str, state: str, words: str) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(free))
+    monkeypatch.setattr(doctor_checks, "_file_system", lambda _: kind)
+    seen = one("disk")
+    assert seen[0] == state
+    assert words in seen[2]
+
+
+def test_the_file_system_of_a_place_is_known() -> None:
+    assert doctor_checks._file_system(Path("/proc")) == "proc"
+
+
+@pytest.mark.parametrize(
+    ("times", "state"), [([1.0] * 48, "ok"), ([11.0] * 48, "warn"), ([1.0] * 47 + [101.0], "warn")], ids=str
+)
+def test_syncs(monkeypatch: pytest.MonkeyPatch, times: list[float], state: str) -> None:
+    monkeypatch.setattr(doctor_checks, "sync_times", lambda *_: times)
+    seen = one("sync")
+    assert seen[0] == state
+    assert "(p50)" in seen[1] and "(p99)" in seen[1]
+
+
+def test_a_disk_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> list[float]:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(doctor_checks, "sync_times", refuse)
+    assert one("sync")[:1] == ("fail",)
+
+
+@pytest.mark.parametrize(("limit", "state"), [(FILES_MIN - 1, "fail"), (FILES_MIN, "warn"), (65536, "ok")])
+def test_file_limits(monkeypatch: pytest.MonkeyPatch, limit: int, state: str) -> None:
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, limit))
+    assert one("files")[0] == state
+
+
+def requires(*lines: str) -> Callable[[str], list[str]]:
+    return lambda _: list(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "words"),
+    [
+        ("click>=8", "ok", "all that is needed is there"),
+        ("click>=99.1", "fail", "click 99.1 (there is"),
+        ("no-such-thing>=1", "fail", "no-such-thing"),
+        ("no-such-thing>=1; extra == 'fast'", "warn", "no-such-thing not installed"),
+    ],
+)
+def test_packages(monkeypatch: pytest.MonkeyPatch, line: str, state: str, words: str) -> None:
+    monkeypatch.setattr(metadata, "requires", requires(line))
+    seen = one("packages")
+    assert seen[0] == state
+    assert words in seen[1]
+
+
+def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "requires", requires("no-one>=1; extra == 'a'", "no-two>=1; extra == 'b'"))
+    (seen,) = (check for check in found("packages") if check["name"] == "packages")
+    assert seen["text"] == "all that is needed is there; no-one, no-two not installed"
+    assert seen["advice"].startswith("`pip install no-one no-two` ")
+
+
+def lacking(name: str) -> str:
+    raise metadata.PackageNotFoundError(name)
+
+
+def test_of_packages_that_are_wanted_by_some_only_those_that_lack_are_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata, "requires", requires("uvloop>=0; extra == 'fast'"))
+    monkeypatch.setattr(metadata, "version", lacking)
+    (seen,) = (check for check in found("packages") if check["name"] == "packages")
+    assert seen["advice"] == "`pip install uvloop` where you want it: uvloop is for a faster event loop"
+
+
+def test_an_encoding_that_cannot_show_everything() -> None:
+    result = CliRunner(charset="ascii").invoke(main, ["doctor", "--port", "0", "--web-port", "0"])
+    assert "warn  terminal" in result.stdout
+
+
+def test_certificates(folder: Path) -> None:
+    authority = Authority(folder)
+
+    def look(pair: Pair) -> tuple[str, str, str]:
+        words = ("--tls-port", "0", "--tls-cert", str(pair.certificate), "--tls-key", str(pair.key))
+        return one("certificate", *words)
+
+    state, text, _ = look(authority.signs("good"))
+    assert (state, text.startswith("of good, valid until ")) == ("ok", True)
+    state, text, advice = look(authority.signs("short", days=10))
+    assert (state, "expires on" in text, "renew" in advice) == ("warn", True, True)
+    state, text, _ = look(authority.signs("old", begins=-9, days=8))
+    assert (state, "has expired on" in text) == ("fail", True)
+    state, text, _ = look(authority.signs("good")._replace(key=authority.signs("other").key))
+    assert (state, "is not the key of the certificate" in text) == ("fail", True)
+    assert found("certificate") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "text"),
+    [
+        ({}, "ok", "whoever has proved a name may do everything"),
+        ({"authorizationEnabled": "true"}, "warn", "there is no superuser"),
+        ({"authorizationEnabled": "true", "superUserRoles": "ops, root"}, "ok", "superusers: ops, root"),
+        (
+            {"authorizationEnabled": "true", "superUserRoles": "guest", "anonymousUserRole": "guest"},
+            "warn",
+            "whoever proves nothing is guest (anonymousUserRole), who may do everything",
+        ),
+    ],
+)
+def test_what_roles_may(folder: Path, settings: dict[str, str], state: str, text: str) -> None:
+    written = {"authenticationEnabled": "true", "authenticationProviders": "tls"} | settings
+    (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in written.items()))
+    found_state, found_text, _ = one("authorization", "--config", "broker.conf")
+    assert (found_state, text in found_text) == (state, True)
+
+
+def test_nothing_is_said_of_roles_where_nobody_has_one() -> None:
+    assert found("authorization") == []

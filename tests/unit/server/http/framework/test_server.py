@@ -1,0 +1,154 @@
+"""The port itself: errors, limits, the log, and that no answer overtakes the disk."""
+
+import asyncio
+import logging
+
+import pytest
+
+from pulsarbox.config import Settings
+from pulsarbox.server.http import HttpServer
+from pulsarbox.server.http.framework import audit
+from pulsarbox.server.http.framework import server as http_server
+from pulsarbox.server.network.listeners import listen
+from tests.unit.server.http.harness import ADMIN, Box, InstantShell, until, with_box
+
+
+def test_no_answer_before_the_change_is_durable() -> None:
+    async def scenario(box: Box) -> None:
+        box.shell.held = True
+        asked = [
+            asyncio.ensure_future(request)  # noqa: TID251 - of the test's own
+            for request in (
+                box.put("/persistent/public/default/t"),
+                box.get("/persistent/public/default"),
+                box.get("/brokers/health"),
+            )
+        ]
+        done, _ = await asyncio.wait(asked, timeout=0.2)
+        assert not done
+        box.shell.held = False
+        box.shell.kick()
+        assert [got.status for got in await asyncio.gather(*asked)] == [204, 200, 200]
+        assert box.shell.engine.disk.log
+
+    with_box(scenario)
+
+
+def test_a_refusal_that_tells_of_a_change_waits_for_it_too() -> None:
+    async def scenario(box: Box) -> None:
+        box.shell.held = True
+        first = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
+        await until(lambda: list(box.broker.topics))  # else the second may be the first
+        second = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
+        done, _ = await asyncio.wait([second], timeout=0.2)
+        assert not done
+        box.shell.held = False
+        box.shell.kick()
+        assert [(await first).status, (await second).status] == [204, 409]
+
+    with_box(scenario)
+
+
+def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(box: Box) -> None:
+        box.shell.held = True
+        got = await box.put("/persistent/public/default/t")
+        assert (got.status, got.reason) == (503, "The store did not take the change in time; it may yet")
+        box.shell.held = False
+        box.shell.kick()
+        assert (await box.get("/persistent/public/default")).value == ["persistent://public/default/t"]
+
+    monkeypatch.setattr(http_server, "DURABLE_SECONDS_MAX", 0.05)
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "reason"),
+    [
+        ("GET", "/admin/v3/functions/public/default", 501, "listFunctions is not supported: there are no Pulsar Func"),
+        ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: a box is the only cluster there is"),
+        (
+            "GET",
+            "/admin/v2/namespaces/public/default/offloadPolicies",
+            501,
+            "getOffloadPolicies is not supported by this version of pulsarbox: offloading to other storage will be",
+        ),
+        ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants is there for GET, not for POST"),
+        ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health is there for GET, not for POST"),
+        ("GET", "/admin/v2/other", 404, "There is nothing at /admin/v2/other"),
+        ("GET", "/admin/v2", 404, "There is nothing at /admin/v2"),
+        ("GET", "/", 404, "There is nothing at /"),
+        ("GET", "//admin/v2/tenants", 404, "There is nothing at //admin/v2/tenants"),
+        ("PATCH", "/admin/v2/tenants/public", 405, "PATCH is not a method of this API"),
+    ],
+)
+def test_what_is_not_there(method: str, path: str, status: int, reason: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask(method, path)
+        assert got.status == status
+        assert got.reason.startswith(reason)
+        assert got.headers["Content-Type"] == "application/json"
+
+    with_box(scenario)
+
+
+def test_head_is_get_without_the_body() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask("HEAD", "/admin/v2/tenants")
+        assert (got.status, got.text, got.headers["Content-Length"]) == (200, "", "19")
+
+    with_box(scenario)
+
+
+def test_a_body_has_a_limit() -> None:
+    async def scenario(box: Box) -> None:
+        fits, exceeds = b" " * 1048576, b" " * 1048577
+        assert (await box.put("/persistent/public/default/t", fits)).status == 204
+        got = await box.put("/persistent/public/default/u", exceeds)
+        assert (got.status, got.reason) == (413, "The body is larger than 1048576 bytes (httpMaxRequestSize)")
+        assert len(list(box.broker.topics)) == 1
+
+    with_box(scenario)
+
+
+def test_a_deep_body() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.put("/persistent/public/default/t", b"[" * 500_000)
+        assert (got.status, got.reason) == (400, "The body is nested too deep")
+
+    with_box(scenario)
+
+
+def test_a_failure_is_logged_and_not_shown(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        monkeypatch.setattr(box.broker, "tenants", None)
+        got = await box.get("/tenants")
+        assert (got.status, got.reason) == (500, "The broker failed to carry this out; its log says why")
+
+    with_box(scenario)
+    assert "AttributeError" in caplog.text
+
+
+def test_changes_are_logged_and_questions_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        await box.get("/tenants")
+        await box.put("/persistent/public/default/a%0Ab")
+        await box.delete("/tenants/x")
+
+    caplog.set_level(logging.INFO)
+    with_box(scenario)
+    assert [each.getMessage() for each in caplog.records if each.name == audit.__name__] == [
+        f"127.0.0.1: PUT {ADMIN}/persistent/public/default/a%0Ab: done (204)",
+        f"127.0.0.1: DELETE {ADMIN}/tenants/x: refused with 404: Tenant doesn't exist",
+    ]
+
+
+def test_stopping_is_always_allowed() -> None:
+    async def scenario() -> None:
+        server = HttpServer(InstantShell(Settings()))
+        await server.stop()
+        await server.start(await listen("127.0.0.1", 0, "--web-port"))
+        await server.stop()
+        await server.stop()
+
+    asyncio.run(scenario())

@@ -1,0 +1,72 @@
+"""What is left of a batch when some of its ledgers are no more."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.entry_index import runs_of
+from pulsarbox.storage.format import BATCH_HEADER
+from pulsarbox.storage.journal import Run
+from pulsarbox.storage.packing.live_records import put_together, take_apart, wall_of
+from pulsarbox.storage.record import Entry, Meta, check_batch, pack_meta, unpack_batch, unpack_entry
+from tests.unit.storage.batches import batch_of, entry_of
+
+
+def pack_batch(value: bytes, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, Run]] | None:
+    """The batch with nothing but the entries of ledgers that are ``alive``."""
+    entries = take_apart(value, lambda ledger_id, _: alive(ledger_id))
+    return put_together(entries, wall_of(value)) if entries else None
+
+
+@given(
+    runs=st.dictionaries(st.integers(0, 5), st.integers(1, 5), max_size=6),
+    alive=st.frozensets(st.integers(0, 5)),
+    meta=st.booleans(),
+)
+def test_what_is_alive_stays_as_it_was(runs: dict[int, int], alive: frozenset[int], meta: bool) -> None:
+    batch = batch_of(7, [(ledger_id, 10, count) for ledger_id, count in runs.items()])
+    if meta:
+        batch.add(pack_meta(Meta(b"key", b"value")))
+    packed = pack_batch(batch.value(), alive.__contains__)
+    kept = {ledger_id: count for ledger_id, count in runs.items() if ledger_id in alive}
+    if packed is None:
+        assert not kept
+        return
+    value, found = packed
+    check_batch(value)
+    assert {ledger_id: (run.first_entry, len(run.offsets)) for ledger_id, run in found.items()} == {
+        ledger_id: (10, count) for ledger_id, count in kept.items()
+    }
+    for ledger_id, run in found.items():
+        for at, offset in enumerate(run.offsets):
+            assert unpack_entry(value, offset) == entry_of(ledger_id, 10 + at)
+    again = runs_of(value)
+    assert {key: list(run.offsets) for key, run in again.items()} == {
+        key: list(run.offsets) for key, run in found.items()
+    }
+    assert all(isinstance(record, Entry) for _, record in unpack_batch(value))
+    assert BATCH_HEADER.unpack_from(value)[5] == 7
+
+
+def test_a_batch_of_version_1_becomes_one_of_version_2() -> None:
+    value = batch_of(1, [(1, 0, 2), (2, 0, 2)]).value()
+    _, _, count, length, _, wall = BATCH_HEADER.unpack_from(value)
+    records = value[BATCH_HEADER.size :]
+    old = BATCH_HEADER.pack(1, 0, count, length, crc32c(records), wall) + records
+    packed = [pack_batch(one, lambda ledger_id: ledger_id == 2) for one in (old, value)]
+    assert packed[0] is not None and packed[1] is not None
+    assert packed[0][0] == packed[1][0]
+
+
+def test_a_damaged_body_is_kept_and_a_damaged_header_is_not_believed() -> None:
+    value = batch_of(1, [(1, 0, 1)]).value()
+    packed = pack_batch(value[:-1] + b"?", lambda _: True)
+    assert packed is not None
+    with pytest.raises(PersistenceError, match="its bytes do not match"):
+        unpack_entry(packed[0], packed[1][1].offsets[0])
+    with pytest.raises(PersistenceError, match="batch is damaged"):
+        pack_batch(value[:40] + b"?" + value[41:], lambda _: True)

@@ -1,0 +1,140 @@
+"""The table: only rows in view are asked for, and the cursor is about a row, not about a place."""
+
+from typing import Any
+
+from pulsarbox.tui.actions.box_queries import AROUND
+from pulsarbox.tui.widgets.columns import Column, laid_out, shortened
+from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
+from tests.unit.tui.fake import FakeBox, subscription
+
+
+def asked_rows(box: FakeBox) -> list[str]:
+    return [target for method, target, _ in box.asked if "/top/subscriptions" in target]
+
+
+class ManyRows(list[dict[str, Any]]):
+    """A million rows that are made when they are looked at."""
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [subscription(at) for at in range(*index.indices(len(self)))]
+        return subscription(index)
+
+
+@driven
+async def test_of_a_million_rows_only_those_in_view_travel() -> None:
+    box = FakeBox()
+    many = ManyRows()
+    box.answers["GET", "/pulsarbox/v1/top/subscriptions"] = lambda query, body: {
+        "total": len(many),
+        "matching": len(many),
+        "offset": int(query["offset"]),
+        "rows": many[int(query["offset"]) : int(query["offset"]) + int(query["limit"])],
+        "totals": {},
+    }
+    async with dashboard(box, WIDE, place="subscriptions") as driver:
+        await driver.until(lambda: driver.table.count == 1_000_000)
+        table = driver.table
+        assert "orders-0 " in driver.text()
+        asked = driver.screen.query_now()
+        assert (asked.offset, asked.limit) == (0, table.size.height + 2 * AROUND)
+        await driver.press("end")
+        await driver.until(lambda: table.pointed is not None and table.pointed["topic"].endswith("-999999"))
+        assert "orders-999999 " in driver.text()
+        await driver.press("home", "pagedown")
+        await driver.until(lambda: table.covers(table.scroll_offset.y) and table.pointed is not None)
+        assert table.pointed is not None and table.pointed["topic"].endswith(f"-{table.size.height - 1}")
+        limits = {int(target.partition("limit=")[2].partition("&")[0]) for target in asked_rows(box)}
+        assert max(limits) == table.size.height + 2 * AROUND
+
+
+@driven
+async def test_the_cursor_stays_with_its_row_while_the_order_changes() -> None:
+    async with dashboard(place="subscriptions") as driver:
+        table = driver.table
+
+        def pointed() -> dict[str, Any]:
+            return dict(table.pointed or {})
+
+        await driver.press("j", "j", "j")
+        assert pointed()["topic"].endswith("orders-3")
+        driver.box.rows["subscriptions"][3]["backlog"] = 1_000_000
+        await driver.press("r")
+        await driver.until(lambda: (table.row_at(0) or {}).get("backlog") == 1_000_000)
+        assert pointed()["topic"].endswith("orders-3") and pointed()["backlog"] == 1_000_000
+        assert table._cursor == 0
+        del driver.box.rows["subscriptions"][3]
+        await driver.press("r")
+        await driver.until(lambda: table.count == 39)
+        assert pointed()["topic"].endswith("orders-0"), "it is gone: the row in its place"
+
+
+@driven
+async def test_a_row_that_leaves_the_view_is_not_replaced_by_another() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number) for number in range(500)]
+    async with dashboard(box, SMALL, place="subscriptions") as driver:
+        table = driver.table
+        await driver.press("j")
+        box.rows["subscriptions"][1]["backlog"] = -1
+        await driver.press("r")
+        await driver.until(lambda: str((table.row_at(1) or {}).get("topic")).endswith("orders-2"))
+        assert table.pointed is not None and table.pointed["topic"].endswith("orders-1")
+        assert not table.cursor_in_view
+        assert "quota explain orders-1 billing" in driver.told("told")
+        await driver.press("j")
+        assert table.pointed["topic"].endswith("orders-0") and table.cursor_in_view, "from the top of the view on"
+
+
+@driven
+async def test_marks_stay_with_rows_that_are_out_of_sight() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number) for number in range(500)]
+    async with dashboard(box, SMALL, place="subscriptions") as driver:
+        await driver.press("space", "j", "space", "end")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["topic"].endswith("-499"))
+        assert [row["topic"].rpartition("/")[2] for row in driver.table.chosen] == ["orders-0", "orders-2"]
+        await driver.press("home", "space")
+        await driver.until(lambda: len(driver.table.chosen) == 1)
+        await driver.press("u")
+        assert not driver.table.marked
+
+
+@driven
+async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
+    async with dashboard(place="subscriptions") as driver:
+        table = driver.table
+        at = 0
+        for column, width in table.laid_out:
+            if column.key == "outRate":
+                break
+            at += width + 1
+        await driver.pilot.click("#table", offset=(at + 2, 0))
+        await driver.until(lambda: table.sorted_by == ("outRate", True))
+        await driver.until(lambda: "sort=outRate&order=desc" in asked_rows(driver.box)[-1])
+        await driver.pilot.click("#table", offset=(at + 2, 0))
+        await driver.until(lambda: table.sorted_by == ("outRate", False))
+        await driver.pilot.click("#table", offset=(5, 4))
+        await driver.until(lambda: table._cursor == 3)
+        await driver.pilot.click("#table", offset=(5, 4), times=2)
+        await driver.at("SubscriptionDetails")
+
+
+def test_columns_give_way_by_rank_and_the_growing_ones_have_the_rest() -> None:
+    columns = [
+        Column("a", "A", 10, rank=0, grow=True),
+        Column("b", "B", 10, rank=2),
+        Column("c", "C", 10, rank=1),
+    ]
+    assert [(column.key, width) for column, width in laid_out(columns, 40)] == [("a", 17), ("b", 10), ("c", 10)]
+    assert [(column.key, width) for column, width in laid_out(columns, 25)] == [("a", 13), ("c", 10)]
+    assert [column.key for column, _ in laid_out(columns, 3)] == ["a"], "one always stays"
+
+
+def test_a_long_name_is_cut_in_its_middle() -> None:
+    assert shortened("customer-orders-eu-west", 12) == "custo…u-west"
+    assert shortened("short", 12) == "short"
+    assert shortened("abcdefgh", 4) == "abc…"

@@ -1,0 +1,155 @@
+"""All that can be done in the dashboard, once: keys, ``:`` words, palette, help and the menu of a row come from here.
+
+An action is about the view, and a screen has a method ``do_...`` for it; or it is a deed, which changes something at
+the box: then ``deeds`` has what is asked of the box, and the command line that does the same.
+"""
+
+from typing import Final, NamedTuple
+
+from pulsarbox.tui.actions.operation import Deed
+from pulsarbox.tui.actions.operations import DEEDS
+from pulsarbox.tui.preferences import Kept
+
+
+class Action(NamedTuple):
+    """One thing to do."""
+
+    name: str
+    """Its words behind ``:``, and its name in the user's keys."""
+    title: str
+    """In a line of help or of the palette."""
+    keys: str = ""
+    hint: str = ""
+    """In the line at the bottom; empty: not there."""
+    on: tuple[str, ...] = ()
+    """The screens, or of a deed the kinds of rows; empty: everywhere."""
+    group: str = "View"
+    deed: Deed | None = None
+
+    @property
+    def method(self) -> str:
+        """Of the screen, or of the application."""
+        return "do_" + self.name.replace(" ", "_").replace("-", "_")
+
+    @property
+    def shown_keys(self) -> str:
+        """For the eye."""
+        return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(",") if key)
+
+
+_KEY_NAMES: Final = {
+    "slash": "/",
+    "colon": ":",
+    "question_mark": "?",
+    "plus": "+",
+    "minus": "-",
+    "escape": "esc",
+    "left": "←",
+    "right": "→",
+    "shift+left": "shift+←",
+    "shift+right": "shift+→",
+    "equals_sign": "=",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+}
+
+PLACES: Final = (
+    ("overview", "Overview", "Over", "1"),
+    ("topics", "Topics", "Topics", "2"),
+    ("subscriptions", "Subscriptions", "Subs", "3"),
+    ("deadletters", "Dead letters", "DLQ", "4"),
+    ("quotas", "Quotas", "Quotas", "5"),
+    ("clients", "Clients", "Clients", "6"),
+    ("storage", "Storage", "Store", "7"),
+    ("plugins", "Plugins", "Plug", "8"),
+    ("events", "Events", "Events", "9"),
+    ("jobs", "Jobs", "Jobs", "0"),
+    ("pipelines", "Pipelines", "Pipes", "P"),
+)
+"""Screens that have a key: name, title, short title, key."""
+
+_GO: Final = tuple(Action(name, f"Go to: {title}", key, group="Screens") for name, title, _, key in PLACES)
+
+_VIEW: Final = (
+    Action("filter", "Filter the rows, in the language of --filter", "slash", "filter"),
+    Action("sort", "Choose what the rows are sorted by", "s", "sort"),
+    Action("reverse", "Turn the order round", "S"),
+    Action("columns", "Choose and order the columns", "c", "columns"),
+    Action("menu", "What can be done with the row, or the marked ones", "x", "actions"),
+    Action("copy", "Copy the pulsarbox command that does the same", "y", "copy"),
+    Action("time travel", "Go back in recorded history", "t", "time"),
+    Action("earlier", "In history: a step back", "left"),
+    Action("later", "In history: a step on, towards now", "right"),
+    Action("much earlier", "In history: ten steps back", "shift+left"),
+    Action("much later", "In history: ten steps on", "shift+right"),
+    Action("live", "From history back to now", "n"),
+    Action("export", "Write the rows of the table to a file, as NDJSON", "e"),
+    Action("export csv", "Write the rows of the table to a file, as CSV"),
+    Action("clear marks", "Mark no row any more", "u"),
+    Action("refresh", "Ask the box now", "r"),
+    Action("pause", "Stop asking, and go on", "p", "pause"),
+    Action("faster", "Ask twice as often", "plus,equals_sign"),
+    Action("slower", "Ask half as often", "minus"),
+)
+
+_PROGRAM: Final = (
+    Action("back", "Back; before that, away with the filter", "escape", group="Program"),
+    Action("command", "Type what to do, with completion", "colon", "command", group="Program"),
+    Action("theme", "The next theme", "T", group="Program"),
+    Action("help", "What the keys do here", "question_mark,f1", "help", group="Program"),
+    Action("quit", "End the dashboard; the box goes on", "q,ctrl+c", "quit", group="Program"),
+)
+
+_WALKS: Final = (
+    Action(
+        "messages",
+        "Browse the messages; nothing is acknowledged",
+        "b",
+        "messages",
+        on=("topic", "subscription", "deadletters", "pipeline"),
+    ),
+    Action("cursor map", "What is acknowledged, in flight, delayed", "m", "cursor map", on=("subscription",)),
+    Action("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map", on=("subscription",)),
+    Action("go to", "Messages: go to a position, a time, an id", "o", "go to", on=("message",)),
+    Action("follow", "Messages: follow what comes", "F", "follow", on=("message",)),
+    Action("form", "Messages: by schema or JSON, as text, as bytes", "v", "form", on=("message",)),
+    Action("difference", "Messages: what differs between the two marked ones", "D", on=("message",)),
+    Action("edit", "Messages: change a dead letter and put it back", "E", "edit", on=("message",)),
+    Action("groups", "Dead letters by what went wrong", "f", "groups", on=("deadletters",)),
+)
+
+_DEEDS: Final = tuple(Action(deed.name, deed.title, deed.keys, on=deed.on, group="Box", deed=deed) for deed in DEEDS)
+
+REGISTRY: Final = (*_GO, *_VIEW, *_WALKS, *_DEEDS, *_PROGRAM)
+BY_NAME: Final = {action.name: action for action in REGISTRY}
+
+
+def named(text: str) -> Action | None:
+    """The action of some words, in full or as far as only one begins with them."""
+    words = " ".join(text.lower().split())
+    if words in BY_NAME:
+        return BY_NAME[words]
+    fitting = [action for action in REGISTRY if action.name.startswith(words)]
+    return fitting[0] if len(fitting) == 1 and words else None
+
+
+def chosen_keys(kept: Kept) -> dict[str, str]:
+    """Return the keys that the user has chosen, by the ids of bindings; those that cannot be used add a note."""
+    chosen = kept.checked("keys", "an object: names of actions and their keys", lambda value: isinstance(value, dict))
+    known = {action.name.replace(" ", "-") for action in REGISTRY}
+    found = {}
+    for name, key in (chosen or {}).items():
+        identity = name.replace(" ", "-")
+        if identity not in known:
+            kept.note(f"keys: no such action: {name!r:.40}")
+        elif not (isinstance(key, str) and key.strip(" ,")):
+            kept.note(f"keys: {name}: {key!r:.40} is not a key")
+        else:
+            found[identity] = key
+    return found
+
+
+def for_row(kind: str) -> list[Action]:
+    """What can be done with a row of that kind: first what looks, then what changes, the dangerous last."""
+    fitting = [action for action in (*_WALKS, *_DEEDS) if kind in action.on]
+    return sorted(fitting, key=lambda action: action.deed is not None and action.deed.danger)

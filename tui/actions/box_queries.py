@@ -1,0 +1,154 @@
+"""What screens ask of the box. Nothing here draws: so the first questions can be asked while what draws is loaded."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.tui import views
+from pulsarbox.tui.feed import Query
+from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.views import View
+from pulsarbox.tui.widgets.columns import Column, laid_out
+
+AROUND: Final = 10
+"""Rows asked for above and below those in view, so that one step shows no gap."""
+_EDGES: Final = 4
+"""Lines of a screen that no row stands in, at least."""
+VITALS: Final = ("clusterName", "publishRate", "deliverRate", "backlog", "p99", "memory", "uptime")
+"""Numbers of the line at the top."""
+_OVERVIEW: Final = (
+    *VITALS,
+    *("topics", "subscriptions", "producers", "consumers", "connections"),
+    *("throttled", "deadLetters", "diskUsed", "diskFree", "series"),
+)
+
+
+class Panel(NamedTuple):
+    """One of the short tables of the overview."""
+
+    title: str
+    view: View
+    columns: Sequence[Column]
+    sort: str
+    limit: int
+    filter: str
+    empty: str
+    """Its text where no row passes the filter."""
+
+
+def _only(view: View, **widths: int) -> list[Column]:
+    """Those columns of a view, so wide, and the earlier ones before the later ones where room is scarce."""
+    known = {column.key: column for column in view.columns}
+    return [
+        known[key]._replace(width=width, rank=min(known[key].rank, rank))
+        for rank, (key, width) in enumerate(widths.items())
+    ]
+
+
+_BACKLOGS: Final = _only(
+    views.SUBSCRIPTIONS,
+    topic=14, subscription=10, backlog=9, change=8, cause=14, drain=8, trend=12, outRate=6,
+)  # fmt: skip
+PANELS: Final = (
+    Panel(
+        "Backlogs",
+        views.SUBSCRIPTIONS,
+        _BACKLOGS,
+        sort="backlog",
+        limit=30,
+        filter="backlog > 0",
+        empty="No subscription has a backlog.",
+    ),
+    Panel(
+        "Quotas",
+        views.QUOTAS,
+        _only(views.QUOTAS, subject=10, policy=9, share=10, held=8),
+        sort="share",
+        limit=12,
+        filter="share >= 0.01 or held > 0",
+        empty="Nothing is near its limit.",
+    ),
+    Panel(
+        "Dead letters",
+        views.DEAD_LETTERS,
+        _only(views.DEAD_LETTERS, topic=12, left=8, last=11, lost=6),
+        sort="last",
+        limit=12,
+        filter="left > 0",
+        empty="None.",
+    ),
+)
+
+
+def of_numbers(at: int | None = None) -> Query:
+    """The numbers and graphs of the overview."""
+    return Query("overview", limit=1, at=at, columns=_OVERVIEW)
+
+
+def of_vitals() -> Query:
+    """The numbers of the line at the top alone."""
+    return Query("overview", limit=1, columns=VITALS)
+
+
+def of_panel(panel: Panel, at: int | None = None) -> Query:
+    """The rows of one of the overview's tables. Of a limit, how it is changed is no matter there."""
+    is_left_out = "change" if panel.view is views.QUOTAS else ""
+    columns = tuple(name for name in panel.view.asked(panel.columns) if name != is_left_out)
+    return Query(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
+
+
+def chosen_columns(view: View, kept: Kept) -> list[Column]:
+    """Return the columns of a view that the user has chosen, or all of them."""
+    known = {column.key: column for column in view.columns}
+
+    def listed(value: Any) -> list[Column]:
+        return [known[key] for key in value if isinstance(key, str) and key in known] if isinstance(value, list) else []
+
+    chosen = kept.checked(f"columns.{view.name}", f"a list of columns of {view.name}", listed)
+    return listed(chosen) or list(view.columns)
+
+
+def chosen_order(view: View, kept: Kept) -> tuple[str | None, bool]:
+    """Return the column by which the user sorts a view, and whether descending; or the defaults of the view."""
+    known = {None, *(column.sorted_by for column in view.columns)}
+
+    def is_order(value: Any) -> bool:
+        match value:
+            case [str() | None as key, bool()]:
+                return key in known
+        return False
+
+    chosen = kept.checked(f"sort.{view.name}", f"a column of {view.name} and true or false (descending)", is_order)
+    sort, descending = chosen or (view.sort, view.descending)
+    return sort, descending
+
+
+def of_view(
+    view: View,
+    shown: Sequence[Column],
+    order: tuple[str | None, bool],
+    lines: int,
+    top: int = 0,
+    passing: str = "",
+    at: int | None = None,
+) -> Query:
+    """The rows of a view that are in sight from row ``top`` on, on a screen of so many lines, and some around them."""
+    offset = max(top - AROUND, 0)
+    return Query(view.name, *order, offset, max(lines - _EDGES, 1) + 2 * AROUND, passing, at, view.asked(shown))
+
+
+def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: int | None = None) -> list[Query]:
+    """What the first screen asks, in a terminal of so many columns and lines; nothing where that is not known."""
+    if place == "overview":
+        return [of_numbers(at), *(of_panel(panel, at) for panel in PANELS)]
+    view = views.VIEWS.get(place)
+    if view is None or view.name not in _ASKED:
+        return []
+    shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - 2)]
+    rows = of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)
+    return [rows, of_vitals()] if at is None else [rows]
+
+
+_ASKED: Final = frozenset(
+    {"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage", "pipelines"}
+)
+"""Screens that ask for the rows in sight of one view."""

@@ -1,0 +1,350 @@
+"""Windows that ask something: a choice, a text, and a deed with its fields, its name to be typed, its command line.
+
+The screen below stands still while one is open.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Button, Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
+
+from pulsarbox.cleaning import clean
+from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, Wrong, default_of
+from pulsarbox.tui.widgets import command_lines
+
+_CSS: Final = """
+%(name)s { align: center middle; background: $background 60%%; }
+%(name)s > #box { width: %(width)s; max-width: 96%%; height: auto; max-height: 90%%; padding: 1 2;
+  background: $surface; border: round $primary; border-title-color: $accent; border-title-style: bold; }
+%(name)s Input { border: none; height: 1; padding: 0 1; background: $panel; width: 1fr; }
+%(name)s Input:focus { border: none; background: $block-cursor-background; }
+%(name)s .field { height: 1; width: 100%%; }
+%(name)s .field Label { width: 24; }
+%(name)s Static, %(name)s Label { height: auto; width: 100%%; }
+%(name)s .dim { color: $text-muted; }
+%(name)s .line { color: $text-secondary; }
+%(name)s .wrong { color: $text-error; }
+%(name)s .danger { color: $text-error; text-style: bold; }
+%(name)s OptionList { height: auto; max-height: 20; background: $surface; border: none; padding: 0; }
+%(name)s OptionList:focus { border: none; }
+%(name)s #hint { height: 1; margin-bottom: 1; }
+%(name)s #target { margin-bottom: 1; text-style: bold; }
+%(name)s #buttons { height: 1; align-horizontal: right; }
+%(name)s Button { margin-left: 2; min-width: 10; }
+"""
+
+_LINE_MAX: Final = 400
+_LINE_SHOWN: Final = 120
+"""Characters that are shown of a command line which has more than that: as one with a new payload may."""
+
+
+class Choice(ModalScreen[str | None]):
+    """One of several things; the line below says more of the one that is pointed at."""
+
+    DEFAULT_CSS = _CSS % {"name": "Choice", "width": 76}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", "Back", show=False),
+        Binding("j", "down", show=False),
+        Binding("k", "up", show=False),
+        Binding("y", "copy", "Copy the command", show=False),
+    ]
+
+    def __init__(self, title: str, options: Sequence[tuple[str, str, str]], here: str = "") -> None:
+        """``options``: name, what is shown, and what is said below (a command line, or a meaning)."""
+        super().__init__()
+        self._title = title
+        self._options = options
+        self._here = here
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        with Vertical(id="box") as box:
+            box.border_title = clean(self._title)
+            yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
+            yield Static("", classes="line", id="said", markup=False)
+            yield Static("enter choose   y copy the line   esc back", classes="dim", markup=False)
+
+    def on_mount(self) -> None:
+        """Point at what holds now."""
+        names = [name for name, _, _ in self._options]
+        listed = self.query_one(OptionList)
+        if self._options:
+            listed.highlighted = names.index(self._here) if self._here in names else 0
+        self.set_focus(listed)  # at once: keys may follow
+
+    @on(OptionList.OptionHighlighted)
+    def _told(self, event: OptionList.OptionHighlighted) -> None:
+        self.query_one("#said", Static).update(self._options[event.option_index][2])
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._options[event.option_index][0])
+
+    def action_leave(self) -> None:
+        """Nothing is chosen."""
+        self.dismiss(None)
+
+    def action_down(self) -> None:
+        """As the arrow."""
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        """As the arrow."""
+        self.query_one(OptionList).action_cursor_up()
+
+    def action_copy(self) -> None:
+        """The line that is shown."""
+        at = self.query_one(OptionList).highlighted
+        if at is not None and self._options[at][2].startswith("pulsarbox "):
+            copy(self, self._options[at][2])
+
+
+class Question(ModalScreen[str | None]):
+    """A text. What cannot be used is said, and asked for again."""
+
+    DEFAULT_CSS = _CSS % {"name": "Question", "width": 70}
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
+
+    def __init__(self, title: str, hint: str, value: str = "", check: Callable[[str], Any] | None = None) -> None:
+        """``check`` raises Wrong."""
+        super().__init__()
+        self._title = title
+        self._hint = hint
+        self._value = value
+        self._check = check
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        with Vertical(id="box") as box:
+            box.border_title = self._title
+            yield Input(self._value, select_on_focus=True)
+            yield Static(self._hint, classes="dim", markup=False)
+            yield Static("", classes="wrong", id="wrong", markup=False)
+
+    @on(Input.Submitted)
+    def _said(self, event: Input.Submitted) -> None:
+        try:
+            if self._check is not None:
+                self._check(event.value)
+        except Wrong as error:
+            self.query_one("#wrong", Static).update(clean(str(error)))
+            return
+        self.dismiss(event.value)
+
+    def action_leave(self) -> None:
+        """Nothing is said."""
+        self.dismiss(None)
+
+
+class Asked(ModalScreen[list[Request] | None]):
+    """A deed: its target, frozen since the dialog opened; its fields; the command line; the name, where it is grave."""
+
+    DEFAULT_CSS = _CSS % {"name": "Asked", "width": 84} + "Asked #box.-danger { border: heavy $error; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Back", show=False),
+        Binding("ctrl+y", "copy", "Copy the command", show=False, priority=True),
+        Binding("ctrl+s", "do", "Do it", show=False, priority=True),
+    ]
+
+    def __init__(self, deed: Deed, rows: Sequence[Row], target: Sequence[str] = ()) -> None:
+        """``rows``: what it is done to, one after the other. ``target``: the options that name the box."""
+        super().__init__()
+        self.deed = deed
+        self._rows = tuple(rows)
+        self._options = tuple(target)
+        self._typed: str = clean(deed.target(rows[0])) if len(rows) == 1 else str(len(rows))
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What stands in the fields."""
+        return {field.name: self.query_one(f"#field-{field.name}", Input).value for field in self.deed.fields}
+
+    @property
+    def lines(self) -> list[str]:
+        """The command lines that do the same."""
+        values: Values = self.values
+        return [command_lines.with_target(self.deed.words(row, values), self._options) for row in self._rows]
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        with VerticalScroll(id="box", can_focus=False) as box:
+            label = getattr(self.app, "label", None)
+            box.border_title = f"{label.text}: {self.deed.title}" if label else self.deed.title
+            box.set_class(self.deed.danger, "-danger")
+            yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
+            if self.deed.explained:
+                yield Static(self.deed.explained, classes="dim", markup=False)
+            for field in self.deed.fields:
+                with Horizontal(classes="field"):
+                    yield Label(field.title, markup=False)
+                    yield Input(default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=hint_of(field))
+            yield Static("", classes="dim", id="hint", markup=False)
+            yield Static("", classes="line", id="line", markup=False)
+            if self.deed.danger:
+                what = "the name" if len(self._rows) == 1 else "the number of targets"
+                yield Static(
+                    f"This cannot be taken back. Type {what} to do it: {self._typed}", classes="danger", markup=False
+                )
+                with Horizontal(classes="field"):
+                    yield Label(what[:1].upper() + what[1:], markup=False)
+                    yield Input("", id="typed", placeholder=self._typed)
+            yield Static("", classes="wrong", id="wrong", markup=False)
+            with Horizontal(id="buttons"):
+                yield Static("ctrl+s do it   ctrl+y copy the line   esc back", classes="dim", markup=False)
+                yield Button("Back", id="leave", compact=True)
+                yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary", compact=True)
+
+    def on_mount(self) -> None:
+        """The first thing to type in has the keys."""
+        self.query_one("#buttons Static").styles.width = "1fr"
+        fields = self.query(Input)
+        self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # at once: keys may follow
+        self._retell()
+
+    def on_descendant_focus(self) -> None:
+        """What may stand in the field that has the keys."""
+        name = (self.focused.id or "") if self.focused is not None else ""
+        hints = {f"field-{field.name}": hint_of(field) for field in self.deed.fields}
+        self.query_one("#hint", Static).update(hints.get(name, ""))
+
+    @on(Input.Changed)
+    def _retell(self) -> None:
+        shown = self.lines
+        more = f"\n... and {len(shown) - 3} more" if len(shown) > 3 else ""
+        self.query_one("#line", Static).update("\n".join(clean(_brief(line)) for line in shown[:3]) + more)
+        self.query_one("#wrong", Static).update("")
+
+    @on(Input.Submitted)
+    def _next(self, event: Input.Submitted) -> None:
+        fields = list(self.query(Input))
+        at = fields.index(event.input)
+        if at + 1 < len(fields):
+            self.set_focus(fields[at + 1])
+        else:
+            self.action_do()
+
+    @on(Button.Pressed, "#do")
+    def action_do(self) -> None:
+        """What is asked of the box, where all that is typed in can be used."""
+        after_keys(self, self._do)
+
+    def _do(self) -> None:
+        try:
+            values = self.values
+            for field in self.deed.fields:
+                if field.choices and values[field.name] not in field.choices:
+                    raise Wrong(f"{field.title}: one of {', '.join(field.choices)}")
+            if self.deed.danger and self.query_one("#typed", Input).value != self._typed:
+                raise Wrong(f"type '{self._typed}' to do it; esc leaves everything as it is")
+            asked = [request for row in self._rows for request in self.deed.requests(row, values)]
+        except Wrong as error:
+            self.query_one("#wrong", Static).update(clean(str(error)))
+            return
+        self.dismiss(asked)
+
+    @on(Button.Pressed, "#leave")
+    def action_leave(self) -> None:
+        """Nothing is done."""
+        self.dismiss(None)
+
+    def action_copy(self) -> None:
+        """The command lines."""
+        after_keys(self, lambda: copy(self, "\n".join(self.lines)))
+
+    def on_key(self, event: events.Key) -> None:
+        """Down and up go from field to field."""
+        if event.key in ("down", "up"):
+            (self.focus_next if event.key == "down" else self.focus_previous)()
+            event.stop()
+
+
+class Reading(ModalScreen[None]):
+    """Lines to read: help, details, an error in full."""
+
+    DEFAULT_CSS = _CSS % {"name": "Reading", "width": 96} + "Reading VerticalScroll { height: auto; max-height: 100%; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark", "leave", "Back", show=False),
+        Binding("j,down", "scroll(1)", show=False),
+        Binding("k,up", "scroll(-1)", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    def __init__(self, title: str, text: Text | str, line: str = "") -> None:
+        """``line``: the command that shows the same."""
+        super().__init__()
+        self._title = title
+        self._text = text
+        self._line = line
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        with VerticalScroll(id="box") as box:
+            box.border_title = clean(self._title)
+            yield Static(self._text, markup=False)
+            if self._line:
+                yield Static(f"\n{clean(self._line)}", classes="line", markup=False)
+            yield Static("\nesc back" + ("   y copy the line" if self._line else ""), classes="dim", markup=False)
+
+    def action_leave(self) -> None:
+        """Away with it."""
+        self.dismiss(None)
+
+    def action_scroll(self, by: int) -> None:
+        """A line further."""
+        self.query_one("#box", VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_copy(self) -> None:
+        """The command line."""
+        if self._line:
+            copy(self, self._line)
+
+
+def after_keys(screen: Screen[Any], act: Callable[[], None]) -> None:
+    """Do it once what was typed before has been taken: a key with priority overtakes those that go to a field.
+
+    It goes the way that they go: from the field, which takes characters, up to the application, which takes the others.
+    """
+    way = list((screen.focused or screen).ancestors_with_self)
+
+    def go_on() -> None:
+        if way:
+            way.pop(0).call_later(go_on)
+        else:
+            act()
+
+    go_on()
+
+
+def copy(screen: Any, text: str) -> None:
+    """Into the clipboard of the terminal (OSC 52), and said, as not every terminal lets it happen."""
+    screen.app.copy_to_clipboard(text)
+    screen.app.notify(clean(text), title="Copied", markup=False, timeout=4)
+
+
+def _brief(line: str) -> str:
+    return line if len(line) <= _LINE_MAX else f"{line[:_LINE_SHOWN]}... ({len(line):,} characters: ctrl+y copies it)"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = "\n".join(clean(name) for name in names[:8])
+    return shown + (f"\n... and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def whole(row: Row, deed: Deed) -> str:
+    """What a deed is done to, with all that says which one it is."""
+    name = deed.target(row)
+    if "subscription" in deed.on and row.get("subscription"):
+        return f"{row['subscription']}  of  {row.get('topic')}"
+    return name
+
+
+def hint_of(field: Field) -> str:
+    """What may stand there."""
+    return " | ".join(field.choices) or field.hint

@@ -1,0 +1,195 @@
+"""The deeds that change topics, subscriptions and clients, and the list of all deeds."""
+
+from typing import Final
+
+from pulsarbox.client.admin import quoted, subscription_segment
+from pulsarbox.tui.actions.operation import (
+    Deed,
+    Field,
+    Request,
+    Row,
+    Values,
+    needed,
+    of_subscription,
+    of_topic,
+    one_request,
+    short,
+    whole_number,
+    with_words,
+)
+from pulsarbox.tui.actions.quota_operations import LIMITS
+from pulsarbox.tui.actions.replay_operations import REPLAYS
+from pulsarbox.tui.feed import real
+
+
+def _subscription(row: Row) -> str:
+    return real(row, "subscription")
+
+
+def _topic(row: Row) -> str:
+    return short(row)
+
+
+_FORCE: Final = Field("force", "Also while clients are connected", "no", choices=("no", "yes"))
+
+
+def _forced(row: Row, values: Values) -> str:
+    return "?force=true" if values.get("force") == "yes" else ""
+
+
+def _seek(row: Row, values: Values) -> list[Request]:
+    from pulsarbox.tui.position_input import place
+
+    where = place(values.get("where", ""))
+    if isinstance(where, int):
+        return [Request("POST", of_subscription(row, "resetcursor", str(where)))]
+    return [Request("POST", of_subscription(row, "resetcursor"), where)]
+
+
+def _expire(row: Row, values: Values) -> list[Request]:
+    from pulsarbox.tui.position_input import span
+
+    return [Request("POST", of_subscription(row, "expireMessages", str(span(values.get("older", "")))))]
+
+
+_SUBSCRIPTIONS: Final = (
+    Deed(
+        "sub seek",
+        "Set the subscription somewhere else",
+        ("subscription",),
+        with_words("sub", "seek", "{topic}", "{subscription}", "{where}"),
+        _seek,
+        _subscription,
+        "Its consumers are sent away, come back, and begin there. What lies between is skipped, or comes again.",
+        (Field("where", "Where", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
+        danger=True,
+    ),
+    Deed(
+        "sub skip",
+        "Skip the next messages",
+        ("subscription",),
+        with_words("sub", "skip", "{topic}", "{subscription}", "{count}"),
+        lambda row, values: [Request("POST", of_subscription(row, "skip", str(whole_number(values, "count", 1))))],
+        _subscription,
+        "They are acknowledged unread. A batch counts as one.",
+        (Field("count", "How many", "1"),),
+        danger=True,
+    ),
+    Deed(
+        "sub expire",
+        "Acknowledge what is old",
+        ("subscription",),
+        with_words("sub", "expire", "{topic}", "{subscription}", "--older", "{older}", "--yes"),
+        _expire,
+        _subscription,
+        "What was published longer ago is acknowledged unread.",
+        (Field("older", "Published longer ago than", "1d", "30m, 2h, 7d"),),
+        danger=True,
+    ),
+    Deed(
+        "sub clear",
+        "Clear the whole backlog",
+        ("subscription",),
+        with_words("sub", "clear", "{topic}", "{subscription}", "--yes"),
+        one_request("POST", "skip_all"),
+        _subscription,
+        "All that the subscription has not acknowledged is acknowledged unread.",
+        danger=True,
+    ),
+    Deed(
+        "sub delete",
+        "Delete the subscription",
+        ("subscription",),
+        lambda row, values: [
+            *("sub", "delete", short(row), real(row, "subscription")),
+            *(["--force"] if values.get("force") == "yes" else []),
+            "--yes",
+        ],
+        lambda row, values: [Request("DELETE", of_subscription(row) + _forced(row, values))],
+        _subscription,
+        "What only it has not acknowledged is gone with it.",
+        (_FORCE,),
+        danger=True,
+    ),
+)
+
+_TOPICS: Final = (
+    Deed(
+        "topic unload",
+        "Let the topic out of memory; clients come back",
+        ("topic", "subscription"),
+        with_words("topic", "unload", "{topic}"),
+        one_request("PUT", "unload", of=of_topic),
+        _topic,
+        "Its clients are disconnected and connect again.",
+    ),
+    Deed(
+        "topic compact",
+        "Compact the topic",
+        ("topic",),
+        with_words("topic", "compact", "{topic}"),
+        one_request("PUT", "compaction", of=of_topic),
+        _topic,
+        "Readers of the compacted view get the latest message of every key. The log stays what it is.",
+    ),
+    Deed(
+        "sub create",
+        "Make a subscription that keeps what comes",
+        ("topic", "deadletters"),
+        with_words("sub", "create", "{topic}", "{name}", "--at", "{at}"),
+        lambda row, values: [
+            Request(
+                "PUT",
+                of_topic(row, "subscription", subscription_segment(needed(values, "name"))),
+                {"ledgerId": -1, "entryId": -1}
+                if values.get("at") == "earliest"
+                else {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1},
+            )
+        ],
+        _topic,
+        "A dead letter topic without a subscription keeps nothing.",
+        (Field("name", "Name", "keep"), Field("at", "From", "earliest", choices=("earliest", "latest"))),
+    ),
+    Deed(
+        "topic terminate",
+        "End the topic: nothing can be published to it any more",
+        ("topic",),
+        with_words("topic", "terminate", "{topic}", "--yes"),
+        one_request("POST", "terminate", of=of_topic),
+        _topic,
+        "For good. What it holds stays, and can be consumed.",
+        danger=True,
+    ),
+    Deed(
+        "topic delete",
+        "Delete the topic with all its messages and subscriptions",
+        ("topic", "deadletters"),
+        lambda row, values: [
+            *("topic", "delete", short(row)),
+            *(["--force"] if values.get("force") == "yes" else []),
+            "--yes",
+        ],
+        lambda row, values: [Request("DELETE", of_topic(row) + _forced(row, values))],
+        _topic,
+        "Nothing of it can be had back.",
+        (_FORCE,),
+        danger=True,
+    ),
+)
+
+_CLIENTS: Final = (
+    Deed(
+        "client kick",
+        "Let the client go; one that works comes back",
+        ("client",),
+        lambda row, values: ["client", "kick", str(row.get("id")), "--yes"],
+        lambda row, values: [Request("POST", f"/pulsarbox/v1/clients/{quoted(str(row.get('id')))}/kick")],
+        lambda row: f"{row.get('kind')} {row.get('name') or ''} ({row.get('address')})".replace("  ", " "),
+        "A producer or consumer alone, of a connection all. What is not acknowledged goes to others.",
+        fits=lambda row: row.get("id") is not None,
+    ),
+)
+
+
+DEEDS: Final = (*_SUBSCRIPTIONS, *_TOPICS, *REPLAYS, *LIMITS, *_CLIENTS)
+BY_NAME: Final = {deed.name: deed for deed in DEEDS}

@@ -1,0 +1,96 @@
+"""Deeds about quotas: a limit changed in its place, at the level that says it.
+
+How a limit is changed the box itself says with each row: the request, with what stands there now, and the command.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from pulsarbox.protocol.policies.policy_values import problem
+from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, Wrong
+
+
+def _change(row: Row) -> Mapping[str, Any]:
+    found = row.get("change")
+    if not isinstance(found, Mapping):
+        raise Wrong("this limit is a setting that takes a new value with the next start: docs/configuration.md")
+    return found
+
+
+def stands(row: Row) -> str:
+    """What the limit is now, as it is sent."""
+    change = _change(row)
+    body, field = change.get("body"), change.get("field")
+    if body is not None:
+        value = body.get(field) if field is not None else body
+        return value if isinstance(value, str) else json.dumps(value)
+    if change.get("query"):
+        return str(next(iter(change["query"].values())))
+    return str(change["path"]).rpartition("/")[2]
+
+
+def _value(row: Row, values: Values) -> Any:
+    text = values.get("limit", "").strip()
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        value = text
+    was = stands(row)
+    is_number = was.lstrip("-").replace(".", "", 1).isdigit()
+    if not text or (is_number and (isinstance(value, bool) or not isinstance(value, int | float))):
+        raise Wrong(f"limit: '{text}' is no number" if text else "limit: this is to be said; -1 is no limit")
+    wrong = problem(str(_change(row).get("field") or ""), value)
+    if wrong:
+        raise Wrong(wrong)
+    return value
+
+
+def _requests(row: Row, values: Values) -> list[Request]:
+    change, value = _change(row), _value(row, values)
+    method, path, query = str(change["method"]), str(change["path"]), dict(change.get("query") or {})
+    body, field = change.get("body"), change.get("field")
+    if body is not None:
+        return [Request(method, _with(path, query), {**body, field: value} if field is not None else value)]
+    if query:
+        return [Request(method, _with(path, {**query, next(iter(query)): str(value)}))]
+    return [Request(method, f"{path.rpartition('/')[0]}/{value}")]
+
+
+def _with(path: str, query: Mapping[str, Any]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _words(row: Row, values: Values) -> list[str]:
+    """The command with the new value where the old one stands."""
+    change, new = _change(row), values.get("limit", "").strip()
+    old, field = stands(row), change.get("field")
+
+    def renewed(word: str) -> str:
+        if word in (old, f"{old}s"):
+            return word.replace(old, new, 1)
+        return ",".join(f"{field}={new}" if part == f"{field}={old}" else part for part in word.split(","))
+
+    return [renewed(word) for word in shlex.split(str(change["command"]))[1:]]
+
+
+def _subject(row: Row) -> str:
+    of = (row.get("change") or {}).get("of") or row.get("scope")
+    return f"{row.get('policy')} of {row.get('subject')} (for the {of})"
+
+
+LIMITS: Final = (
+    Deed(
+        "quota set",
+        "Change the limit",
+        ("quota",),
+        _words,
+        _requests,
+        _subject,
+        "It holds at once. What it is now stands in the field; -1 is no limit where that is possible.",
+        (Field("limit", "Limit", stands),),
+        fits=lambda row: isinstance(row.get("change"), Mapping),
+    ),
+)

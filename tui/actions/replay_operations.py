@@ -1,0 +1,154 @@
+"""Deeds about dead letters: jobs of the box that put them back or drop them, and what is done with a job.
+
+The box does the work: closing the screen, or the terminal, changes nothing. To put back is to publish and to
+acknowledge in one batch, so nothing is lost and nothing comes twice.
+"""
+
+import json
+from typing import Any, Final
+
+from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, Wrong, short
+from pulsarbox.tui.feed import real
+
+JOBS: Final = "/pulsarbox/v1/jobs"
+
+
+def _wanted(row: Row, values: Values) -> str:
+    """Which messages: what was typed in, within the group or the message that the row is."""
+    typed = values.get("filter", "").strip()
+    own = str(row.get("only") or "")
+    if not own or typed == own:
+        return typed
+    return f"({own}) and ({typed})" if typed else own
+
+
+def _keeper(values: Values) -> str:
+    return values.get("subscription", "").strip()
+
+
+def _rate(values: Values) -> float:
+    text = values.get("rate", "").strip() or "0"
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1_000_000:
+        raise Wrong(f"rate: '{text}' is no number of messages a second; 0: as fast as it goes")
+    return rate
+
+
+def edit_of(text: str) -> dict[str, Any] | None:
+    """A change to each message, as JSON. Raises Wrong."""
+    if not text.strip():
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Wrong(f"edit: this is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Wrong('edit: an object such as {"setProperties": {"fixed": "yes"}, "payload": "..."}')
+    return found
+
+
+def _job(kind: str, row: Row, values: Values) -> list[Request]:
+    asked: dict[str, Any] = {"kind": kind, "topic": real(row, "topic"), "dryRun": values.get("dry_run") == "yes"}
+    wanted = _wanted(row, values)
+    if wanted:
+        asked["filter"] = wanted
+    if _keeper(values):
+        asked["subscription"] = _keeper(values)
+    if kind == "dlq-replay":
+        asked["rate"] = _rate(values)
+        target, edit = values.get("to", "").strip(), edit_of(values.get("edit", ""))
+        if target:
+            asked["target"] = target
+        if edit is not None:
+            asked["edit"] = edit
+    return [Request("POST", JOBS, asked)]
+
+
+def _edit_words(text: str) -> list[str]:
+    """A change as options; nothing where it cannot be read yet."""
+    try:
+        edit = edit_of(text) or {}
+    except Wrong:
+        return []
+    words = []
+    for name, value in (edit.get("setProperties") or {}).items():
+        words += ["--set", f"{name}={value}"]
+    for name in edit.get("removeProperties") or ():
+        words += ["--unset", str(name)]
+    for key in ("key", "payload"):
+        if key in edit:
+            words += [f"--{key}", str(edit[key])]
+    return words
+
+
+def _words(verb: str, row: Row, values: Values) -> list[str]:
+    words = ["dlq", verb, short(row), *(["-s", _keeper(values)] if _keeper(values) else [])]
+    wanted = _wanted(row, values)
+    if wanted:
+        words += ["--filter", wanted]
+    elif verb == "drop":
+        words.append("--all")
+    if verb == "replay":
+        for name, option in (("rate", "--rate"), ("to", "--to")):
+            if values.get(name, "").strip():
+                words += [option, values[name].strip()]
+        words += _edit_words(values.get("edit", ""))
+    words += ["--dry-run"] if values.get("dry_run") == "yes" else ["--yes"] if verb == "drop" else []
+    return words
+
+
+_FILTER: Final = Field("filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all')
+_KEEPER: Final = Field("subscription", "Subscription", "=keptBy", "to acknowledge on; empty: its only one")
+_DRY: Final = Field("dry_run", "Dry run: only look", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no"))
+
+
+def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = False) -> Deed:
+    return Deed(
+        f"job {verb}",
+        title,
+        ("job",),
+        lambda row, values: ["job", verb, str(row.get("id"))],
+        lambda row, values: [Request("POST", f"{JOBS}/{row.get('id')}/{verb}")],
+        lambda row: f"job {row.get('id')}",
+        danger=danger,
+        fits=lambda row: not states or row.get("state") in states,
+    )
+
+
+REPLAYS: Final = (
+    Deed(
+        "dlq replay",
+        "Put dead letters back where they came from",
+        ("deadletters", "group", "message"),
+        lambda row, values: _words("replay", row, values),
+        lambda row, values: _job("dlq-replay", row, values),
+        short,
+        "A job in the box: published again and acknowledged here as one. It stops where they come straight back.",
+        (
+            _FILTER,
+            Field("rate", "Messages a second", "100", "0: as fast as it goes"),
+            Field("to", "To", "", "another topic; empty: where each came from"),
+            Field("edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'),
+            _KEEPER,
+            _DRY,
+        ),
+        keys="R",
+    ),
+    Deed(
+        "dlq drop",
+        "Drop dead letters for good",
+        ("deadletters", "group", "message"),
+        lambda row, values: _words("drop", row, values),
+        lambda row, values: _job("dlq-drop", row, values),
+        short,
+        "A job in the box: they are acknowledged, and nobody gets them.",
+        (_FILTER, _KEEPER, _DRY),
+        danger=True,
+    ),
+    _job_deed("pause", "Pause the job", ("running",)),
+    _job_deed("resume", "Let the job go on", ("paused", "tripped")),
+    _job_deed("cancel", "Cancel the job; what it has done stays done", ("running", "paused", "tripped")),
+)

@@ -1,0 +1,59 @@
+"""Times and places as people type them into a dialog: the words of the command line."""
+
+import re
+import time
+from typing import Any, Final
+
+from pulsarbox.client.admin import EARLIEST, LATEST
+from pulsarbox.times import duration, moment
+from pulsarbox.tui.actions.operation import Wrong
+
+_ID: Final = re.compile(r"(\d{1,18}):(\d{1,18})")
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def instant(text: str, now: int | None = None) -> int:
+    """``-8h``, ``03:12`` (the last time it was so late), ``2026-11-21 10:00``: ms since 1970. Raises Wrong."""
+    now = now_ms() if now is None else now
+    text = text.strip().removeprefix("@")
+    clock = re.fullmatch(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", text)
+    try:
+        if clock is None:
+            return moment(text, now)
+        from datetime import datetime, timedelta
+
+        here = datetime.fromtimestamp(now / 1000).astimezone()
+        hours, minutes, seconds = int(clock[1]), int(clock[2]), int(clock[3] or 0)
+        then = here.replace(hour=hours, minute=minutes, second=seconds, microsecond=0)
+        if then > here:
+            then -= timedelta(days=1)
+        return round(then.timestamp() * 1000)
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+
+
+def span(text: str) -> int:
+    """A length of time in whole seconds, at least one. Raises Wrong."""
+    try:
+        return max(duration(text.strip()) // 1000, 1)
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+
+
+def place(text: str) -> int | dict[str, Any]:
+    """Where a subscription is to be: a time (ms since 1970), or a message id for the Admin API. Raises Wrong."""
+    text = text.strip()
+    if text == "earliest":
+        return dict(EARLIEST)
+    if text == "latest":
+        return dict(LATEST)
+    if text.startswith("@"):
+        return instant(text)
+    found = _ID.fullmatch(text)
+    if found is None:
+        raise Wrong(f"'{text}' is none of: earliest, latest, @TIME such as @-1h, ledger:entry")
+    return {"ledgerId": int(found[1]), "entryId": int(found[2])}

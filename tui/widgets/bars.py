@@ -1,0 +1,154 @@
+"""The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.styles import Look, Looks
+
+Part = tuple[str, str, str]
+"""A text, what it looks like (one of the looks of Line), and the action of a click; empty for none."""
+
+
+class Line(Looks, Widget):
+    """Texts beside each other, some of which can be clicked."""
+
+    DEFAULT_CSS = """
+    Line { height: 1; width: 1fr; background: $panel; }
+    """
+    looks: Mapping[str, Look] = {
+        "plain": Look(),
+        "dim": Look("text-muted"),
+        "key": Look("accent", bold=True),
+        "name": Look("primary", bold=True),
+        "here": Look("block-cursor-foreground", "block-cursor-background", bold=True),
+        "good": Look("text-success"),
+        "warn": Look("text-warning", bold=True),
+        "bad": Look("text-error", bold=True),
+        "badge": Look("background", "warning", bold=True),
+    }
+
+    class Clicked(Message):
+        """A part of it was."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, *, key: str | None = None) -> None:
+        super().__init__(id=key)
+        self._left: Sequence[Part] = ()
+        self._right: Sequence[Part] = ()
+        self.dress: Style | None = None
+        """What all of it looks like, but badges: the line of a box that has a label."""
+
+    def put(self, left: Sequence[Part], right: Sequence[Part] = ()) -> None:
+        """Show these; drawn anew only where they are others."""
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        """All that is said."""
+        return "".join(text for text, _, _ in (*self._left, *self._right))
+
+    def _parts(self) -> list[Part]:
+        return fitted(self._left, self._right, self.size.width)
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        if y:
+            return Strip.blank(self.size.width, self.rich_style)
+        base = self.rich_style if self.dress is None else self.dress
+        is_own = self.dress is None
+        return Strip(
+            Segment(text, self.look(look) if is_own or look == "badge" else base) for text, look, _ in self._parts()
+        ).adjust_cell_length(self.size.width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        """Where there is an action, it is done."""
+        at = 0
+        for text, _, action in self._parts():
+            at += cell_len(text)
+            if event.x < at:
+                if action:
+                    self.post_message(self.Clicked(action))
+                return
+
+
+def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part]:
+    """What has room: the right keeps its place, the left gives way."""
+    room, out = width - sum(cell_len(text) for text, _, _ in right), list[Part]()
+    for text, look, action in left:
+        length = cell_len(text)
+        if length > room:
+            if room > 8 and length > 20:
+                out.append((set_cell_size(text, room - 1) + "…", look, action))
+                room = 0
+            elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
+                room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
+            break
+        out.append((text, look, action))
+        room -= length
+    return [*out, (" " * max(room, 0), "plain", ""), *right]
+
+
+def tabs(here: str, width: int) -> list[Part]:
+    """The screens with their keys; short where there is little room."""
+    full = sum(len(title) + 4 for _, title, _, _ in PLACES) <= width
+    parts: list[Part] = []
+    for name, title, brief, key in PLACES:
+        text = title if full else brief
+        if name == here:
+            parts.append((f"{key} {text}", "here", name))
+        else:
+            parts += [(key, "key", name), ("" if not full else " ", "dim", name), (text, "dim", name)]
+        parts.append(("  " if full else " ", "plain", ""))
+    return parts
+
+
+def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") -> list[Part]:
+    """How the box is, in one line. ``name``: the word that it is labelled with."""
+    if name:
+        room = width - cell_len(name) - 3
+        return [(f" {name} ", "name", "overview"), ("│", "plain", ""), *vitals(label, totals, room)]
+    box = str(totals.get("clusterName") or label or "pulsarbox")
+    if len(box) > width // 3:  # of an address or a path, the end says more
+        box = f"…{box[1 - width // 3 :]}"
+    parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{box}  ", "plain", "overview")]
+    told: list[tuple[str, Any, Callable[[Any], str]]] = [
+        ("in", totals.get("publishRate"), lambda value: f"{numbers.rate(value)}/s"),
+        ("out", totals.get("deliverRate"), lambda value: f"{numbers.rate(value)}/s"),
+        ("backlog", totals.get("backlog"), numbers.count),
+        ("p99", totals.get("p99"), numbers.milliseconds),
+        ("mem", totals.get("memory"), numbers.size),
+        ("up", totals.get("uptime"), lambda value: numbers.seconds(value / 1000)),
+    ]
+    for word, value, form in told[: 3 if width < 100 else 6]:
+        if value is not None:
+            parts += [(f"{word} ", "dim", ""), (f"{form(value)}  ", "plain", "")]
+    return parts
+
+
+_TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
+
+
+def hints(names: Sequence[str]) -> list[Part]:
+    """What the keys do."""
+    parts: list[Part] = [(" ", "plain", "")]
+    for name in names:
+        action = BY_NAME[name]
+        key = action.shown_keys.split(" ")[0]
+        word = action.hint or _TITLES.get(name) or action.name.rpartition(" ")[2]
+        parts += [(key, "key", name), (f" {word}  ", "dim", name)]
+    return parts

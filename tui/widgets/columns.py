@@ -1,0 +1,235 @@
+"""The columns of tables: what a value is written like, how wide, in what colour; which go where room is scarce."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.tui.widgets import numbers
+
+PLAIN: Final = ""
+
+
+class Column(NamedTuple):
+    """One column. ``rank``: those with low numbers stay where not all have room; ``grow``: has what room is left."""
+
+    key: str
+    title: str
+    width: int
+    kind: str = "text"
+    rank: int = 5
+    grow: bool = False
+    sort: str | None = ""
+    """What the box sorts by for it: the key itself by default, None for nothing."""
+    meaning: str = ""
+    beside: tuple[str, ...] = ()
+    """Other values of its row that it is drawn with."""
+
+    @property
+    def sorted_by(self) -> str | None:
+        """What is asked of the box."""
+        return self.key if self.sort == "" else self.sort
+
+
+Cell = tuple[str, str]
+"""A text, and the name of what it is shown like: one of the looks of Table."""
+
+
+def _plain(form: Callable[[Any], str]) -> "Callable[[Any, dict[str, Any], int], Cell]":
+    return lambda value, row, width: (form(value), "dim" if value in (None, 0) else PLAIN)
+
+
+def _text(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if value is None or value == "":
+        return numbers.NOTHING, "dim"
+    if isinstance(value, bool):
+        return ("yes" if value else "no"), PLAIN if value else "dim"
+    return shortened(str(value), width), PLAIN
+
+
+def _line(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """A sentence, of which the beginning says most."""
+    text, look = _text(value, row, 10_000)
+    return (text if len(text) <= width else f"{text[: width - 1]}…"), look
+
+
+def _message(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """An id, without what says that it is of no partition and no batch."""
+    return shortened(str(value or numbers.NOTHING).removesuffix(":-1").removesuffix(":-1"), width), PLAIN
+
+
+def _progress(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text, look = _share(value, row, width)
+    return text, look if value is None else PLAIN
+
+
+def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return shortened(short_topic(str(value or "")), width), PLAIN
+
+
+def _topics(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """Several, beside each other."""
+    text = ", ".join(short_topic(str(each)) for each in value or ())
+    return shortened(text or numbers.NOTHING, width), PLAIN
+
+
+def _change(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text = numbers.change(value)
+    return text, "warn" if text.startswith("▲") else "good" if text.startswith("▼") else "dim"
+
+
+def _drain(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text = numbers.drain(row)
+    return text, "bad" if text == "never" else "dim" if text == numbers.NOTHING else PLAIN
+
+
+_GRAVE: Final = {
+    "no-consumer": "bad",
+    "key-blocked": "bad",
+    "unacked-limit": "bad",
+    "throttled": "warn",
+    "suspended": "warn",
+    "unread": "bad",
+    "slow-connection": "warn",
+    "no-permits": "warn",
+    "unacknowledged": "warn",
+    "draining": "warn",
+    "delayed": "cool",
+}
+
+
+def _cause(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if not value or value in ("end-of-log", "none"):
+        return numbers.NOTHING, "dim"
+    if numbers.keeps_up(row):
+        return "in flight", "dim"
+    word = str(value)
+    return shortened(word.replace("-", " "), width), _GRAVE.get(word.lower().replace("_", "-"), PLAIN)
+
+
+def _share(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if value is None:
+        return numbers.NOTHING, "dim"
+    look = "bad" if value >= 1 else "warn" if value >= 0.8 else "good"
+    told = numbers.percent(value)
+    return f"{numbers.bar(value, max(width - 6, 1))} {told:>5}", look
+
+
+def _trend(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return numbers.trend(value, width), "trend"
+
+
+def _flag(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return ("● yes", "bad") if value else ("no", "dim")
+
+
+def _yes(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return ("yes", "cool") if value else ("no", "dim")
+
+
+def _held(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if not value:
+        return numbers.NOTHING, "dim"
+    mark = "● " if row.get("holding") else ""
+    return f"{mark}{numbers.seconds(value / 1000)}", "bad" if row.get("holding") else "warn"
+
+
+def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """A number in the unit that its row names."""
+    if value is None:
+        return numbers.NOTHING, "dim"
+    return IN_UNIT.get(str(row.get("unit") or ""), numbers.count)(value), PLAIN
+
+
+def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
+    word = str(value or "")
+    return shortened(word or numbers.NOTHING, width), _STATES.get(word.lower(), PLAIN)
+
+
+_STATES: Final = {
+    **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost", "gone"), "bad"),
+    **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting"), "warn"),
+    **dict.fromkeys(("running", "active", "loaded", "open"), "good"),
+    **dict.fromkeys(("done", "idle", "built in", "info", "sealed", "stopped"), "dim"),
+}
+
+IN_UNIT: Final[dict[str, Callable[[Any], str]]] = {
+    "bytes": numbers.size,
+    "bytes/s": lambda value: f"{numbers.size(value)}/s",
+    "messages/s": lambda value: f"{numbers.rate(value)}/s",
+    "entries/s": lambda value: f"{numbers.rate(value)}/s",
+    "s": numbers.seconds,
+    "seconds": numbers.seconds,
+    "ms": lambda value: numbers.seconds(value / 1000),
+}
+
+KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
+    "text": _text,
+    "line": _line,
+    "topic": _topic,
+    "topics": _topics,
+    "message": _message,
+    "progress": _progress,
+    "count": _plain(numbers.count),
+    "rate": _plain(numbers.rate),
+    "size": _plain(numbers.size),
+    "seconds": _plain(numbers.seconds),
+    "ms": _plain(numbers.milliseconds),
+    "ns": _plain(numbers.nanoseconds),
+    "moment": _plain(numbers.moment),
+    "change": _change,
+    "drain": _drain,
+    "cause": _cause,
+    "share": _share,
+    "trend": _trend,
+    "flag": _flag,
+    "yes": _yes,
+    "held": _held,
+    "unit": _in_unit,
+    "state": _state,
+}
+
+TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
+
+
+def keys_of(columns: Iterable[Column]) -> list[str]:
+    """What a row must have for these to be drawn."""
+    return [key for column in columns for key in (column.key, *column.beside)]
+
+
+def short_topic(name: str) -> str:
+    """Without what most names have in common."""
+    return name.removeprefix("persistent://").removeprefix("public/default/")
+
+
+def shortened(text: str, width: int) -> str:
+    """A text in so many characters, cut in its middle: names differ at both of their ends."""
+    if len(text) <= width or width < 1:
+        return text
+    if width < 8:
+        return text[: width - 1] + "…"
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def laid_out(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
+    """Which columns have room in so many cells, in their order, and the width of each. At least one is shown."""
+    kept = set(range(len(columns)))
+    for at in sorted(kept, key=lambda each: (-columns[each].rank, -each)):
+        if _needed(columns[each] for each in kept) <= width or len(kept) == 1:
+            break
+        kept.discard(at)
+    shown = [columns[at] for at in sorted(kept)]
+    spare = max(width - _needed(shown), 0)
+    growing = sum(column.grow for column in shown)
+    out = []
+    for column in shown:
+        extra = 0
+        if column.grow:
+            extra = spare // growing
+            spare -= extra
+            growing -= 1
+        out.append((column, column.width + extra))
+    return out
+
+
+def _needed(columns: Iterable[Column]) -> int:
+    return sum(column.width + 1 for column in columns)

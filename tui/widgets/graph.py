@@ -1,0 +1,142 @@
+"""Area graphs of braille dots: two values a cell beside each other, four steps above each other, no widget library.
+
+A braille cell is U+2800 plus a bit for each dot; the dots of a column stand for one value, filled from below.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.styles import Look, Looks
+
+_LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
+_RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+_DOTS: Final = 4
+
+
+def resampled(values: Sequence[float | None], points: int) -> list[float]:
+    """As many points as there is room for: the newest on the right, the highest of those that share one."""
+    known = [value or 0.0 for value in values]
+    if len(known) <= points:
+        return known
+    step = len(known) / points
+    return [max(known[int(at * step) : max(int((at + 1) * step), int(at * step) + 1)]) for at in range(points)]
+
+
+def area(values: Sequence[float | None], width: int, height: int, top: float | None = None) -> list[str]:
+    """Lines of braille, the highest first. ``top`` is the value at the upper edge, the highest of all by default."""
+    points = resampled(values, width * 2)
+    highest = top if top is not None else max(points, default=0.0)
+    steps = height * _DOTS
+    scale = steps / highest if highest > 0 else 0.0
+    # What is there at all has a dot.
+    levels = [min(steps, max(round(value * scale), 1 if value > 0 else 0)) for value in points]
+    levels = [0] * (width * 2 - len(levels)) + levels
+    lines, highest_level = [], max(levels, default=0)
+    for row in range(height - 1, -1, -1):
+        base = row * _DOTS
+        if base >= highest_level:
+            lines.append("\u2800" * width)
+            continue
+        lines.append(
+            "".join(
+                chr(
+                    0x2800
+                    + _LEFT[min(max(levels[at] - base, 0), _DOTS)]
+                    + _RIGHT[min(max(levels[at + 1] - base, 0), _DOTS)]
+                )
+                for at in range(0, width * 2, 2)
+            )
+        )
+    return lines
+
+
+class Graph:
+    """One number over time: its name and its value now above, its highest on the right, the area below."""
+
+    def __init__(self, key: str, name: str, form: str, color: str) -> None:
+        """``form`` is what a value is written with, a function of ``figures``; ``color`` one of the theme."""
+        self.key = key
+        self.color = color
+        self._name = name
+        self._form = getattr(numbers, form)
+        self._values: list[float | None] = []
+        self._now: float | None = None
+        self._lines: tuple[tuple[int, int], list[str]] | None = None
+
+    def show(self, values: Sequence[float | None], now: float | None) -> bool:
+        """These values, the newest last. Whether they are others than before."""
+        values = list(values)  # whose list it is may go on with it
+        if (values, now) == (self._values, self._now):
+            return False
+        self._values, self._now, self._lines = values, now, None
+        return True
+
+    def line(self, y: int, width: int, height: int, look: Callable[[str], Style]) -> list[Segment]:
+        """One line of so many, from the top, in exactly so many cells."""
+        if y == 0:
+            return self._heading(width, look)
+        if self._lines is None or self._lines[0] != (width, height):
+            self._lines = (width, height), area(self._values, width, max(height - 1, 1))
+        return [Segment(self._lines[1][y - 1], look(self.color))]
+
+    def _heading(self, width: int, look: Callable[[str], Style]) -> list[Segment]:
+        known = [value for value in (*self._values, self._now) if value is not None]
+        peak = f"max {self._form(max(known))}" if known else ""
+        now = self._form(self._now)
+        room = width - len(self._name) - len(now) - 1
+        peak = peak if len(peak) < room else ""
+        found = [
+            Segment(f"{self._name} ", look("name")),
+            Segment(now, look("now")),
+            Segment(peak.rjust(max(room, 0)), look("name")),
+        ]
+        return Segment.adjust_line_length(found, width, look("name"))
+
+
+class Graphs(Looks, Widget):
+    """Graphs beside each other, and above each other where ``across`` is less than their number. They are one widget:
+    each of its own would take as long until it is seen as all of them together do."""
+
+    DEFAULT_CSS = """
+    Graphs { height: 7; padding: 0 1; }
+    """
+
+    def __init__(self, *graphs: Graph, across: int) -> None:
+        super().__init__(id="graphs")
+        colors = {graph.color: Look(graph.color) for graph in graphs}
+        self.looks = {"name": Look("text-muted"), "now": Look("text", bold=True), **colors}
+        self.across = across
+        self._graphs = graphs
+
+    def show(self, key: str, values: Sequence[float | None], now: float | None) -> None:
+        """Draw these values in one of them."""
+        for at, graph in enumerate(self._graphs):
+            if graph.key == key and graph.show(values, now):
+                self.refresh(self._place(at))
+
+    def _place(self, at: int) -> Region:
+        width, height = self.size
+        rows = -(-len(self._graphs) // self.across)
+        row, column = divmod(at, self.across)
+        room = width - (self.across - 1)  # one cell between two, and two more behind each
+        left, right = room * column // self.across, room * (column + 1) // self.across
+        return Region(left + column, row * (height // rows), max(right - left - 2, 0), height // rows)
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        segments: list[Segment] = []
+        ground, x = self.look("name"), 0
+        for at, graph in enumerate(self._graphs):
+            place = self._place(at)
+            if place.y <= y < place.bottom:
+                segments.append(Segment(" " * (place.x - x), ground))
+                segments += graph.line(y - place.y, place.width, place.height, self.look)
+                x = place.right
+        return Strip(segments).adjust_cell_length(self.size.width, ground)

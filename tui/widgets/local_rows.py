@@ -1,0 +1,50 @@
+"""Rows that are here as a whole: which of them pass a filter, in what order, as a view of the box would answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pulsarbox.expressions import Language
+from pulsarbox.tui.feed import Query, Row, Snapshot
+from pulsarbox.tui.position_input import now_ms
+from pulsarbox.tui.views import View
+
+
+def language_of(view: View) -> Language:
+    """The language of filters with a view's columns. Which names there are is for the box to say: it may know more."""
+    keys = {column.key for column in view.columns} | set(view.identity)
+    return Language(
+        lambda name: lambda row: row.get(name),
+        lambda name, path: None,
+        ", ".join(sorted(keys)),
+        searched=lambda row: [str(row.get(key) or "") for key in view.texts],
+    )
+
+
+def passing_of(view: View, text: str) -> Callable[[Any], bool]:
+    """Whether a row passes; all do where the filter cannot be read, which is said where it is typed in."""
+    if not text:
+        return lambda row: True
+    try:
+        return language_of(view).parse(text, now_ms())
+    except ValueError:
+        return lambda row: True
+
+
+def chosen(query: Query, told: Sequence[Mapping[str, Any]], passes: Callable[[Any], bool]) -> Snapshot:
+    """As a view of the box would answer."""
+    rows = [Row(each) for each in told]
+    passing = [row for row in rows if passes(row)]
+    key = query.sort
+    if key is not None:
+        passing.sort(key=lambda row: _order(row.get(key)), reverse=query.descending)
+    part = passing[query.offset : query.offset + query.limit]
+    return Snapshot(query, total=len(rows), matching=len(passing), offset=query.offset, rows=part)
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    """Nothing, then numbers, then texts."""
+    if value is None:
+        return 0, 0.0, ""
+    if isinstance(value, bool | int | float):
+        return 1, float(value), ""
+    return 2, 0.0, str(value)

@@ -1,0 +1,343 @@
+"""A table of any number of rows, of which only those in view are here: one line is drawn at a time.
+
+Textual's DataTable draws all anew at each change (55 ms for a screen at work); this draws what is seen in a tenth of
+that, and knows rows by identity: the cursor stays with its row while the order changes, and where the row leaves the
+view nothing else takes its place.
+"""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, laid_out
+from pulsarbox.tui.widgets.styles import Look, Looks
+
+Row = Mapping[str, Any]
+Identity = tuple[str, ...]
+
+
+class Table(Looks, ScrollView, can_focus=True):
+    """Rows under a heading that stays. It asks for what it shows by ``Wanted``, and says what is pointed at."""
+
+    DEFAULT_CSS = """
+    Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    """
+    looks: Mapping[str, Look] = {
+        "heading": Look("text-muted", "panel", bold=True),
+        "sorted": Look("text", "panel", bold=True, underline=True),
+        "cursor": Look("block-cursor-foreground", "block-cursor-background", bold=True),
+        "blurred": Look(ground="surface-lighten-1"),
+        "marked": Look("accent", bold=True),
+        "plain": Look(),
+        "dim": Look("text-disabled"),
+        "good": Look("text-success"),
+        "warn": Look("text-warning"),
+        "bad": Look("text-error", bold=True),
+        "cool": Look("text-secondary"),
+        "trend": Look("primary"),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False, priority=True),
+        Binding("down,j", "move(1)", "Down", show=False, priority=True),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, priority=True),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, priority=True),
+        Binding("home,g", "edge(0)", "First", show=False, priority=True),
+        Binding("end,G", "edge(1)", "Last", show=False, priority=True),
+        Binding("enter", "choose", "Open", show=False, priority=True),
+        Binding("space", "mark", "Mark", show=False, priority=True),
+    ]
+
+    _own_style: Style | None = None
+
+    class Wanted(Message):
+        """Rows came into view that are not here."""
+
+    class Chosen(Message):
+        """Enter, or a second click, on a row."""
+
+        def __init__(self, table: "Table", row: Row) -> None:
+            super().__init__()
+            self.table = table
+            self.row = row
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+    class Sorting(Message):
+        """A heading was clicked."""
+
+        def __init__(self, column: Column) -> None:
+            super().__init__()
+            self.column = column
+
+    def __init__(
+        self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None, classes: str = ""
+    ) -> None:
+        """``identity``: the columns that say which row it is."""
+        super().__init__(id=key, classes=classes)
+        self.columns = list(columns)
+        self.sorted_by: tuple[str | None, bool] = (None, True)
+        self.marked: dict[Identity, Row] = {}
+        """Those out of sight too, as they were when they were marked."""
+        self.pointed: Row | None = None
+        self.count = 0
+        self.unknown: Mapping[str, str] = {}
+        """Columns whose values cannot be told, and why: they have a ``?``."""
+        self.empty = ""
+        """What is said where there is no row."""
+        self._identity = tuple(identity)
+        self._rows: Sequence[Row] = ()
+        self._offset = 0
+        self._cursor = 0
+        self._shown_empty = ""
+        self._layout: tuple[int, list[tuple[Column, int]]] | None = None
+
+    # Rows
+
+    def show(self, rows: Sequence[Row], offset: int, count: int) -> None:
+        """Rows ``offset`` and following of ``count`` in all."""
+        before = (self._rows, self._offset, self.count, self._cursor, self._shown_empty)
+        self._rows, self._offset = rows, offset
+        if count != self.count:
+            self.count = count
+            self.virtual_size = Size(self.size.width, count + 1)
+        self._follow()
+        if before[1:] != (self._offset, self.count, self._cursor, self.empty) or len(before[0]) != len(rows):
+            self._shown_empty = self.empty
+            self.refresh()
+            return
+        for at, row in enumerate(rows):
+            if row != before[0][at]:  # what stays as it was is not sent to the terminal again
+                self.refresh_row(offset + at)
+
+    def _follow(self) -> None:
+        """The cursor goes with its row, or keeps to it where the row is out of sight."""
+        if self.pointed is not None:
+            wanted = self.identity(self.pointed)
+            for at, each in enumerate(self._rows):
+                if self.identity(each) == wanted:
+                    self._cursor, self.pointed = self._offset + at, each
+                    return
+            if self.count and not (self.covers(self._cursor) and self._is_whole()):
+                return
+        self._cursor = min(self._cursor, max(self.count - 1, 0))
+        row = self.row_at(self._cursor)
+        if row is not None or not self.count:
+            self.pointed = row
+            self.post_message(self.Moved())
+
+    def _is_whole(self) -> bool:
+        return len(self._rows) >= self.count
+
+    def identity(self, row: Row) -> Identity:
+        """Which row it is."""
+        return tuple(str(row.get(key)) for key in self._identity)
+
+    def row_at(self, index: int) -> Row | None:
+        """The row, where it is here."""
+        at = index - self._offset
+        return self._rows[at] if 0 <= at < len(self._rows) else None
+
+    def covers(self, index: int) -> bool:
+        """Whether that row is here."""
+        return self.row_at(index) is not None
+
+    @property
+    def cursor_in_view(self) -> bool:
+        """Whether the cursor's own row is among those that are here."""
+        row = self.row_at(self._cursor)
+        return row is not None and self.pointed is not None and self.identity(row) == self.identity(self.pointed)
+
+    def at_edge(self, end: int) -> bool:
+        """Whether the cursor stands on the first row (-1), or on the last (1)."""
+        return self._cursor == (0 if end < 0 else self.count - 1)
+
+    @property
+    def chosen(self) -> list[Row]:
+        """The marked rows; the one that is pointed at where none is marked."""
+        return list(self.marked.values()) or ([self.pointed] if self.pointed is not None else [])
+
+    def set_columns(self, columns: Iterable[Column]) -> None:
+        """Show these, in this order."""
+        self.columns = list(columns)
+        self._layout = None
+        self.refresh()
+
+    # Moving
+
+    def action_move(self, by: int) -> None:
+        """The next row, or the one before."""
+        start = (
+            self._cursor if self.cursor_in_view else self.scroll_offset.y + (0 if by > 0 else self._height() - 1) - by
+        )
+        self.point(start + by)
+
+    def action_page(self, by: int) -> None:
+        """A screen further."""
+        self.point(self._cursor + by * self._height())
+
+    def action_edge(self, end: int) -> None:
+        """The first row, or the last."""
+        self.point(self.count - 1 if end else 0)
+
+    def action_choose(self) -> None:
+        """Open the row."""
+        if self.pointed is not None:
+            self.post_message(self.Chosen(self, self.pointed))
+
+    def action_mark(self) -> None:
+        """Mark the row, or no longer, and go on to the next."""
+        if self.pointed is not None:
+            mine = self.identity(self.pointed)
+            if self.marked.pop(mine, None) is None:
+                self.marked[mine] = self.pointed
+            self.action_move(1)
+
+    def point(self, index: int) -> None:
+        """Put the cursor on a row, and that into view."""
+        if not self.count:
+            return
+        self._cursor = min(max(index, 0), self.count - 1)
+        self._into_view()
+        self.pointed = self.row_at(self._cursor)
+        self.refresh()
+        self.post_message(self.Moved() if self.pointed is not None else self.Wanted())
+
+    def _into_view(self) -> None:
+        top, height = self.scroll_offset.y, self._height()
+        if self._cursor < top:
+            self.scroll_to(y=self._cursor, animate=False, immediate=True, force=True)
+        elif self._cursor >= top + height:
+            self.scroll_to(y=self._cursor - height + 1, animate=False, immediate=True, force=True)
+
+    def _height(self) -> int:
+        return max(self.size.height - 1, 1)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """See textual.widget.Widget."""
+        super().watch_scroll_y(old_value, new_value)
+        last = min(int(new_value) + self._height(), self.count) - 1
+        if self.count and not (self.covers(int(new_value)) and self.covers(last)):
+            self.post_message(self.Wanted())
+
+    def on_resize(self, event: events.Resize) -> None:
+        """More rows may be in view."""
+        self._layout = None
+        self.virtual_size = Size(event.size.width, self.count + 1)
+        if self.cursor_in_view:
+            self._into_view()
+        self.post_message(self.Wanted())
+
+    def on_click(self, event: events.Click) -> None:
+        """A heading sorts, a row is pointed at, and opened by the second click."""
+        if event.y == 0:
+            at = 0
+            for column, width in self.laid_out:
+                at += width + 1
+                if event.x < at:
+                    self.post_message(self.Sorting(column))
+                    return
+            return
+        index = self.scroll_offset.y + event.y - 1
+        if index < self.count:
+            self.point(index)
+            if event.chain >= 2:
+                self.action_choose()
+
+    # Drawing
+
+    @property
+    def laid_out(self) -> list[tuple[Column, int]]:
+        """The columns that have room, with their widths. Before it has a size, as if it had all of the screen's."""
+        width = self.size.width or self.app.size.width - 1
+        if self._layout is None or self._layout[0] != width:
+            self._layout = width, laid_out(self.columns, width - 1)
+        return self._layout[1]
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.scroll_view.ScrollView."""
+        width = self.size.width
+        if y == 0:
+            return self._heading().adjust_cell_length(width, self.look("heading"))
+        index = self.scroll_offset.y + y - 1
+        if index >= self.count:
+            said = ["", "", *textwrap.wrap(self.empty, max(width - 2, 1))] if not self.count else []
+            text = f" {said[y]}" if y < len(said) else ""
+            return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self._ground)
+        row = self.row_at(index)
+        if row is None:
+            return Strip([Segment(" ·", self.look("dim"))]).adjust_cell_length(width, self._ground)
+        return self._row(index, row).adjust_cell_length(width, self._base(index))
+
+    def _heading(self) -> Strip:
+        plain, hot = (self.look(name) for name in ("heading", "sorted"))
+        segments = [Segment(" ", plain)]
+        key, descending = self.sorted_by
+        for column, width in self.laid_out:
+            is_sorted = key is not None and column.sorted_by == key
+            text = column.title + (("▾" if descending else "▴") if is_sorted else "")
+            fitted = _fitted(text, width, column.kind in TO_THE_RIGHT)
+            segments += [Segment(fitted, hot if is_sorted else plain), Segment(" ", plain)]
+        return Strip(segments)
+
+    def _base(self, index: int) -> Style:
+        if index == self._cursor and self.cursor_in_view:
+            return self.look("cursor" if self.has_focus else "blurred")
+        return self._ground
+
+    @property
+    def _ground(self) -> Style:
+        """What it looks like itself: found once, for it took a quarter of what drawing a line did."""
+        if self._own_style is None:
+            self._own_style = self.rich_style
+        return self._own_style
+
+    def notify_style_update(self) -> None:
+        """See textual.dom.DOMNode."""
+        self._own_style = None
+        super().notify_style_update()
+
+    def _row(self, index: int, row: Row) -> Strip:
+        base = self._base(index)
+        is_here = index == self._cursor and self.cursor_in_view
+        is_hot = is_here and self.has_focus
+        is_marked = self.identity(row) in self.marked
+        told = row if isinstance(row, dict) else dict(row)
+        runs: list[tuple[str | None, list[str]]] = [(None, [">" if is_hot else "●" if is_marked else " "])]
+        for column, width in self.laid_out:
+            value = told.get(column.key)
+            unknown = value is None and column.key in self.unknown
+            text, look = ("?", "dim") if unknown else KINDS[column.kind](value, told, width)
+            wanted = None if is_hot else "marked" if is_marked else look or "plain"
+            if runs[-1][0] != wanted:  # cells that look alike are drawn, and sent to the terminal, as one
+                runs.append((wanted, []))
+            runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " ")
+        behind = Style(bgcolor=base.bgcolor)
+        return Strip(
+            Segment("".join(texts), base if look is None else self.look(look) + behind) for look, texts in runs
+        )
+
+    def refresh_row(self, index: int) -> None:
+        """Draw one row again, where it is in view."""
+        if 0 <= index - self.scroll_offset.y < self.size.height - 1:
+            self.refresh(Region(0, index - self.scroll_offset.y + 1, self.size.width, 1))
+
+
+def _fitted(text: str, width: int, right: bool) -> str:
+    """In exactly so many cells; characters of two cells are counted as two. Of a long text no more is counted."""
+    text = text[: 4 * width + 1]
+    if not text.isascii() and cell_len(text) != len(text):
+        return set_cell_size(text, width)
+    if len(text) > width:
+        return text[: width - 1] + "…"
+    return text.rjust(width) if right else text.ljust(width)
