@@ -1,5 +1,5 @@
-"""Plugins: routing, hashing and compression.
+"""Plugins: contracts, registry, and the probe that loads a foreign plugin in a child process first.
 
-``contracts`` says what a plugin is; the built-in ones are in ``hashing``, ``routing`` and ``compression`` and keep the
-same contracts; ``registry`` knows them all and finds the others.
+The rooms below hold the built-in ones and the conformance examples. May import protocol values. Must not import broker,
+server or client.
 """

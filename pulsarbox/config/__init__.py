@@ -1,4 +1,8 @@
-"""The configuration: one table of settings, the places their values come from, and the documents made from it."""
+"""The configuration: a table of settings, the sources of their values, and the documents generated from the table.
+
+`sections` declares settings, `sources` reads values, `load` applies precedence, and `cross_checks` compares settings
+with each other. May import protocol and plugins' contracts. Must not import the broker, the server or a command.
+"""
 
 from pulsarbox.config.load import Loaded, load
 from pulsarbox.config.setting import ConfigError, Setting, Value

@@ -1,1 +1,5 @@
-"""Dispatchers: which entry goes to which consumer next."""
+"""Dispatchers: which entry goes to which consumer next, for each subscription type.
+
+May import consumers, limits and the storage interface. Must not move a cursor: acknowledgement belongs to
+`broker.subscription`.
+"""

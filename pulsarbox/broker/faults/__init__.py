@@ -1,1 +1,5 @@
-"""Faults by rule, for tests of applications: what goes wrong, with which command, how often."""
+"""Injected faults: rules that delay, drop or reject commands so that applications can be tested.
+
+May import protocol values and the random source handed in. Must not change stored data: a fault acts on commands and
+replies.
+"""

@@ -1,1 +1,4 @@
-"""."""
+"""Statistics: rates, samples, totals and the reason why a subscription is not sending.
+
+May read every part of the broker. Must not change any of it.
+"""

@@ -1,1 +1,5 @@
-"""Transactions: the coordinator, and what topics and subscriptions keep of those that are open."""
+"""Transactions: the coordinator, pending acknowledgements, visibility, and the epochs of sinks.
+
+May import topics, subscriptions and the storage interface. Must not make a result visible before the commit that holds
+it is durable.
+"""

@@ -1,1 +1,5 @@
-"""What may be set for a namespace or a topic: names, JSON, endpoints. Server, command line and documents go by it."""
+"""The table of policies: names, JSON keys, levels, checks and Admin API paths.
+
+Broker, REST, command line and documentation are generated from or driven by its rows. Must not import the broker, and
+imports no event loop, socket, thread or clock.
+"""

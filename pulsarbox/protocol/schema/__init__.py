@@ -1,1 +1,4 @@
-"""What a schema says: definitions of every type, and which of them may follow one another."""
+"""Schema definitions of every type: parsing, encoding and decoding of values, and compatibility.
+
+Work is counted in `steps` and bounded. Must not import the broker or a codec of message bodies.
+"""

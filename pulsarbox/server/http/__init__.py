@@ -1,7 +1,7 @@
-"""The Admin REST API, HTTP lookup and schemas: one file a resource, and a table of routes with their permissions.
+"""The HTTP port: the Admin REST API, HTTP lookup, schemas, metrics and the live views.
 
-Handlers are plain functions of the core; ``HttpServer`` alone knows sockets and waits for the disk. Importing this
-costs what aiohttp costs, so the daemon imports it when the binary port serves already.
+`framework` serves requests, `resources`, `statistics` and `box` answer them, and `route_table` joins the two. May
+import the broker and the rest of the server. Must not import client or cli.
 """
 
 from pulsarbox.server.http.framework.server import HttpServer

@@ -1,1 +1,4 @@
-"""Selectors: which consumer of a Key_Shared subscription has which key."""
+"""Selectors: which consumer of a Key_Shared subscription owns which keys.
+
+May import `plugins` contracts and protocol values. Must not know about entries, permits or connections.
+"""

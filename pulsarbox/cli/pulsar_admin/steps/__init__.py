@@ -1,1 +1,4 @@
-"""Commands that take more than one request with one answer: a module a group, named by ``run`` in the tables."""
+"""Commands of `pulsarbox admin` that need more than one request, one file per group.
+
+The command table names them as `run`. May import the session and values of `pulsar_admin`. Must not parse options.
+"""

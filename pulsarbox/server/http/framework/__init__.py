@@ -1,1 +1,4 @@
-"""."""
+"""Requests and responses: connections, routes, authentication, authorization, audit, streams, cooperative work.
+
+May import the broker's security room and aiohttp's parser. Must not import a resource: the route table joins both.
+"""

@@ -1,1 +1,4 @@
-"""The pipelines that come along: rollups, dead letters worked on, topics filled from files, and the reverse."""
+"""Pipelines that ship with pulsarbox: rollup, triage, replay, backfill and export.
+
+May import the pipelines room, source and sink. Must not be imported by them.
+"""
