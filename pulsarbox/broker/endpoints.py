@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from pulsarbox.config.listeners import advertised, host_in_url, internal, is_loopback
+from pulsarbox.config.listeners import advertised, host_in_url, is_loopback, unnamed
 from pulsarbox.config.setting import OFF
 from pulsarbox.errors import UnknownListener
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from pulsarbox.config import Settings
 
-_NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+_NO_LISTENERS: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+_NO_URLS: Mapping[str, str] = MappingProxyType({})
 
 
 class Place(NamedTuple):
@@ -61,10 +62,10 @@ class Endpoints(NamedTuple):
     """``pulsar+ssl://host:port``; empty where there is no TLS."""
     web_url_tls: str = ""
     """``https://host:port``"""
-    listeners: Mapping[str, Mapping[str, str]] = _NONE
-    """Of advertisedListeners: for each the URL by scheme."""
-    internal: str = ""
-    """The listener of clients that name none; empty where there are no listeners."""
+    listeners: Mapping[str, Mapping[str, str]] = _NO_LISTENERS
+    """The URLs of advertisedListeners, by listener and scheme."""
+    unnamed: Mapping[str, str] = _NO_URLS
+    """The advertised URL of each scheme for clients that name no listener."""
     fixed: bool = False
     """Whether the settings say where the box is. If not, the address by which a client has come does."""
 
@@ -79,26 +80,21 @@ class Endpoints(NamedTuple):
         return self.broker_id.rpartition(":")[0]
 
     def of(self, listener: str) -> Place:
-        """Where a client goes that names a listener, or none. Raises UnknownListener for a name that is not there."""
-        name = listener or self.internal
-        urls = self.listeners.get(name, {})
-        if listener and not ("pulsar" in urls or "pulsar+ssl" in urls):
-            raise UnknownListener(f"the broker do not have {listener} listener")
-        # A listener with one of the two has no other: what the box itself has is no address of that network.
+        """Return the URLs for a client that names a listener, or none. Raises UnknownListener."""
+        urls = self.listeners.get(listener, {}) if listener else self.unnamed
         url, url_tls = urls.get("pulsar", ""), urls.get("pulsar+ssl", "")
         if not url and not url_tls:
+            if listener:
+                raise UnknownListener(f"the broker do not have {listener} listener")
             url, url_tls = self.broker_url, self.broker_url_tls
-        web_url, web_url_tls = urls.get("http", ""), urls.get("https", "")
-        if not web_url and not web_url_tls:
-            web_url, web_url_tls = self.web_url, self.web_url_tls
-        return Place(url, url_tls, web_url, web_url_tls)
+        # With an address for only one of the two schemes, the other has none: the box's own may be of another network.
+        return Place(url, url_tls, urls.get("http", self.web_url), urls.get("https", self.web_url_tls))
 
 
 def endpoints_of(settings: Settings, host: str, ports: Ports) -> Endpoints:
     """The addresses that the settings give; ``host`` where they give none."""
     listeners = advertised(settings.advertisedListeners)
-    name = internal(listeners, settings.internalListenerName)
-    urls = listeners.get(name, {})
+    urls = unnamed(listeners, settings.internalListenerName)
     host = host_in_url(settings.advertisedAddress or host)
 
     def url(scheme: str, port: int) -> str:
@@ -110,6 +106,6 @@ def endpoints_of(settings: Settings, host: str, ports: Ports) -> Endpoints:
         broker_url_tls=url("pulsar+ssl", ports.broker_tls),
         web_url_tls=url("https", ports.web_tls),
         listeners=listeners,
-        internal=name,
+        unnamed=urls,
         fixed=bool(settings.advertisedAddress or listeners),
     )

@@ -49,6 +49,11 @@ class Credentials(NamedTuple):
             return OPERATOR
         return "tls" if self.certificate is not None else ""
 
+    @property
+    def secret(self) -> bool:
+        """Whether a server receives a secret that it could use elsewhere. The key of a certificate stays here."""
+        return self.method not in ("", "tls")
+
     def proof(self) -> tuple[str, bytes]:
         """What CONNECT proves who asks with: the method's name, empty where there is none, and its data.
 

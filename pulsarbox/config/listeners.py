@@ -68,9 +68,15 @@ def bound(text: str) -> tuple[Address, ...]:
     return found
 
 
-def internal(listeners: Advertised, name: str) -> str:
-    """The listener of those clients that name none: the one called so, or the first; empty where there is none."""
-    return name or next(iter(listeners), "")
+def unnamed(listeners: Advertised, internal: str) -> dict[str, str]:
+    """Return the URL by scheme for clients that name no listener.
+
+    The internal listener's URLs take precedence. For a scheme that it lacks, the first listener that has it counts.
+    """
+    found: dict[str, str] = {}
+    for urls in (listeners.get(internal, {}), *listeners.values()):
+        found = urls | found
+    return found
 
 
 def _addresses(text: str, schemes: tuple[str, ...]) -> list[Address]:

@@ -95,7 +95,8 @@ class Settings(
     )
     internalListenerName: str = setting(
         "",
-        "The one of advertisedListeners for clients that name none. Empty: the first.",
+        "The one of advertisedListeners for clients that name none. Empty: the first. For a scheme that it lacks, they "
+        "get the address of the first listener that has one.",
         table="network",
     )
     brokerMaxConnections: int = setting(

@@ -36,9 +36,11 @@ def _definitions() -> Iterator[bytes]:
     yield text(record("Envelope", field("event", ["null", *unlike])))
     yield text(record("Envelope", field("event", nested_unions(8, 6, "z"))))
     yield text(record("Envelope", field("event", doubling(40))))
-    yield text(record("Envelope", field("event", chain(3000, "int"))))
-    yield text(record("Envelope", *(field(f"f{i}", ["null", "string"], default=None) for i in range(5000))))
-    yield text({"type": "enum", "name": "E", "symbols": [f"s{i}" for i in range(49_000)]})
+    yield text(record("Envelope", field("event", chain(2000, "int"))))
+    yield text(record("Envelope", *(field(f"f{i}", ["null", "string"], default=None) for i in range(2900))))
+    yield text({"type": "enum", "name": "E", "symbols": [f"s{i}" for i in range(13_000)]})
+    yield text(record("Envelope", field("event", default={f"{i:x}": [] for i in range(8000)})))
+    yield text(record("Envelope", field("event", default=[1.5] * 18_000)))
     yield b"[" * 200_000
     yield b"[" + b"{}," * 200_000 + b"{}]"
     yield b'{"type":"array","items":' * 900 + b'"int"' + b"}" * 900

@@ -1,7 +1,8 @@
 """The other URL of a broker of which one is named: a command never administers one broker and messages another.
 
-The Admin API knows the service URL. The Pulsar protocol does not know the Admin API: it is that of the box on this
-machine, or the usual port of the same host, if that says that it has this service URL.
+The Admin API has the service URL. The Pulsar protocol does not have the URL of the Admin API: a box on this machine
+with that port has it, otherwise the usual port of the same host is tried. That port may belong to another server, so a
+guess gets no secret, and a server there must answer with this service URL without one.
 """
 
 import ipaddress
@@ -42,19 +43,27 @@ def service_url_of(admin: "Target", seconds: float = SECONDS) -> str:
     return f"{scheme}://{','.join(_reachable(each, admin) for each in hosts.split(','))}"
 
 
-def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float = SECONDS) -> str:
-    """Return the URL of the Admin API of the broker with this service URL. ``boxes`` are those of this machine.
+def origin_of(named: "Target") -> str:
+    """Return the origin of a URL that was derived from a named one."""
+    return f"of {named.url}, {named.origin}"
 
-    Raises Misused where it cannot be known.
+
+def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float = SECONDS) -> tuple[str, bool]:
+    """Return the URL of the Admin API of the broker with this service URL, and whether its port is a guess.
+
+    ``boxes`` are those of this machine. Raises Misused where the URL is unknown, or is a guess and secrets are
+    configured.
     """
     ports = {port for _, port in service.hosts}
     for running in boxes:
         if ports & {running.port, running.tls_port} and all(_is_here(host, running) for host, _ in service.hosts):
-            return running.local_url(True)
+            return running.local_url(True), False
     host = service.hosts[0][0]
     scheme, port = ("https", _WEB_PORT_TLS) if service.secure else ("http", _WEB_PORT)
     url = f"{scheme}://{_bracketed(host)}:{port}"
-    candidate = service._replace(url=url, hosts=((host, port),), certificate="", operator="")
+    candidate = service._replace(
+        url=url, origin=origin_of(service), hosts=((host, port),), certificate="", operator="", guessed=True
+    )
     try:
         found = _asked(candidate, seconds)
     except (NotConnected, NoAnswer) as error:
@@ -64,7 +73,7 @@ def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float =
     if not ports & {port for each in found for port in _ports(each)}:
         other = " and ".join(filter(None, found)) or "none"
         raise Misused(_refusal(service, f"{url} is that of another broker, {other}", "--admin-url"))
-    return url
+    return url, True
 
 
 class _Unknown(Exception):

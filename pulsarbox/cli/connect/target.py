@@ -90,6 +90,8 @@ class Target(NamedTuple):
     """What the command line says of trust and credentials."""
     by_context: bool = False
     """Whether the context in use names the broker, so its credentials are for it."""
+    guessed: bool = False
+    """Whether only the usual port suggests this server. No secret is sent to it."""
 
     def __repr__(self) -> str:  # without what is secret
         return f"<Target: {self.url} ({self.origin})>"
@@ -100,10 +102,18 @@ class Target(NamedTuple):
         return self.url.startswith(("pulsar+ssl:", "https:"))
 
     def credentials(self, options: dict[str, Any] | None = None, file: dict[str, str] | None = None) -> "Credentials":
-        """With what it is talked to: see ``credentials_for``. Raises Misused."""
+        """Return the credentials for this broker: see ``credentials_for``.
+
+        Raises Misused, also where a secret is configured and the address of the server is a guess.
+        """
         from pulsarbox.cli.connect.credentials import credentials_for
 
         made = credentials_for({**self.options, **(options or {})}, file or {}, self)
+        if self.guessed and made.secret:
+            raise Misused(
+                f"credentials are not sent to {self.url}: its port is a guess ({self.origin}); name the Admin API with"
+                f" {_ADMIN.option}, {ADMIN_VARIABLE} or in the context"
+            )
         return made._replace(pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
@@ -278,11 +288,11 @@ def _counterpart(door: _Door, named: Target, given: Given) -> Target:
     from pulsarbox.cli.connect import counterpart_url
 
     if door is _SERVICE:
-        url = counterpart_url.service_url_of(named, given.seconds)
+        url, guessed = counterpart_url.service_url_of(named, given.seconds), False
     else:
-        url = counterpart_url.admin_url_of(named, _boxes(given.config_file), given.seconds)
-    found = _target(door, url, f"of {named.url}, {named.origin}")
-    return found._replace(options=named.options, by_context=named.by_context)
+        url, guessed = counterpart_url.admin_url_of(named, _boxes(given.config_file), given.seconds)
+    found = _target(door, url, counterpart_url.origin_of(named))
+    return found._replace(options=named.options, by_context=named.by_context, guessed=guessed)
 
 
 def _of_this_machine(door: _Door, given: Given) -> Target:

@@ -6,12 +6,15 @@ Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#keyvalue-schema.
 
 import json
 import struct
+from typing import Final
 
 from pulsarbox.errors import InvalidSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.types import BYTES, SCHEMA_TYPES, spelling
 
 _ENCODING = "kv.encoding.type"
+PROPERTIES_CHARACTERS_MAX: Final = 1 << 16
+"""Length of the properties of a key or a value as JSON, which is read in one step."""
 
 
 def join(key: bytes, value: bytes) -> bytes:
@@ -67,11 +70,16 @@ def _part(properties: dict[str, str], part: str, data: bytes) -> Schema:
     if name not in SCHEMA_TYPES and name != "BYTES":
         raise InvalidSchema(f"its {part} is of a type {name[:40]!r}, which there is not")
     made = Schema(name=properties.get(f"{part}.schema.name", ""), type=SCHEMA_TYPES.get(name, BYTES), schema_data=data)
+    text = properties.get(f"{part}.schema.properties") or "{}"
+    if len(text) > PROPERTIES_CHARACTERS_MAX:
+        raise InvalidSchema(
+            f"the properties of its {part} have {len(text)} characters, and {PROPERTIES_CHARACTERS_MAX} are allowed"
+        )
     try:
-        told = json.loads(properties.get(f"{part}.schema.properties") or "{}")
+        told = json.loads(text)
     except (ValueError, RecursionError):
         told = {}
     if isinstance(told, dict):
-        for each, text in told.items():
-            made.properties.add(key=str(each), value=str(text))
+        for each, value in told.items():
+            made.properties.add(key=str(each), value=str(value))
     return made

@@ -23,6 +23,8 @@ DEFINITIONS_MAX: Final = 5000
 """Messages, fields, enums, their values and services of one file, which the library adds in 2 us each, all at once."""
 NAMES_MAX: Final = 500_000
 """Characters of their full names: the library makes each, and looks up the types of fields in every part of one."""
+ELEMENTS_MAX: Final = 1000
+"""Brackets, commas and colons of the JSON around it, which has two or three properties and is read in one step."""
 _BYTES_A_STEP: Final = 2000
 _WRONG: Final = (ValueError, KeyError, TypeError, AttributeError, NoBase64, DecodeError, RecursionError)
 
@@ -36,6 +38,9 @@ def parsing(data: bytes) -> Steps[Descriptor]:
     """The message that a definition means. Raises InvalidSchema."""
     if len(data) > DEFINITION_BYTES_MAX:
         raise InvalidSchema(f"it has {len(data)} bytes, and {DEFINITION_BYTES_MAX} are allowed")
+    count = len(data) - len(data.translate(None, b"{[,:"))
+    if count > ELEMENTS_MAX:
+        raise InvalidSchema(f"it has {count} brackets, commas and colons, and {ELEMENTS_MAX} are allowed")
     try:
         told = json.loads(data)
         files = FileDescriptorSet.FromString(b64decode(told["fileDescriptorSet"], validate=True))

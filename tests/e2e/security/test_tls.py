@@ -166,6 +166,30 @@ def test_a_listener_has_a_port_with_tls_of_its_own(tmp_path: Path, request: pyte
             client.close()
 
 
+@pytest.mark.parametrize("scheme", ["pulsar", "pulsar+ssl", "http", "https"])
+def test_a_listener_for_each_port_and_certificates_of_both_sides(
+    tmp_path: Path, request: pytest.FixtureRequest, scheme: str
+) -> None:
+    """The settings of the Node client's own tests. Over HTTP, clients of the C++ family send no listener name."""
+    plain, tls, web_tls = (reserved_port(request.node, "127.0.0.1") for _ in range(3))
+    listeners = (
+        f"plain:pulsar://localhost:{plain},tls:pulsar+ssl://localhost:{tls},web:pulsar+ssl://localhost:{web_tls}"
+    )
+    ports: dict[str, Any] = {"brokerServicePort": plain, "brokerServicePortTls": tls, "webServicePortTls": web_tls}
+    with secure_box(
+        tmp_path, advertisedListeners=listeners, tlsRequireTrustedClientCertOnConnect=True, **ports
+    ) as found:
+        url, listener = {
+            "pulsar": (found.box.service_url, None),
+            "pulsar+ssl": (f"pulsar+ssl://localhost:{tls}", "tls"),
+            "http": (found.box.admin_url, None),
+            "https": (f"https://localhost:{web_tls}", "web"),
+        }[scheme]
+        own = found.authority.signs("client")
+        shown = {"tls_certificate_file_path": str(own.certificate), "tls_private_key_file_path": str(own.key)}
+        converse(connect(url, listener_name=listener, **shown, **found.trust), "t")
+
+
 # Our own commands ----------------------------------------------------------------------------------------------------
 
 

@@ -55,9 +55,9 @@ def test_an_advertised_address_is_where_clients_go_unless_it_is_loopback(address
 @pytest.mark.parametrize(
     ("listener", "url", "url_tls"),
     [
-        (None, "pulsar://10.0.0.1:6650", ""),
-        ("", "pulsar://10.0.0.1:6650", ""),
-        (" ", "pulsar://10.0.0.1:6650", ""),
+        (None, "pulsar://10.0.0.1:6650", "pulsar+ssl://a.example:16651"),
+        ("", "pulsar://10.0.0.1:6650", "pulsar+ssl://a.example:16651"),
+        (" ", "pulsar://10.0.0.1:6650", "pulsar+ssl://a.example:16651"),
         ("in", "pulsar://10.0.0.1:6650", ""),
         ("out", "pulsar://a.example:16650", "pulsar+ssl://a.example:16651"),
     ],
@@ -66,6 +66,11 @@ def test_a_client_gets_the_addresses_of_the_listener_that_it_names(listener: str
     got = look_up(Settled(advertisedListeners=LISTENERS).client(), listener)
     assert (got.brokerServiceUrl, got.brokerServiceUrlTls) == (url, url_tls)
     assert not got.proxy_through_service_url
+
+
+def test_the_box_adds_no_address_of_its_own_to_advertised_ones() -> None:
+    found = endpoints_of(Settings(advertisedListeners="in:pulsar://a:1"), "box", Ports(6650, 8080, 6651, 8443))
+    assert found.of("") == found.of("in") == ("pulsar://a:1", "", "http://box:8080", "https://box:8443")
 
 
 def test_the_internal_listener_is_the_one_that_is_named_so() -> None:

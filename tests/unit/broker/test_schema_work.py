@@ -104,7 +104,7 @@ def test_it_takes_several_turns_and_is_answered(command: str, turns: Turns) -> N
 
 @pytest.mark.parametrize("command", ASKED)
 def test_it_is_refused_with_a_code_that_clients_know(command: str, turns: Turns) -> None:
-    old, new = expensive(1000)
+    old, new = expensive(800)
     box = Box(schemaCompatibilityStrategy="FULL_TRANSITIVE")
     completed(box.broker.schemas.putting(NAME, old, 0))
     box.client().producer(9)

@@ -3,7 +3,7 @@
 import pytest
 
 from pulsarbox.config import ConfigError, Settings
-from pulsarbox.config.listeners import Address, advertised, bound, internal, is_loopback
+from pulsarbox.config.listeners import Address, advertised, bound, is_loopback, unnamed
 
 
 def test_listeners_are_told_apart_in_their_order() -> None:
@@ -12,9 +12,17 @@ def test_listeners_are_told_apart_in_their_order() -> None:
         "in": {"pulsar": "pulsar://10.0.0.1:6650", "http": "http://10.0.0.1:8080"},
         "out": {"pulsar+ssl": "pulsar+ssl://a.example:6651"},
     }
-    assert internal(advertised(text), "") == "in"
-    assert internal(advertised(text), "out") == "out"
-    assert internal({}, "") == ""
+
+
+def test_clients_that_name_no_listener_get_the_internal_one_and_the_first_for_other_schemes() -> None:
+    listeners = advertised(
+        "in:pulsar://a:1,out:pulsar://b:2,out:pulsar+ssl://b:3,far:pulsar+ssl://c:4,far:https://c:5,far:http://c:6"
+    )
+    rest = {"http": "http://c:6", "https": "https://c:5"}
+    assert unnamed(listeners, "") == {"pulsar": "pulsar://a:1", "pulsar+ssl": "pulsar+ssl://b:3"} | rest
+    assert unnamed(listeners, "out") == {"pulsar": "pulsar://b:2", "pulsar+ssl": "pulsar+ssl://b:3"} | rest
+    assert unnamed(listeners, "far") == {"pulsar": "pulsar://a:1", "pulsar+ssl": "pulsar+ssl://c:4"} | rest
+    assert unnamed({}, "") == {}
 
 
 def test_an_ipv6_address_keeps_its_brackets() -> None:

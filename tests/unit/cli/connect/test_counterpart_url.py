@@ -15,6 +15,7 @@ from pulsarbox.cli.common.exits import Misused, Unreachable
 from pulsarbox.cli.connect import context_store, counterpart_url
 from pulsarbox.cli.connect.credentials import credentials_for
 from pulsarbox.cli.connect.target import Given, admin_target, service_target
+from pulsarbox.cli.pulsar_admin.connecting import session_for
 from pulsarbox.server.process.runtime_file import Running
 
 
@@ -151,10 +152,70 @@ def test_the_service_url_alone_means_the_usual_port_of_that_host_if_it_is_that_b
 def test_the_service_url_of_a_box_here_means_that_box(port: int) -> None:
     running = Running(7, 1, "1", "pulsar://far:1", "http://far:2", "127.0.0.1", 16650, 18080, "/data")
     named = service_target(Given("pulsar://localhost:16650"), {})
-    assert counterpart_url.admin_url_of(named, [running]) == "http://127.0.0.1:18080"
+    assert counterpart_url.admin_url_of(named, [running]) == ("http://127.0.0.1:18080", False)
     far = service_target(Given("pulsar://far:16650"), {})
     with pytest.raises(Misused, match="http://far:"):
         counterpart_url.admin_url_of(far, [running], seconds=0.5)
+
+
+SERVICE = "pulsar://127.0.0.1:6650"
+BASIC = '{"userId":"ann","password":"secret"}'
+
+
+@pytest.mark.parametrize(
+    ("options", "environ"),
+    [
+        ({"token": "token:secret"}, {}),
+        ({"auth_plugin": "token", "auth_params": "token:secret"}, {}),
+        ({"auth_plugin": "basic", "auth_params": BASIC}, {}),
+        ({}, {"PULSARBOX_TOKEN": "secret"}),
+        ({}, {"PULSARBOX_AUTH_PLUGIN": "basic", "PULSARBOX_AUTH_PARAMS": BASIC}),
+    ],
+)
+def test_no_secret_is_sent_to_a_port_that_nobody_named(
+    port: int, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], environ: dict[str, str]
+) -> None:
+    """Even a server that claims to be the broker does not get it."""
+    knows(brokerServiceUrl=SERVICE)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Misused) as refused:
+        admin_target(Given(SERVICE, options=options), {})
+    assert str(refused.value) == (
+        f"credentials are not sent to http://127.0.0.1:{port}: its port is a guess (of {SERVICE}, --url);"
+        " name the Admin API with --admin-url, PULSARBOX_ADMIN_URL or in the context"
+    )
+    assert Broker.tokens == [], "nothing was asked"
+    named = admin_target(Given(SERVICE, f"http://127.0.0.1:{port}", options=options), {})
+    assert named.credentials().secret, "a server that is named gets it"
+
+
+def test_a_context_with_a_service_url_alone_sends_its_secret_to_no_other_port(port: int) -> None:
+    knows(brokerServiceUrl=SERVICE)
+    context_store.save({"current": "a", "contexts": {"a": {"url": SERVICE, "auth_params": "token:secret"}}})
+    with pytest.raises(Misused, match="credentials are not sent to"):
+        admin_target(environ={"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]})
+    assert Broker.tokens == []
+
+
+def test_without_secrets_the_usual_port_is_asked(port: int) -> None:
+    knows(brokerServiceUrl=SERVICE)
+    certificate = {"auth_plugin": "tls", "auth_params": "tlsCertFile:a.pem,tlsKeyFile:a.key"}
+    found = admin_target(Given(SERVICE, options=certificate), {})
+    assert Broker.tokens == [None, None]
+    assert found.credentials().certificate == "a.pem", "its key is not sent"
+
+
+def test_the_secrets_of_client_conf_are_for_named_servers_too(
+    port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    knows(brokerServiceUrl=SERVICE)
+    conf = tmp_path / "client.conf"
+    conf.write_text("authPlugin=token\nauthParams=token:secret\n")
+    monkeypatch.setenv("PULSARBOX_SERVICE_URL", SERVICE)
+    with pytest.raises(Misused, match="credentials are not sent to"), session_for({"client_conf": conf}):
+        pass
+    assert Broker.tokens == [None, None], "only its service URL was asked"
 
 
 def test_a_context_is_one_broker(port: int) -> None:

@@ -48,15 +48,19 @@ LISTENERS = "in:pulsar://in:1,out:pulsar://out:2,out:pulsar+ssl://out:3,out:http
 @pytest.mark.parametrize(
     ("query", "header", "urls"),
     [
-        ("", {}, ("pulsar://in:1", None, "http://box:8080", None)),
-        ("?listenerName=", {}, ("pulsar://in:1", None, "http://box:8080", None)),
+        ("", {}, ("pulsar://in:1", "pulsar+ssl://out:3", "http://out:4", "https://out:5")),
+        ("?listenerName=", {}, ("pulsar://in:1", "pulsar+ssl://out:3", "http://out:4", "https://out:5")),
         ("?listenerName=out", {}, ("pulsar://out:2", "pulsar+ssl://out:3", "http://out:4", "https://out:5")),
         (
             "",
             {"X-Pulsar-ListenerName": "out"},
             ("pulsar://out:2", "pulsar+ssl://out:3", "http://out:4", "https://out:5"),
         ),
-        ("?listenerName=in", {"X-Pulsar-ListenerName": "out"}, ("pulsar://in:1", None, "http://box:8080", None)),
+        (
+            "?listenerName=in",
+            {"X-Pulsar-ListenerName": "out"},
+            ("pulsar://in:1", None, "http://out:4", "https://out:5"),
+        ),
     ],
 )
 def test_a_listener_is_named_in_the_query_or_a_header(
