@@ -2,7 +2,8 @@
 
 `python -m tests.tools.prose` checks README.md, CHANGELOG.md, docs/*.md and the help texts of the commands, and prints
 `file:line: rule: what to write instead`. `make lint` runs it. Files listed in prose_unrevised.txt are left out;
-`--shrink` removes from the list those that have become clean. `--readability` prints the words per sentence of each page.
+`--shrink` removes from the list those that have become clean. `--readability` prints the words per sentence of
+each page.
 
 Code blocks, HTML comments and generated sections are skipped. Inline code counts as one word.
 """
