@@ -5,7 +5,7 @@
 `--shrink` removes from the list those that have become clean. `--readability` prints the words per sentence of
 each page.
 
-Code blocks, HTML comments and generated sections are skipped. Inline code counts as one word.
+Code blocks, HTML and generated sections are skipped. Inline code counts as one word.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def _prose_lines(markdown: str) -> Iterator[tuple[int, str]]:
             in_list = False if blank_before else in_list
         # Indented code needs a blank line in front, and six columns inside of a list.
         is_code = blank_before and line.startswith("      " if in_list else "    ") and not _LIST_ITEM.match(line)
-        skipped = fence or generated or is_code or line.startswith("<!--")
+        skipped = fence or generated or is_code or line.startswith("<")
         yield number, "" if skipped else line
         if line == "<!-- end -->":
             generated = False
