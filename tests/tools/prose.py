@@ -191,8 +191,7 @@ def proselint(file: str, prose: Sequence[Passage]) -> Iterator[Finding]:
         registry.register_many(checks)
     text, lines = _joined(prose)
     for result in LintFile(file, text).lint(Config(max_errors=1000, checks=PROSELINT_CHECKS)):
-        # proselint puts a line end in front of the text, and counts lines from 1.
-        line = lines[max(0, min(result.pos[0] - 2, len(lines) - 1))]
+        line = lines[min(result.pos[0] - 1, len(lines) - 1)]
         yield Finding(file, line, result.check_result.check_path, " ".join(result.check_result.message.split()))
 
 

@@ -115,6 +115,11 @@ def test_a_rule_fires_and_accepts_the_better_sentence(rule: str) -> None:
     assert rules(better) == set()
 
 
+def test_a_finding_of_proselint_has_its_line() -> None:
+    (finding,) = findings("page.md", passages("# Title\n\nFine.\n\nIt is in\nthe the log.\n"))
+    assert (finding.line, finding.rule) == (6, "lexical_illusions")
+
+
 def test_every_rule_of_the_house_has_an_example() -> None:
     assert {phrase.name for phrase in (*OPENINGS, *PHRASES)} <= EXAMPLES.keys()
 
