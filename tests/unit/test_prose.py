@@ -128,6 +128,10 @@ def test_a_question_may_begin_with_its_word() -> None:
     assert rules("What is stored in the directory?") == set()
 
 
+def test_a_list_of_names_may_be_long() -> None:
+    assert rules(", ".join(f"`name{n}` (the number of something)" for n in range(10))) == set()
+
+
 def test_help_texts_are_read() -> None:
     assert any(file.startswith("pulsarbox/cli/") for file in texts())
 
