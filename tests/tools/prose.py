@@ -32,7 +32,7 @@ _TABLE_RULE = re.compile(r"^\|[ :|-]+\|$")
 _CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _IMAGE_OR_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _URL = re.compile(r"<?https?://\S+>?")
-_SENTENCE_END = re.compile(r"(?<![.\s]\w)(?<!e\.g)(?<!i\.e)(?<!vs)[.!?][\"')*]*(?=\s)")
+_SENTENCE_END = re.compile(r"(?<![.\s][A-Za-z])(?<!e\.g)(?<!i\.e)(?<!vs)[.!?][\"')*]*(?=\s)")
 _WORD = re.compile(r"[A-Za-z0-9][\w'.,:/%+-]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
