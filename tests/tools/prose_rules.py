@@ -105,7 +105,11 @@ PHRASES: Final = (
         r"\b(?:is|are|was|were) there\b(?! (?:a|an|any|no|more|is|are)\b)(?!\?)",
         "write exists, is present or is available",
     ),
-    _phrase("as-it-is", r"\bas (?:it|they) (?:is|are|came|stands?|stood|was|were)\b", "write unchanged, or unmodified"),
+    _phrase(
+        "as-it-is",
+        r"\b(?<!long )as (?:it|they) (?:is|are|came|stands?|stood|was|were)\b",
+        "write unchanged, or unmodified",
+    ),
     _phrase(
         "all-that",
         r"\b(?:all|everything) (?:that|of it) (?:is|was|it|there|comes?|has)\b",
