@@ -159,8 +159,8 @@ class Broker:
     ) -> ServerCnx:
         """Register a client connection from ``address`` to ``reached`` (both ``host:port``).
 
-        ``listener``: the advertised listener whose own port accepted it. ``secure``: over TLS. ``certificate``: the
-        common name of the client certificate, if any.
+        ``listener``: the listener whose own port (bindAddresses) accepted it, empty for the shared port. ``secure``:
+        over TLS. ``certificate``: the common name of the client certificate, if any.
         """
         self.connections_made += 1
         cnx = self._cnx_of(self, outbox, address, now)

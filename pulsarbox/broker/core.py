@@ -53,9 +53,9 @@ class Core:
         """When the box started, in milliseconds since 1970."""
         self.store = store
         self.compressed = store.compressed
-        """Compression at rest statistics by topic."""
+        """Returns compression-at-rest statistics by topic."""
         self.unpacked = store.unpacked
-        """Statistics of the cache of decompressed entries."""
+        """Returns statistics of the cache of decompressed entries."""
         self.catalog = store.catalog
         self.timers = Timers()
         self.computations = Computations(self.timers)

@@ -69,7 +69,7 @@ class Move(Protocol):
     """An entry, or messages of a batch, on its way to another topic."""
 
     def acked(self, cursor_id: int) -> bytes:
-        """Return the acknowledgement record, flagged so that recovery accepts it only with the rest of its batch."""
+        """Return the acknowledgement record, flagged to be stored only together with the rest of its batch."""
 
 
 class Mover(Protocol):

@@ -132,7 +132,7 @@ class Authorization:
     # Rules
 
     def _roles(self, principal: Principal | None) -> tuple[str, ...]:
-        """Return the roles that need permission: the principal's and, for a proxy, its original principal's."""
+        """Return the roles to check: the principal's and, for a proxy, its original principal's; none if disabled."""
         if not self.enabled:
             return ()
         if principal is None:
