@@ -135,7 +135,7 @@ class Events:
     """The events of one box since its start."""
 
     def __init__(self, boot: int = 0) -> None:
-        """``boot``: the number of this start; event numbers continue behind those of the previous start."""
+        """``boot``: the number of this start; event numbers continue after those of the previous start."""
         self.listeners: dict[Callable[[Event], None], None] = {}
         """Called with each event, in order; must be fast and must not report events."""
         self._ring: deque[Event] = deque(maxlen=RING)

@@ -92,11 +92,11 @@ class Housekeeping:
 
     @property
     def lag(self) -> int:
-        """Log bytes behind the last checkpoint on disk."""
+        """Log bytes since the last checkpoint on disk."""
         return self._written - self._covered
 
     def _judge(self) -> None:
-        """Update ``refusal`` from the room in the store and the log behind the last checkpoint."""
+        """Update ``refusal`` from the room in the store and the log since the last checkpoint."""
         lag = self.lag
         if self._full:
             self.refusal = self._full

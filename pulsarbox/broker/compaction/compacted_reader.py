@@ -1,7 +1,7 @@
 """Reading the compacted view: what a consumer with readCompacted gets in place of the log, up to the horizon.
 
-Entries have the IDs they were published with. A reader that has started on a view reads it to its end, whatever is
-compacted meanwhile, and then continues in the log, so it misses no deletion. Only if the log has been trimmed beyond
+Entries have the IDs they were published with. A reader that has started on a view reads it to its end, even if a
+newer view appears, and then continues in the log, so it misses no deletion. Only if the log has been trimmed beyond
 that point does it continue in the next view.
 
 Acknowledgements are stored in the subscription's cursor, as always. Mark-delete passes messages that are not in the
@@ -257,7 +257,7 @@ class CompactedReading:
             self._ready(now)
 
     def _end(self) -> Position:
-        """Finish the view, and return the log position behind its horizon."""
+        """Finish the view, and return the log position after its horizon."""
         view = self._view
         assert view is not None
         if not self._outstanding or self._outstanding[-1][0] < view.horizon:

@@ -1,6 +1,6 @@
 """One compaction: reads a topic twice, first to find the latest message of every key, then to copy these.
 
-Both passes read the current view, then the log behind its horizon, up to its end at the start of the run. Reads are
+Both passes read the current view, then the log after its horizon, up to its end at the start of the run. Reads are
 bounded steps, processed in the reading thread, and each is followed by an equally long pause. Output goes into the
 batches that everything else uses, one step at a time, in a ledger that is not referenced until the run ends.
 """
@@ -59,7 +59,7 @@ class CompactionFailed(PulsarBoxError):
 
 
 def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
-    """Return the segments to compact: the view, then the confirmed log behind its horizon."""
+    """Return the segments to compact: the view, then the confirmed log after its horizon."""
     found = [Segment(view.ledger_id, 0, view.entries, True)] if view is not None and view.entries else []
     behind = view.horizon if view is not None else Position(-1, -1)
     for info in topic.ledger.ledgers.values():
@@ -70,7 +70,7 @@ def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
 
 
 def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]:
-    """Exclude entries of aborted transactions and those behind the first open transaction."""
+    """Exclude entries of aborted transactions and those after the start of the first open transaction."""
     found = []
     for segment in segments:
         if segment.compacted:
@@ -224,7 +224,7 @@ class Run:
         first = not self._copying and not self._passes
         segment = self._left[0]
         if isinstance(error, EntryDamaged) and first:
-            # Continue behind the damage, as a consumer does. Later passes do not try it again.
+            # Continue after the damage, as a consumer does. Later passes do not try it again.
             self._damaged[Position(error.ledger_id, error.first)] = error.last + 1
             self._core.quarantine.report(error, now)
             self._step(now)

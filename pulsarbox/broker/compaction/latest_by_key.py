@@ -63,7 +63,7 @@ class Winners:
 
     def end_pass(self) -> bool:
         """End a pass; return whether other keys need another one."""
-        for numbers in self._chunks.values():  # these messages end behind the horizon
+        for numbers in self._chunks.values():  # these messages end after the horizon
             for number in numbers:
                 self._set(number)
         self.keys += len(self._latest)

@@ -267,7 +267,7 @@ class Delayed:
                 heapify(self._heap)
 
     def _pull(self, cutoff: int, passed: Position) -> None:
-        """Move entries up to ``cutoff``, at most one read's worth, to ``_due`` and set the mark behind them."""
+        """Move entries up to ``cutoff``, at most one read's worth, to ``_due`` and set the mark after them."""
         found: list[tuple[int, int]] = []
         looked = 0
         while self.next_at and self.next_at <= cutoff and len(found) < self._bounds.read_entries and looked < STEPS:

@@ -24,7 +24,7 @@ class Dispatcher(Protocol):
         """Redeliver entries that a consumer holds: those at ``positions``, or all with None."""
 
     def rewind(self) -> None:
-        """Start over behind mark-delete, after a cursor reset."""
+        """Start over at mark-delete, because the cursor was reset."""
 
     def flow(self, consumer: Consumer, now: Now) -> None:
         """Dispatch after a consumer sent permits or its connection became writable again."""

@@ -26,7 +26,7 @@ RETRY_SECONDS = 1.0
 """Pause after a failed read."""
 
 NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
-"""Sentinel behind the last run of acknowledged entries."""
+"""Sentinel after the last run of acknowledged entries."""
 NO_TAIL: Final[dict[int, Entry]] = {}
 
 
@@ -42,7 +42,7 @@ class AckedAhead:
         self._cursor = cursor
         self._claims = cursor.claims
         self.last = NO_RUN[0] if self._claims is not None else cursor.last_acked
-        """Entries behind this one need not be tested."""
+        """Entries after this one need not be tested."""
         self._runs: Iterator[tuple[tuple[int, int], tuple[int, int]]] | None = None
         self._run = NO_RUN
 
@@ -72,7 +72,7 @@ class EntrySource:
         self.set_aside = set_aside
         self._bounds = core.bounds
         self._damaged: dict[Position, Position] = {}
-        """First position of each damaged range, and the position behind the range."""
+        """First position of each damaged range, and the position after the range."""
         self._ready = ready
         self._ahead: deque[Entry] = deque()
         self.reading = False
@@ -132,7 +132,7 @@ class EntrySource:
         """Do the same from the compacted view, up to its horizon."""
         inside = compacted.inside
         while compacted.has(self.position):
-            if not inside:  # entries read from the log are behind the view's position, or obsolete
+            if not inside:  # entries read from the log come after the view, or are obsolete
                 self._ahead.clear()
                 self._generation += 1
                 self.reading = self._starved = False

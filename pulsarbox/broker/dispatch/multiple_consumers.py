@@ -44,7 +44,7 @@ class MultipleConsumersDispatcher:
         self.dead_letters: DeadLetters | None = None
         """Removes messages that were redelivered too often; None without a dead letter policy."""
         self.life = object()
-        """Replaced whenever dispatching starts over behind mark-delete."""
+        """Replaced whenever dispatching starts over at mark-delete."""
 
     # Implemented by each type
 

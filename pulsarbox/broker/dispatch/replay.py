@@ -73,7 +73,7 @@ class Replay:
         return self._cursor.ledger.tail.get(at[0], {}).get(at[1])
 
     def read(self, first: At, wanted: Container[At]) -> None:
-        """Read an entry, and those of ``wanted`` shortly behind it."""
+        """Read an entry, and those of ``wanted`` shortly after it."""
         info = self._cursor.ledger.ledgers.get(first[0])
         if self.reading or info is None:
             return

@@ -163,7 +163,7 @@ class Limiter:
         at = time_of(now)
         if self.step is not None:
             self.step.refill(at)
-        # A waiter queues again only once the allowance is used up, behind those without a turn yet.
+        # A waiter queues again only once the allowance is used up, after those without a turn yet.
         while self._waiting and not (self.step is not None and self.step.used_up):
             waiter, _ = self._waiting.popitem(last=False)
             waiter.has_turn = True

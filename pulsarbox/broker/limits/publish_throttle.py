@@ -72,7 +72,7 @@ class ReceiptHold:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of held receipts and of entries being stored behind them; 0 if no receipt is held."""
+        """Bytes of held receipts and of entries being stored after them; 0 if no receipt is held."""
         return self.held_bytes + self._owed_bytes if self._held else 0
 
     @property

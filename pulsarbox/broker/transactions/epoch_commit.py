@@ -55,7 +55,7 @@ class Epochs:
         return self._core.catalog.get(epoch_key(sink))
 
     def names(self, namespace: str, after: str = "") -> Iterator[str]:
-        """Yield the sinks of a namespace in order, starting behind ``after``, which excludes the namespace."""
+        """Yield the sinks of a namespace in order, starting after ``after``, which excludes the namespace."""
         begin, cut = epoch_key(f"{namespace}/"), len(epoch_key(""))
         behind = epoch_key(f"{namespace}/{after}") if after else ""
         return (key[cut:] for key, _ in self._core.catalog.items(begin, behind))

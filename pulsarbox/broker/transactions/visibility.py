@@ -29,7 +29,7 @@ def visible_runs(topic: "PersistentTopic", ledger_id: int, first: int, end: int)
 
 
 def next_visible(topic: "PersistentTopic", at: Position) -> tuple[Position, int] | None:
-    """Return the first visible entry at or behind a position, and the end of its run; None if there is none yet."""
+    """Return the first visible entry at or after a position, and the end of its run; None if there is none yet."""
     for ledger_id in topic.ledger.ledgers:
         if ledger_id >= at.ledger_id:
             begin = at.entry_id if ledger_id == at.ledger_id else 0
