@@ -15,7 +15,7 @@ from tests.tools import dealing
 ROOT = Path(__file__).parents[1]
 
 # How long an example takes says how busy the machine is, and nothing of what is tested. The examples are the same each
-# time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others. `make campaigns` tries more of them.
+# time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others, `make campaigns` tries more.
 settings.register_profile(
     "any machine",
     deadline=None,

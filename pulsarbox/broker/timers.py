@@ -1,5 +1,6 @@
 """Deadlines of the core: one heap per clock."""
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
@@ -52,15 +53,20 @@ class Timers:
         return timer
 
     def run(self, now: Now) -> None:
-        """Run every action that is due."""
-        due: list[Timer] = []
+        """Run every action that is due. If one raises, the others remain due."""
+        due: deque[tuple[list[Any], Any]] = deque()
         while self._monotonic and self._monotonic[0][0] <= now.monotonic:
-            due.append(heappop(self._monotonic)[2])
+            due.append((self._monotonic, heappop(self._monotonic)))
         while self._wall and self._wall[0][0] <= now.wall:
-            due.append(heappop(self._wall)[2])
-        for timer in due:
-            if timer.action is not None:
-                timer.action(now)
+            due.append((self._wall, heappop(self._wall)))
+        try:
+            while due:
+                _, (_, _, timer) = due.popleft()
+                if timer.action is not None:
+                    timer.action(now)
+        finally:
+            for heap, row in due:
+                heappush(heap, row)
 
     def next(self) -> Deadlines:
         """Return the next deadline on each clock."""

@@ -78,7 +78,7 @@ def look_again(authentication: Authentication, core: "Core", now: Now) -> None:
     """Reload changed files every authenticationRefreshCheckSeconds."""
 
     def look(when: Now) -> None:
-        authentication.look()
         look_again(authentication, core, when)
+        authentication.look()
 
     core.timers.at(now.monotonic + core.settings.authenticationRefreshCheckSeconds, look)

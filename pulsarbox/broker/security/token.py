@@ -174,7 +174,9 @@ def key_set(path: Path, issuers: frozenset[str]) -> tuple[Key, ...]:
     except OSError as error:
         raise TokenError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise TokenError(f'{path} is no JSON Web Key Set: that is {{"keys": [...]}}') from None
+        rows = None
+    if not isinstance(rows, list):
+        raise TokenError(f'{path} is not a JSON Web Key Set: expected {{"keys": [...]}}')
     keys = tuple(_key_of(row, issuers) for row in rows if _is_for_signatures(row))
     if not keys:
         raise TokenError(f"{path} has no public key (RSA or EC) for signatures")
