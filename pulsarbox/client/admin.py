@@ -101,7 +101,7 @@ class Admin:
         return sorted(self.ask("GET", "/clusters"))
 
     def service_urls(self) -> tuple[str, str]:
-        """Return the broker's service URLs, without and with TLS; an URL that does not exist is empty.
+        """Return the broker's service URLs, without and with TLS; a URL that does not exist is empty.
 
         The cluster's metadata has the URL for clients, which may be a proxy's. If there are several clusters, or the
         role may not read them, the broker's URL is obtained through a topic lookup. Raises Refused, NotConnected,

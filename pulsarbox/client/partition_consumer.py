@@ -74,7 +74,7 @@ class Subscribing:
     compacted: bool = False
     """Whether to read only the latest message of each key, as far as the topic is compacted."""
     acknowledges: bool = True
-    """Whether the consumer may acknowledge chunks that cannot complete a message on its own initiative."""
+    """Whether chunks that cannot complete a message are acknowledged automatically."""
 
 
 class _Ack:

@@ -40,7 +40,7 @@ def host_in_url(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's loopback. Names are not resolved."""
+    """Return whether a host is a loopback name or address. Names are not resolved."""
     return host in ("localhost", "::1") or host.endswith(".localhost") or bool(_LOOPBACK.fullmatch(host))
 
 

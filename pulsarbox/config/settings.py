@@ -296,7 +296,7 @@ class Settings(
     )
     brokerDeduplicationEnabled: bool = setting(
         False,
-        "Enables deduplication: a message that a producer sends again is recognized by its sequence ID and stored "
+        "Enables deduplication: a message that a producer sends again is recognised by its sequence ID and stored "
         "once.",
         table="topics",
     )

@@ -77,7 +77,7 @@ class PulsarBox:
     # Start and stop
 
     def start(self) -> Self:
-        """Start serving. On return the Pulsar port answers; the HTTP port may follow shortly, and queues requests.
+        """Start serving. On return the Pulsar port answers. The HTTP port may follow shortly; requests wait until then.
 
         Raises BoxError if the box cannot start or is already running.
         """

@@ -122,7 +122,7 @@ class HostedBox:
         if self._serving is None:
             return
         for each in self._serving.sockets:
-            os.close(each.fileno())  # a server's close() would need its loop, which does not run here
+            os.close(each.fileno())  # close() of the object would wait for the loop, which does not run here
         for connection in self._serving.shell.connections.values():
             connection.forget()
         if isinstance(self._engine, LmdbEngine):

@@ -90,7 +90,7 @@ class ProcessRunner:
             raise BoxError(f"the box has ended with exit code {code}{self._tail()}")
 
     def _patience(self) -> float:
-        """Return the shutdown timeout in seconds, as currently configured in the box."""
+        """Return the time to wait for a shutdown in seconds: the box's current timeout plus a grace period."""
         seconds = self._settings.brokerShutdownTimeoutMs / 1000
         with contextlib.suppress(BoxError):
             seconds = self._ask({"do": "tell-shutdown-seconds"}, _GRACE_SECONDS)

@@ -52,7 +52,7 @@ class Endpoint(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The reason for a client why the endpoint is not supported; empty if it is."""
+        """Why the endpoint is not supported, as an error message; empty if it is supported."""
         kind, _, word = self.standing.partition(":")
         if kind == "never":
             return f"{self.operation} is not supported: {NEVER[word]}"

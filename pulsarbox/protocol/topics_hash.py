@@ -8,7 +8,7 @@ from pulsarbox.protocol.checksum import crc32c
 
 
 def _java_order(name: str) -> bytes:
-    """Sort by UTF-16 code unit, as Java does: it differs from Python's order above U+FFFF."""
+    """Return the sort key of Java's string order, by UTF-16 code unit; Python's differs above U+FFFF."""
     return name.encode("utf-16-be", "surrogatepass")
 
 

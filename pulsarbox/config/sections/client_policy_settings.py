@@ -13,7 +13,7 @@ SCHEMA_STRATEGIES: Final = (
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class ClientPolicySettings:
-    """A part of ``Settings``."""
+    """The part of ``Settings`` on clients, in the table [policies]."""
 
     topicLevelPoliciesEnabled: bool = setting(
         True,

@@ -7,7 +7,7 @@ from pulsarbox.config.setting import setting
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class ManagedLedgerSettings:
-    """A part of ``Settings``."""
+    """The part of ``Settings`` on ledgers, in the table [managedLedger]."""
 
     managedLedgerMaxEntriesPerLedger: int = setting(
         50_000,

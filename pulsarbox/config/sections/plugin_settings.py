@@ -19,7 +19,7 @@ class PluginSettings:
     )
     keySharedHashingMissing: str = setting(
         "refuse",
-        "Own setting. Behavior if the hash of existing Key_Shared subscriptions is not available: refuse to start, or "
+        "Own setting. Behaviour if the hash of existing Key_Shared subscriptions is not available: refuse to start, or "
         "fall back on murmur3, which assigns keys to other consumers.",
         table="plugins",
         choices=("refuse", "murmur3"),

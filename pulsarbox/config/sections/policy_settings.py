@@ -7,7 +7,7 @@ from pulsarbox.config.setting import setting
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class PolicySettings:
-    """A part of ``Settings``."""
+    """The part of ``Settings`` on retention and delayed delivery, in the table [policies]."""
 
     defaultRetentionTimeInMinutes: int = setting(
         0,

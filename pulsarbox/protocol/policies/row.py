@@ -39,7 +39,7 @@ class Legacy:
 
     key: str
     words: Mapping[str, Any]
-    """The current value of each legacy value."""
+    """Maps each legacy value to the current one."""
 
 
 @dataclass(frozen=True, slots=True)
