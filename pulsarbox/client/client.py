@@ -71,8 +71,9 @@ class Client:
         self._coordinators: Coordinators | None = None
 
     def turn(self, seconds: float = 0.0) -> bool:
-        """Wait up to ``seconds`` for events and handle them; return whether there were any. Restores lost connections.
+        """Wait up to ``seconds`` for events and handle them; return whether there were any.
 
+        Restores lost connections, and always returns True while one is lost.
         Raises the error that ended a producer or consumer permanently.
         """
         happened = self.loop.turn(0.0 if self.comebacks else seconds)
