@@ -192,7 +192,7 @@ class Expiry:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the oldest message for a quota that excludes delayed ones was acknowledged, even behind mark-delete."""
+        """Whether the oldest message for a quota that excludes delayed ones is acknowledged, even past mark-delete."""
         return self._ripe is not None and not self.under_way and not self._ripe.is_current
 
     def find_oldest(self, found: Callable[[Oldest | None, Now], None], now: Now) -> None:

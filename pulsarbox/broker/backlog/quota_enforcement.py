@@ -96,7 +96,7 @@ class Backlog:
 
     @property
     def used(self) -> int:
-        """Bytes behind the slowest durable mark-delete, including unconfirmed ones, except those excluded as not due."""
+        """Bytes behind the slowest durable mark-delete, confirmed or not, except those excluded as not due."""
         slowest = self._slowest()
         return self._held_behind(slowest) - self.not_due if slowest is not None else 0
 
