@@ -172,7 +172,7 @@ class Jobs:
         self._forget_old()
 
     def _tell(self, job: Job, what: str, now: Now) -> None:
-        """Log a state change and report it as an event. The event kind has the state: successive ones are not merged."""
+        """Log a state change and report it as an event; its kind has the state, so that events are not merged."""
         spec = job.spec
         text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
         severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
