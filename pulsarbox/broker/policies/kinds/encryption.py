@@ -1,4 +1,4 @@
-"""Whether only encrypted messages may be published.
+"""Required encryption: whether only encrypted messages may be published.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, encryptionRequired.
 """
