@@ -184,8 +184,10 @@ class LoopShell:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self.broker.on_timer(self.now())
-        self.kick()
+        try:
+            self.broker.on_timer(self.now())
+        finally:
+            self.kick()  # sets the timer of the next deadline too
 
     # Answers of the threads
 

@@ -19,7 +19,9 @@ COMPRESSING = (25, 26)
 """What is packed is compressed there."""
 SEEDS = (*COMPRESSING, *range(20))
 STEPS = 2500
-LMDB_SEEDS = (*COMPRESSING, *range(12))
+BURYING = 46
+"""Messages become dead letters there, with LMDB."""
+LMDB_SEEDS = (*COMPRESSING, *range(12), BURYING)
 LMDB_STEPS = 800
 TRANSACTING_SEEDS = (TRANSACTING, TRANSACTING + 1, TRANSACTING + 2, TRANSACTING + 4)
 TRANSACTING_STEPS = 600

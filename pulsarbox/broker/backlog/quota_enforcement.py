@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.limits.hold_times import HoldTimes
 from pulsarbox.broker.limits.limiter import time_of
+from pulsarbox.broker.opening import closed_early
 from pulsarbox.broker.policies.kinds.backlog_quota import (
     BACKLOG_AGE,
     BACKLOG_SIZE,
@@ -16,9 +17,10 @@ from pulsarbox.broker.policies.kinds.backlog_quota import (
     Quota,
     too_old_at,
 )
+from pulsarbox.broker.security.revocation import check_producer
 from pulsarbox.broker.subscription.position_search import find_first
 from pulsarbox.broker.topic.producer import Producer
-from pulsarbox.broker.topic.producer_access import Claim, closed_early
+from pulsarbox.broker.topic.producer_access import Claim
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     NotFound,
@@ -201,7 +203,8 @@ class Backlog:
             claim.queued(now)
 
     def _let_in(self, claim: Claim, now: Now) -> None:
-        """Admit a producer after checking the producer policies again. Raises as ``check_producer`` and ``add``."""
+        """Admit a producer after checking its connection and the policies again. Raises as ``Producers.add``."""
+        check_producer(claim.producer)
         self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
         self._topic.producers.add(claim, now)
 
@@ -213,7 +216,7 @@ class Backlog:
         """Refuse the claim of a producer that is closed while it waits."""
         claim = self._held.pop(producer, None) or self._asking.pop(producer, (None, False))[0]
         if claim is not None:
-            claim.refused(closed_early(), now)
+            claim.refused(closed_early("producer"), now)
 
     def close(self, now: Now) -> None:
         """Reject the waiting producers of a closing topic with an error that lets clients retry."""

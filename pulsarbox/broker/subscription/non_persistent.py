@@ -61,7 +61,7 @@ class NonPersistentSubscription:
         try:
             self._dispatcher.add(consumer, now)
         except PulsarBoxError:
-            self._forget_if_empty(now)
+            self.forget_if_empty(now)
             raise
         self.consumers.append(consumer)
 
@@ -85,9 +85,10 @@ class NonPersistentSubscription:
             self.consumers.remove(consumer)
             self.gone = consumer.added_to(self.gone)
             self._dispatcher.remove(consumer)
-            self._forget_if_empty(now)
+            self.forget_if_empty(now)
 
-    def _forget_if_empty(self, now: Now) -> None:
+    def forget_if_empty(self, now: Now) -> None:
+        """Delete the subscription if it has no consumers."""
         if not self.consumers and self.topic.subscriptions.get(self.name) is self:
             del self.topic.subscriptions[self.name]
             self.topic.subscription_went(self)

@@ -48,6 +48,12 @@ ONE_ACTIVE = frozenset({CommandSubscribe.Exclusive, CommandSubscribe.Failover})
 TYPE_NAMES = {0: "Exclusive", 1: "Shared", 2: "Failover", 3: "Key_Shared"}
 
 
+class Reset:
+    """A seek that can be cancelled until the cursor is reset."""
+
+    cancelled = False
+
+
 class Subscription:
     """One named subscription.
 
@@ -66,6 +72,8 @@ class Subscription:
         self.type = CommandSubscribe.Exclusive
         self.fenced = False
         """Being reset or closed: it has no consumers and accepts none."""
+        self._reset: Reset | None = None
+        """The seek that has fenced it; None without a seek, or if the topic closes."""
         self.served = False
         """Whether it has had a consumer since it was loaded; before that its type is meaningless."""
         self.gone = (0, 0)
@@ -370,19 +378,28 @@ class Subscription:
     # Cursor
 
     def seek(
-        self, position: Position, ack_set: list[int], done: Done, failed: Callable[[Exception], None], now: Now
+        self,
+        position: Position,
+        ack_set: list[int],
+        done: Done,
+        failed: Callable[[Exception], None],
+        now: Now,
+        reset: Reset | None = None,
     ) -> None:
         """Reset the cursor to ``position`` and disconnect the consumers; ``done`` is called once that is durable."""
         if self.fenced:
             raise PersistenceError("Failed to fence subscription")
         self.fenced = True
+        self._reset = reset = reset or Reset()
         reading = self._reading_of_seek()
-        self._acks.begin_reset()
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
             consumer.disconnect(now)
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
+            if reset.cancelled:
+                return
+            self._acks.begin_reset()
             self.cursor.reset(mark, messages, size)
             self.topic.stored.skip_aborted(self.cursor)
             self.resets += 1
@@ -392,7 +409,7 @@ class Subscription:
                 reading.keep(when)
             self.source.rewind()
             self.dispatcher.rewind()
-            self.fenced = False
+            self._unfence(reset)
             if ack_set:
                 self._seek_into_batch(position, ack_set, when)
             self.topic.core.commits.cursor_changed(self.cursor, when)
@@ -407,8 +424,9 @@ class Subscription:
                 self.topic.core.timers.at(when.monotonic + ABANDONED_SECONDS, self._remove_if_abandoned)
 
         def lost(error: Exception) -> None:
-            self.fenced = False
-            failed(error)
+            if not reset.cancelled:
+                self._unfence(reset)
+                failed(error)
 
         self.topic.locate(position, located, lost, now)
 
@@ -416,12 +434,30 @@ class Subscription:
         if not self.consumers and not self.fenced:
             self.topic.remove_subscription(self, now)
 
-    def seek_to_time(self, publish_time: int, done: Done, failed: Callable[[Exception], None], now: Now) -> None:
+    def cancel(self, reset: Reset) -> None:
+        """Leave the cursor where it is, and admit consumers again; without effect once the cursor is reset."""
+        reset.cancelled = True
+        self._unfence(reset)
+
+    def _unfence(self, reset: Reset) -> None:
+        if self._reset is reset:
+            self.fenced, self._reset = False, None
+
+    def seek_to_time(
+        self,
+        publish_time: int,
+        done: Done,
+        failed: Callable[[Exception], None],
+        now: Now,
+        reset: Reset | None = None,
+    ) -> None:
         """Reset the cursor to the first entry published at ``publish_time`` (ms since 1970) or later."""
 
         def found(position: Position, when: Now) -> None:
+            if reset is not None and reset.cancelled:
+                return
             try:
-                self.seek(position, [], done, failed, when)
+                self.seek(position, [], done, failed, when, reset)
             except PersistenceError as error:
                 failed(error)
 
@@ -454,7 +490,7 @@ class Subscription:
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
         """Disconnect all consumers; notify all clients but that of ``asked_by``."""
-        self.fenced = True
+        self.fenced, self._reset = True, None
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
             consumer.disconnect(now, tell=consumer is not asked_by)

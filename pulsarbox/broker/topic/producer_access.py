@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.opening import closed_early
 from pulsarbox.broker.topic.deduplication import Deduplication
 from pulsarbox.broker.topic.producer import Producer
 from pulsarbox.clock import Now
@@ -32,11 +33,6 @@ class Claim(Protocol):
 
     def refused(self, error: PulsarBoxError, now: Now) -> None:
         """The producer was rejected after it had to wait."""
-
-
-def closed_early() -> ServiceNotReady:
-    """Return the error for a PRODUCER request that waits when its client closes the producer."""
-    return ServiceNotReady("The producer was closed before it was open")
 
 
 class Producers:
@@ -119,7 +115,7 @@ class Producers:
         """
         claim = self._waiting.pop(producer, None) or self._checking.pop(producer, None)
         if claim is not None:
-            claim.refused(why or closed_early(), now)
+            claim.refused(why or closed_early("producer"), now)
         if self._present.get(producer.name) is not producer:
             return
         del self._present[producer.name]

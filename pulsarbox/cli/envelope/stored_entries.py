@@ -6,6 +6,7 @@ consumer was given it twice. The target's deduplication sees the sequence ids of
 drops nothing.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -17,6 +18,8 @@ from pulsarbox.errors import NotFound, TopicNotFound
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 
+IDLE_SECONDS: Final = 5.0
+"""How long the input may pause within a batch before its messages are stored without the rest."""
 _BATCH_MAX: Final = 1 << 20
 """Messages of a batch whose envelopes do not say how many it has."""
 
@@ -48,14 +51,14 @@ class Restoration:
         self._tokens = tokens
         self._seen = SeenIds()
         self._group: list[StoredMessage] = []
-        self._quiet = False
+        self._idle_since: float | None = None
         self._schemas: dict[tuple[str, bytes], bytes] = {}
         """The version here of each version there, by topic."""
         self._is_rerouted = False
 
     def take(self, line: bytes) -> None:
         """Take an envelope. Raises ValueError for one that cannot be stored, and what the broker tells."""
-        self._quiet = False
+        self._idle_since = None
         stored = read(line)
         if stored.schema is not None and stored.schema_version is not None:
             self._register(stored.base_topic, stored.schema_version, stored.schema)
@@ -73,10 +76,15 @@ class Restoration:
             self.flush()
 
     def idle(self) -> None:
-        """Nothing more has come for now: when that is so twice in a row, the messages that wait go as they are."""
-        if self._quiet:
+        """Note that no input is ready. After IDLE_SECONDS without any, send the messages that wait for their batch.
+
+        Callers wait for sockets as well as for input, so the number of calls says nothing about the time.
+        """
+        now = time.monotonic()
+        if self._idle_since is None:
+            self._idle_since = now
+        elif now - self._idle_since >= IDLE_SECONDS:
             self.flush()
-        self._quiet = True
 
     def flush(self) -> None:
         """Send the messages that wait for others of their batch. Raises as ``take``."""
