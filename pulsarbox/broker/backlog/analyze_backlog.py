@@ -67,7 +67,7 @@ class BacklogScan:
         self._go_on(self._ledger.next(*self._cursor.mark_delete) if start is None else self._ledger.clamp(*start), now)
 
     def _passed(self, at: Position) -> bool:
-        """Return whether an entry counts although it is not behind mark-delete."""
+        """Return whether an entry counts although mark-delete has passed it."""
         return self._from_start and at <= self._cursor.mark_delete
 
     def _go_on(self, at: Position, now: Now) -> None:

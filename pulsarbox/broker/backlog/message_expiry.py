@@ -169,7 +169,7 @@ class Expiry:
         return self.oldest.begins if self.oldest is not None and self.is_current else 0
 
     def tell_oldest(self, now: Now) -> Oldest | None:
-        """Return the oldest entry of the backlog if it is known; otherwise start a search and return None."""
+        """Return the oldest entry of the backlog if known without a read; otherwise start the read and return None."""
         first = first_unacked(self._topic.ledger, self._topic.stored.cursors.values())
         if first is None:
             return None

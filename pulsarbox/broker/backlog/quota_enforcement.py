@@ -1,7 +1,7 @@
 """Enforcement of a topic's backlog quotas by size and age: producers are held or rejected, or the backlog is evicted.
 
 Quotas are checked when entries are confirmed, when a mark-delete moves and when the oldest message reaches its age
-limit. The size is that of all entries behind the slowest durable mark-delete, as in Pulsar.
+limit. The size is that of all entries after the slowest durable mark-delete, as in Pulsar.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -92,13 +92,13 @@ class Backlog:
         return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.not_due
 
     def _held_behind(self, slowest: int) -> int:
-        """Return the stored and unconfirmed bytes behind a running total."""
+        """Return the confirmed and unconfirmed bytes after a running total."""
         ledger = self._topic.ledger
         return ledger.bytes_behind(slowest) + ledger.total_bytes - ledger.confirmed_bytes
 
     @property
     def used(self) -> int:
-        """Bytes behind the slowest durable mark-delete, confirmed or not, except those excluded as not due."""
+        """Bytes after the slowest durable mark-delete, confirmed or not, except those excluded as not due."""
         slowest = self._slowest()
         return self._held_behind(slowest) - self.not_due if slowest is not None else 0
 
@@ -203,7 +203,7 @@ class Backlog:
             claim.queued(now)
 
     def _let_in(self, claim: Claim, now: Now) -> None:
-        """Admit a producer after checking its connection and the policies again. Raises as ``Producers.add``."""
+        """Admit a producer after checking its authorization and the policies again. Raises as ``Producers.add``."""
         check_producer(claim.producer)
         self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
         self._topic.producers.add(claim, now)
@@ -307,7 +307,7 @@ class Backlog:
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
             self._evicting or slowest.mark_bytes >= until or ledger.next(*slowest.mark_delete) > ledger.read_end
-        ):  # nothing readable to evict: the rest is unconfirmed or behind an open transaction, so ``confirmed`` retries
+        ):  # nothing readable to evict: the rest is unconfirmed or after an open transaction, so ``confirmed`` retries
             return
         self._evicting = True
         topic.core.under_way += 1

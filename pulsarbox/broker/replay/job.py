@@ -235,7 +235,7 @@ class Progress:
     at: Position = NOWHERE
     counts: Counts = field(default_factory=Counts)
     chunks: frozenset[str] = frozenset()
-    """UUIDs of chunked messages that are partly done; their other chunks follow, even behind the end of the part."""
+    """UUIDs of chunked messages that are partly done; their other chunks follow, even after the end of the part."""
 
     def copy(self) -> "Progress":
         """Return a copy."""
@@ -256,7 +256,7 @@ class Job:
         """Why it stopped, or what it waits for."""
         self.progress = Progress()
         self.watched: dict[str, Position] = {}
-        """Last position checked for returned messages, by topic; for parts only once behind their end."""
+        """Last position checked for returned messages, by topic; for parts only once past their end."""
         self.forgiven = (0, 0)
         """Returned and done messages when it was last resumed after a trip."""
         self.started = spec.created

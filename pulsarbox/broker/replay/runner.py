@@ -44,11 +44,11 @@ TURN_ENTRIES: Final = 50
 TURN_BYTES: Final = 1 << 20
 """Entries and bytes published in one turn, so that other clients are served in between."""
 STEP_SECONDS: Final = 0.1
-"""Share of a rate limit that one step may use."""
+"""A step moves at most this many seconds' worth of the rate."""
 AGAIN_SECONDS: Final = 1.0
 """Pause before a retry."""
 KEEP_ENTRIES: Final = 2000
-"""Entries without a change after which the progress is stored."""
+"""Entries processed after which the progress is stored even if none was moved."""
 
 
 class Step:

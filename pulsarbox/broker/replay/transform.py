@@ -114,7 +114,7 @@ def work_on(
 ) -> Worked:
     """Return the outcomes of entries.
 
-    ``begun``: UUIDs of chunked messages that are partly done; behind ``end`` only their chunks are processed.
+    ``begun``: UUIDs of chunked messages that are partly done; after ``end`` only their chunks are processed.
     """
     started = set(begun)
     outcomes = []

@@ -34,7 +34,7 @@ class Pace:
 
     @property
     def speaks(self) -> bool:
-        """Whether enough time has passed for a rate."""
+        """Whether enough time has passed to compute a rate."""
         return self._at > self._before_at
 
     def look(self, at: float, a: int, b: int, since: float | None = None) -> bool:

@@ -18,7 +18,7 @@ READS_A_SECOND: Final = 50
 
 
 class Ages:
-    """Finds the oldest messages of the subscriptions of one box."""
+    """Looks up the oldest messages of the subscriptions of one box."""
 
     def __init__(self) -> None:
         self._second = 0

@@ -59,7 +59,7 @@ class Rates(NamedTuple):
     given_back: float
     """Messages returned for redelivery."""
     acknowledged: float
-    """Messages."""
+    """Messages acknowledged."""
     entries_out: float
     chunks_out: float
     """Entries that are chunks of larger messages."""

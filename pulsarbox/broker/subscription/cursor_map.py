@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
 
 def span_of(subscription: "Subscription", *, backlog: bool) -> Span:
-    """Return the whole log, or only the part behind mark-delete, up to the first open transaction."""
+    """Return the whole log, or only the part after mark-delete, up to the first open transaction."""
     ledger = subscription.topic.ledger
     ledgers, starts, firsts, entries = [], [], [], 0
     mark = subscription.cursor.mark_delete

@@ -19,7 +19,7 @@ def expiring(stored: StoredTopic) -> Iterator[ManagedCursor]:
 def first_unacked(
     ledger: ManagedLedger, cursors: Iterable[ManagedCursor], since: Position = START
 ) -> tuple[Position, str] | None:
-    """Return the first readable entry behind ``since`` that a cursor has not acknowledged, and the cursor's name."""
+    """Return the first readable entry after ``since`` that a cursor has not acknowledged, and the cursor's name."""
     last = ledger.read_end
     behind = [cursor for cursor in cursors if cursor.mark_delete < last]
     places = [(cursor.next_unacked(max(cursor.mark_delete, since)), cursor.name) for cursor in behind]

@@ -1,4 +1,4 @@
-"""A subscription of a non-persistent topic: messages go to a consumer with room, or are lost."""
+"""Subscriptions of non-persistent topics: messages go to a consumer with permits, or are dropped."""
 
 from typing import TYPE_CHECKING
 

@@ -78,7 +78,7 @@ class _InView:
         _bisect(view.entries, look, ended, now)
 
     def _is_before(self, stored: Entry) -> bool:
-        """Return whether the match lies behind an entry of the view."""
+        """Return whether the match lies after an entry of the view."""
         entry = unpack_compacted(stored).entry
         position = Position(entry.ledger_id, entry.entry_id)
         if position >= self._topic.ledger.first_position():
@@ -98,9 +98,9 @@ def find_first(
     now: Now,
     unread: Callable[[Position], bool] | None = None,
 ) -> None:
-    """Find the first confirmed entry behind ``after`` for which ``is_it`` holds, or the end of the log.
+    """Find the first confirmed entry after ``after`` for which ``is_it`` holds, or the end of the log.
 
-    ``is_it`` must hold for all entries behind the first match. ``unread`` decides for an entry that cannot be read.
+    ``is_it`` must hold for all entries after the first match. ``unread`` decides for an entry that cannot be read.
     """
     ledger = topic.ledger
     spans = [

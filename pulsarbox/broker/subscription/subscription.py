@@ -369,7 +369,7 @@ class Subscription:
         return why
 
     def _waits_for_transaction(self) -> bool:
-        """Whether there is something for it at the first entry of an open transaction, or behind that."""
+        """Return whether its next entry is held back by an open transaction."""
         ledger = self.topic.ledger
         if self.source.position < ledger.read_limit or ledger.last_confirmed < ledger.read_limit:
             return False

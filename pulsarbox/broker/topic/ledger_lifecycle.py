@@ -152,7 +152,7 @@ class TopicLedgers:
     def subscribed(self, now: Now) -> None:
         """Handle a new durable subscription.
 
-        From the first one on, Pulsar's rules replace unsubscribed retention: messages that it does not cover are
+        From the first one on, Pulsar's rules replace unsubscribed retention: messages that it does not need are
         trimmed after the minimum rollover time.
         """
         if self.unsubscribed.count_at != NEVER:

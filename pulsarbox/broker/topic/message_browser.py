@@ -75,7 +75,7 @@ class Page:
     """The result of a walk."""
 
     found: list[Found] = field(default_factory=list)
-    """In the order of the walk."""
+    """Messages in the order of the walk."""
     on: Place | None = None
     """Where the next page in the same direction begins; None if there is none and never will be."""
     back: Place | None = None

@@ -1,4 +1,4 @@
-"""Non-persistent topics: messages go to the connected consumers that have permits, and are dropped for all others."""
+"""Non-persistent topics: messages are dispatched at once or dropped, and never stored."""
 
 from collections.abc import Iterator
 

@@ -42,7 +42,7 @@ class _Routed:
 
 
 class Routing:
-    """Chooses partitions."""
+    """Chooses the partition of each message."""
 
     def __init__(self, core: Core, topics: Topics) -> None:
         self._core = core

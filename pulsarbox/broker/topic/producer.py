@@ -36,7 +36,7 @@ class ProducerRates(NamedTuple):
     bytes_in: float
     chunks_in: float
     dropped: float
-    """Messages; see Producer.dropped."""
+    """Messages dropped; see Producer.dropped."""
 
 
 SHARED: Final = Access(ProducerAccessMode.Shared)

@@ -1,6 +1,6 @@
 """Quarantine of damaged entries: each is reported once, stored as it is and never dispatched.
 
-Subscriptions continue behind a damaged entry. If its header is intact, each subscription that reaches it acknowledges
+Subscriptions continue after a damaged entry. If its header is intact, each subscription that reaches it acknowledges
 it, so that it does not keep its ledger from being trimmed. If nothing is known of it (an unreadable volume), it is
 skipped and stays in the backlog.
 """
@@ -19,7 +19,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 log = logging.getLogger(__name__)
 
 SetAside = Callable[[EntryDamaged, Now], None]
-"""A subscription's callback for a read that found damaged entries; the reader continues behind them."""
+"""A subscription's callback for a read that found damaged entries; the reader continues after them."""
 
 
 class Quarantine:

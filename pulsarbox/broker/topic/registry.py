@@ -131,7 +131,7 @@ class Topics:
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Disconnect a topic's clients and unload it, once messages in flight are stored.
 
-        Clients reconnect by themselves; they can open the topic again once ``done`` is called.
+        Clients reconnect automatically; they can open the topic again once ``done`` is called.
         """
         if topic in self._unloading:
             self._unloading[topic].append(done)
@@ -499,7 +499,7 @@ class Topics:
             return int(name.base == name)
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
-            raise TopicNotFound(f"Topic {name} not found")  # as in Pulsar: partitions are not auto-created
+            raise TopicNotFound(f"Topic {name} not found")  # as in Pulsar: no auto-creation beyond the partition count
         if not create:
             raise TopicNotFound(f"Topic {name} not found")
         if is_system(str(name)):

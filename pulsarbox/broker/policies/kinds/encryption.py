@@ -8,4 +8,4 @@ from typing import Final
 from pulsarbox.broker.policies.policy import Policy
 
 ENCRYPTION_REQUIRED: Final = Policy("encryption-required", bool)
-"""A namespace cannot allow what the broker forbids: false does not set it."""
+"""False does not set the policy: a namespace cannot relax the broker's requirement."""

@@ -1,4 +1,4 @@
-"""Message TTL: how long a message may stay unacknowledged.
+"""Message TTL: how long a message may remain unacknowledged.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#time-to-live-ttl.
 """
