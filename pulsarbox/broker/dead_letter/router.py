@@ -121,8 +121,8 @@ class DeadLetterOffice:
         if stored is None:
             metadata.ClearField("schema_version")  # it would refer to another schema there
         else:
-            retention_warning = self._schemas.keeping(target, stored.schema, now.wall)
-            metadata.schema_version = self._schemas.at_once(stored.schema, retention_warning, now).version_bytes
+            keeping = self._schemas.keeping(target, stored.schema, now.wall)
+            metadata.schema_version = self._schemas.at_once(stored.schema, keeping, now).version_bytes
 
     # Moving messages to other topics
 
