@@ -177,7 +177,7 @@ class Environment:
         self._snapshot = None
 
     def copy(self, descriptor: int) -> None:
-        """Write a compact copy of the environment, or of the snapshot inside one, to a descriptor. Raises lmdb.Error."""
+        """Write a compact copy of the environment, or of the current snapshot, to a descriptor. Raises lmdb.Error."""
         self._env.copyfd(descriptor, compact=True, txn=self._snapshot)
 
     def close(self) -> None:

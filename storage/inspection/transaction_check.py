@@ -72,7 +72,7 @@ def _overlaps(holdings: Holdings) -> Iterator[Finding]:
 
 
 def _of_entries(holdings: Holdings, flagged: Iterable[Flagged]) -> Iterator[Finding]:
-    """Check that entries of open or aborted transactions are in one of their runs; otherwise they would be delivered."""
+    """Check that entries of open or aborted transactions are in one of their runs, or they would be delivered."""
     known = holdings.transactions
     opened: dict[tuple[TxnId, int], list[Run]] = {}
     for ledger_id, run in known.runs():
