@@ -129,7 +129,7 @@ class RangeSet:
                 return key, len(chunk.starts) - 1
         return None
 
-    # # Mutation
+    # Mutation
 
     def add(self, acked: AckedRange) -> None:
         """Add a range, merged with the ranges that it touches or overlaps."""
@@ -341,7 +341,7 @@ class RangeSet:
         self.messages += sign * (sum(ranges[_MESSAGES_AFTER::_FIELDS]) - sum(ranges[_MESSAGES_BEFORE::_FIELDS]))
         self.size += sign * (sum(ranges[_BYTES_AFTER::_FIELDS]) - sum(ranges[_BYTES_BEFORE::_FIELDS]))
 
-    # # Checkpoint
+    # Checkpoint
 
     def pack(self, key: ChunkKey) -> bytes:
         """Return the ranges of a chunk as the body of an ACKED record; empty if it has none."""

@@ -78,7 +78,7 @@ class ManagedCursor:
         self._batch_chunks = self.batch_acks.chunks
         self._count_chunks = self.redeliveries.chunks
 
-    # # Queries
+    # Queries
 
     def is_acked(self, ledger_id: int, entry_id: int) -> bool:
         """Return whether the entry is acknowledged."""
@@ -140,7 +140,7 @@ class ManagedCursor:
         """Return whether open transactions have acknowledged the rest of an entry, so that it is not dispatched."""
         return self.claims is not None and self.claims.has((ledger_id, entry_id))
 
-    # # Acknowledgement
+    # Acknowledgement
 
     def skip(self, run: AckedRange) -> None:
         """Count the entries of an aborted transaction as acknowledged: they are never dispatched.
@@ -232,8 +232,7 @@ class ManagedCursor:
             self._fresh_in_view.append((ledger_id, entry_id))
 
     def keep_in_view(self, ledger_id: int, entries: int) -> None:
-        """Mark a deleted ledger, with earlier ones remaining, as acknowledged in the compacted view, which has some of
-        it."""
+        """Acknowledge the entries of a deleted ledger that the compacted view may have; earlier ledgers remain."""
         if entries and (ledger_id, entries - 1) > self.mark_delete:
             self.in_view.add(AckedRange(ledger_id, 0, entries - 1, 0, 0, 0, 0))
             self._fresh_in_view.append((ledger_id, entries - 1))
@@ -285,8 +284,7 @@ class ManagedCursor:
         self._moved = True
 
     def absorb(self) -> None:
-        """Move mark-delete over an adjacent range, during replay: a crash after moving an entry to another topic leaves
-        one."""
+        """Move mark-delete over an adjacent range, which a crash can leave after an entry has moved. For replay."""
         if self._range_chunks:
             self._absorb()
 
@@ -339,7 +337,7 @@ class ManagedCursor:
         self.redeliveries.clear()
         self._partly = 0
 
-    # # Journal
+    # Journal
 
     def take_changes(self) -> list[bytes]:
         """Return what changed since the last call, packed as records."""
@@ -394,7 +392,7 @@ class ManagedCursor:
                 if not self.is_acked(*position):
                     self.redeliveries.put(position, count)
 
-    # # Checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, bytes | None]:
         """Return the rows that changed since the last call, None for chunks that are now empty."""

@@ -92,8 +92,7 @@ class DelayedChunk:
         return DelayedChunk(sorted((time, place, size) for (time, place), size in by_place.items()))
 
     def behind(self, key: TimeKey, ledger_id: int, base: int) -> int:
-        """Return the index of the first row after ``key``, for a chunk of ``ledger_id`` whose first entry id is
-        ``base``."""
+        """Return the index of the first row after ``key``; ``base`` is the first entry id of the chunk."""
         time, key_ledger, key_entry = key
         if key_ledger < ledger_id or (key_ledger == ledger_id and key_entry < base):
             return bisect_left(self.times, time)
@@ -289,7 +288,7 @@ class Delays:
                 entries, size, next_at = entries + late.entries, size + late.size, min(next_at, late.next_at)
         return NotDue(entries, size, next_at) if entries else NOTHING_LATE
 
-    # # Mutation
+    # Mutation
 
     def record(self, ledger_id: int, entry_id: int, time: int, size: int) -> None:
         """Add an entry of ``size`` bytes, due at ``time`` (ms since 1970)."""
@@ -349,7 +348,7 @@ class Delays:
                 del chunks[key]
         forget_delays(self._catalog, self.topic_id, ledger_id)
 
-    # # Checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, bytes | Row | None]:
         """Return the rows that changed since the last call, None for deleted ones."""

@@ -188,7 +188,7 @@ def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[byt
     for position, first, offsets in segments:
         done = 0
         if len(offsets) == 1 and first == next_entry and size + _SINGLE.size <= ROW_BYTES_MAX:
-            # # With many topics nearly every run is one entry, and this loop dominates the cost of an index flush.
+            # With many topics nearly every run is one entry, and this loop dominates the cost of an index flush.
             parts.append(_SINGLE.pack(position, 1, offsets[0]))
             size += _SINGLE.size
             next_entry += 1
@@ -213,8 +213,7 @@ def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[byt
 
 
 def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[Segment]:
-    """Decode the segments of a row from ``entry`` on, through the one that contains ``last``; none if the row ends
-    earlier.
+    """Decode the segments of a row from the one with ``entry`` through the one with ``last``.
 
     Raises PersistenceError if the row is truncated.
     """

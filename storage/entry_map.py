@@ -63,7 +63,7 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         chunk = self.chunks.get(key, {})
         return [(Position(ledger_id, base + place), self._decode(chunk[place])) for place in sorted(chunk)]
 
-    # # Mutation
+    # Mutation
 
     def put(self, position: tuple[int, int], number: int) -> None:
         """Set the number of an entry."""

@@ -67,8 +67,7 @@ class Answer:
             raise PersistenceError(f"read of ledger {request.ledger_id} from {request.first} to {request.last}")
 
     def take(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
-        """Take the wanted entries of ``segments``, which start at ``next_entry``, from the batches returned by
-        ``value_at``.
+        """Take entries from ``segments``, which start at ``next_entry``; ``value_at`` returns their batches.
 
         Raises EntryDamaged if the first entry of the answer is damaged; a later damaged entry closes the answer.
         """
@@ -93,7 +92,7 @@ class Answer:
             except (PersistenceError, struct.error) as error:
                 self.open = False
                 if not self.entries:
-                    # # If the batch does not match the index, none of its entries can be located.
+                    # If the batch does not match the index, none of its entries can be located.
                     last = segment.first_entry + len(segment.offsets) - 1
                     raise EntryDamaged(self._ledger_id, self.next_entry, last, str(error)) from error
             if not self.open:
@@ -191,8 +190,7 @@ class Answer:
         return True
 
     def _unpack(self) -> None:
-        """Decompress the compressed entries. Raises EntryDamaged or NotNow after ending the list before the first
-        failure."""
+        """Decompress the compressed entries. Raises EntryDamaged or NotNow; the list then ends before that entry."""
         if not self._compressed:
             return
         waiting, self._compressed = self._compressed, {}

@@ -54,7 +54,7 @@ class ManagedLedger:
     first ``open_ledger`` or ``restore_ledger`` on.
     """
 
-    # # With many topics, publishing is bound by memory latency: slots save one memory access per attribute.
+    # With many topics, publishing is bound by memory latency: slots save one memory access per attribute.
     __slots__ = (
         "_holed", "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes",
         "confirmed_messages", "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed",
@@ -241,8 +241,7 @@ class ManagedLedger:
                 break
 
     def replay(self, last: Entry, count: int, size: int) -> None:
-        """Append and confirm ``count`` entries of ``size`` bytes found in the log at recovery; ``last`` is the last of
-        them.
+        """Append and confirm ``count`` entries of ``size`` bytes from the log at recovery; ``last`` is the last one.
 
         They are not cached in memory.
         """
@@ -308,8 +307,7 @@ class ManagedLedger:
         return behind
 
     def _last_dropped(self, at: int) -> None:
-        """Move ``last_confirmed`` after its ledger was deleted: the last remaining entry is in a ledger before index
-        ``at``."""
+        """Move ``last_confirmed`` into a ledger before index ``at`` after its ledger was deleted."""
         infos = [self.ledgers[ledger_id] for ledger_id in reversed(self._order[:at])]
         last = next((info for info in infos if info.confirmed), None)
         self.last_confirmed, self.last_batch = Position(self._order[0], -1), -1

@@ -120,7 +120,7 @@ class Store:
         """Return the counter of ids, and of starts."""
         return self.catalog.get(IDS) or {"next": 1, "boot": 0}
 
-    # # Topics
+    # Topics
 
     def topic(self, name: str) -> StoredTopic | None:
         """Return the topic, loaded if necessary, or None if it does not exist."""
@@ -193,7 +193,7 @@ class Store:
         stored.has_aborted = next(self.catalog.items(aborted_key(topic_id)), None) is not None
         return stored
 
-    # # Log replay
+    # Log replay
 
     def _replay(self, batch: bytes) -> None:
         """Apply all records of a verified batch. Only the last entry of each run is decoded; the others are skipped."""

@@ -109,7 +109,7 @@ class SequenceIds:
         self._dirty.add(name)
         return pack_sequence(SequenceId(self.topic_id, name, -1, 0, forgotten=True))
 
-    # # Journal
+    # Journal
 
     def take_changes(self, wall: int) -> list[bytes]:
         """Pack what was pushed since the last call, for the batch written at ``wall`` (ms since 1970)."""
@@ -152,7 +152,7 @@ class SequenceIds:
             self.persisted[record.producer] = LastSequence(record.highest, record.published, record.begun)
         self._dirty.add(record.producer)
 
-    # # Checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, Row | None]:
         """Return the rows that changed since the last call, None for forgotten producers."""

@@ -35,8 +35,7 @@ class Claim:
         self.bits = 0
         """The union of all transactions' bits."""
         self.passed = False
-        """Whether the dispatcher has passed the entry, or has taken it back from a consumer, and will not read it
-        again."""
+        """Whether the dispatcher will not read the entry again: it has passed it, or a consumer returned it."""
 
     def add(self, txn: object, bits: int) -> None:
         """Add messages acknowledged by a transaction."""

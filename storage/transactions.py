@@ -135,7 +135,7 @@ class OpenEntries:
     def _find_limit(self) -> None:
         self._limited(min(((runs[0].ledger_id, runs[0].first) for runs in self._runs.values()), default=NO_LIMIT))
 
-    # # Checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, Row | None]:
         """Return the rows that changed since the last call."""

@@ -132,7 +132,7 @@ async def _serve(
     await serving.open_http()
     settle_memory()
     log.info(
-        # # Tools that start Pulsar wait for its log line: "messaging service is ready".
+        # Tools that start Pulsar wait for its log line: "messaging service is ready".
         "messaging service is ready: pulsarbox %s, %s, %s, data in %s, ready after %.0f ms",
         __version__,
         running.broker_urls,

@@ -81,7 +81,7 @@ class LoopShell:
         offset = self._clock.offset
         return Now(time.monotonic(), time.time_ns() // 1_000_000 + offset, offset)
 
-    # # Turns
+    # Turns
 
     def kick(self) -> None:
         """Schedule the end of this turn for the next iteration of the loop."""
@@ -162,7 +162,7 @@ class LoopShell:
         """Schedule ``call`` on the loop."""
         return self._loop.call_later(seconds, call)
 
-    # # Time
+    # Time
 
     def _set_timer(self) -> None:
         deadlines = self.broker.next_timer()
@@ -187,7 +187,7 @@ class LoopShell:
         self.broker.on_timer(self.now())
         self.kick()
 
-    # # Thread results
+    # Thread results
 
     def _committed(self, batch: Batch, _: None, error: Exception | None) -> None:
         self._durable.append((batch, error))
@@ -220,7 +220,7 @@ class LoopShell:
         self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
 
-    # # Background work for the core
+    # Background work for the core
 
     def _beside(self, name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
         def told(result: object, error: Exception | None) -> None:

@@ -113,8 +113,8 @@ class Serving:
         settings = self._settings
         operator = os.urandom(32).hex() if settings.authenticationEnabled else ""
         authentication = authentication_of(settings, operator)
-        # # Report a data directory in use before a port in use. A missing directory is created only after the ports are
-        # # bound, so that a failed start leaves none behind.
+        # Report a data directory in use before a port in use. A missing directory is created only after the ports are
+        # bound, so that a failed start leaves none behind.
         made = self._data is None or is_made(self._data)
         plugins = plugins_of(settings, self._data)
         self._engine.codecs.load = plugins.codec

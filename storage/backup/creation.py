@@ -230,7 +230,7 @@ def _failed(repository: Repository, error: OSError) -> BackupError:
     where = error.filename or repository.path
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return BackupError(f"{where}: {error.strerror or error}; run the command again to resume the backup")
-    # # The box may need this disk: release what was stored, which is useless until there is more space.
+    # The box may need this disk: release what was stored, which is useless until there is more space.
     with suppress(OSError, PersistenceError):
         repository.drop_interrupted()
     return BackupError(

@@ -97,7 +97,7 @@ def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: Stored
     ):
         found.append(part)
         expected = part.last + 1
-    # # A restored box has a different history, so it may have other batches at these positions.
+    # A restored box has a different history, so it may have other batches at these positions.
     while found and not _is_end_of(found[-1], volume, files):
         found.pop()
     if found and found[-1].size < SMALL_BYTES and found[-1].last < volume.last:

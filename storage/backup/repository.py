@@ -136,7 +136,7 @@ class Repository:
                 raise BackupConflict(f"backups are being removed from {self.path}: try again")
             yield
 
-    # # Modification, inside ``locked``
+    # Modification, inside ``locked``
 
     def begin(self) -> "Journal":
         """Start a backup, which is incomplete until ``complete``. Raises OSError."""

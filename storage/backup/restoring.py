@@ -29,8 +29,7 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, mak
 from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
 
 REPLACED: Final = "replaced" + NEW_SUFFIX
-"""The files that the restored box replaces. Because of the suffix, the next start removes an interrupted restore's
-rest."""
+"""Files replaced by the restored box. The suffix makes the next start remove leftovers of an interruption."""
 _ASIDE: Final = "replacing" + NEW_SUFFIX
 """The same folder while files are moved into it or back: the others are in place, and nothing is restored yet."""
 _LOST: Final = "lost+found"
@@ -81,7 +80,7 @@ class _Restore:
         self._target = target
         self._pace = pace
         logs = sum(file.size for file in manifest.files if file.volume)
-        # # A log is written with its index, which may be as large as a log of small entries.
+        # A log is written with its index, which may be as large as a log of small entries.
         self._needed = manifest.size + logs
 
     def run(self, keep_id: bool) -> str:
@@ -165,7 +164,7 @@ class _Restore:
             written.flush()
             os.fsync(descriptor)
         if file.modified:
-            # # The next backup identifies a volume by it.
+            # The next backup identifies a volume by it.
             os.utime(path, ns=(file.modified, file.modified))
 
     def _write_volume(self, number: int) -> None:

@@ -147,7 +147,7 @@ class StoredFiles:
     def _publish(self, new: Path, digest: str) -> None:
         path = self.path(digest)
         make_directory(path.parent)
-        # # Replaces existing contents, which may be damaged.
+        # Replaces existing contents, which may be damaged.
         new.rename(path)
         self._unsynced.add(path.parent)
 

@@ -102,7 +102,7 @@ class Press:
         self._choices: dict[int, Choice | None] = {}
         self._methods: dict[Choice, _Method | None] = {}
 
-    # # Choices
+    # Choices
 
     def choice(self, ledger_id: int) -> Choice | None:
         """Return the cached choice for a ledger."""
@@ -179,7 +179,7 @@ class Press:
                 return _Method(tag, dictionary.number, writer, reader)
         return _Method(tag, 0, plugin.open(), plugin.open())
 
-    # # Compression
+    # Compression
 
     def sample(self, live: Live) -> bytes | None:
         """Return the body of an entry for training; None if it is encrypted or cannot be read."""

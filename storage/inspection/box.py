@@ -289,7 +289,7 @@ def read_tables(meta: Environment, version: int) -> Tables:
     try:
         for key, value in meta.rows(b"volumes"):
             ledger_id, first = INDEX_KEY.unpack(key)
-            # # Version 1 stores only the volume.
+            # Version 1 stores only the volume.
             fields = (*LOG_KEY.unpack(value), 0, 0) if version == 1 else STRETCH.unpack(value)
             stretches.append(Stretch(ledger_id, first, *fields))
         contents = {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")}
@@ -328,7 +328,7 @@ def open_readonly(path: Path, lock: bool) -> lmdb.Environment:
 
     Falls back to no lock if this user may not write the lock file. Raises lmdb.Error.
     """
-    # # A map of size 0 takes the writer's map size, so that the file may grow while it is read.
+    # A map of size 0 takes the writer's map size, so that the file may grow while it is read.
     if lock and (path / _LOCK_FILE).exists():
         try:
             return lmdb.open(str(path), readonly=True, create=False, map_size=0, max_dbs=_TABLES_MAX, lock=True)

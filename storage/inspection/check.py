@@ -79,7 +79,7 @@ def check(
 
         with ThreadPoolExecutor(CHILDREN) as pool:
             volumes.update(zip(missing, pool.map(examine, missing), strict=True))
-        # # The daemon packs and removes volumes concurrently: retry then.
+        # The daemon packs and removes volumes concurrently: retry then.
         again -= 1
         gone = [one for one in wanted if volumes[one].vanished]
         if not (box.live and gone and again):
@@ -246,7 +246,7 @@ class _Judgement:
             if not holdings.name_of(ledger.topic_id):
                 what = f"it belongs to topic {ledger.topic_id}, which does not exist: nobody can read it"
                 self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
-        # # Ledgers that the log deletes after the checkpoint are reclaimed with the next one.
+        # Ledgers that the log deletes after the checkpoint are reclaimed with the next one.
         nobodys = {stretch.ledger_id for stretch in self.tables.stretches if stretch.ledger_id not in self.checkpointed}
         nobodys -= self.tables.dropped
         for ledger_id in sorted(nobodys)[:_OFTEN]:
@@ -267,7 +267,7 @@ class _Judgement:
 
         speak = {stretch.volume for stretch in self.tables.stretches}
         for stretch in self.tables.stretches:
-            # # Damage of a stretch is already reported: its volume is missing, unreadable, or incomplete.
+            # Damage of a stretch is already reported: its volume is missing, unreadable, or incomplete.
             hold(stretch.ledger_id, stretch.first, stretch.entries)
         for number, volume in self.volumes.items():
             if self.box.format > 1 and (number in self.tables.contents or number >= PACKED) and number in speak:
@@ -294,7 +294,7 @@ class _Judgement:
 
     def _producers(self) -> None:
         for topic_id, number in self.meta.producers.items():
-            # # The log may delete the topic, and the next checkpoint its producers.
+            # The log may delete the topic, and the next checkpoint its producers.
             if not self.meta.holdings.name_of(topic_id) and not any(volume.replay for volume in self.journal):
                 what = f"sequence ids of {number} producers are kept for it, but it does not exist"
                 self.findings.append(warning(f"topic {topic_id}", what, "nothing: they are never used"))

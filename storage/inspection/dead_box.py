@@ -139,7 +139,7 @@ def _totals(found: DeadBox, document: Row) -> Row:
     }
 
 
-# # In the child process
+# In the child process
 
 
 class _One:

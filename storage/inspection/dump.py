@@ -110,7 +110,7 @@ class _Course:
         where, number = error.where, error.number
         self.endings[where] = self.endings.get(where, 0) + 1
         if number and where in self.volumes and self.endings[where] <= _ENDINGS_MAX:
-            # # The first crash was somewhere from this batch on, the second in this batch.
+            # The first crash was somewhere from this batch on, the second in this batch.
             exact = where in self.starts
             self.starts[where] = number + 1 if exact else number
             what = f"batch {number}" if exact else f"a batch from {number} on"

@@ -78,7 +78,7 @@ class _Gathering:
                 self.extents[name] = content.first_position, content.last_position
             if name in self.skip:
                 continue
-            # # A listed volume is read only if its log extends past the checkpoint.
+            # A listed volume is read only if its log extends past the checkpoint.
             if content is not None and (content.last_position <= self.tables.mark or number_of(name) >= PACKED):
                 continue
             yield ["at", name, 0]

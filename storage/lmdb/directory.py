@@ -43,7 +43,7 @@ _HOLD_PAUSE_SECONDS = 0.02
 _FORMATS = (1, FORMAT_VERSION, FORMAT_COMPRESSED)
 """The formats that can be opened; version 1 is upgraded."""
 
-# # Run in a child process: reads every reachable page. A truncated file kills the child with SIGBUS.
+# Run in a child process: reads every reachable page. A truncated file kills the child with SIGBUS.
 _WALK = """
 import sys, lmdb
 env = lmdb.open(sys.argv[1], readonly=True, lock=False, create=False, max_dbs=16)
@@ -56,7 +56,7 @@ for name in names:
             sum(value[::4096])
 """
 
-# # LMDB's meta page, in host byte order, after the page header of 16 (format 1) or 24 bytes (format 3).
+# LMDB's meta page, in host byte order, after the page header of 16 (format 1) or 24 bytes (format 3).
 _LMDB_MAGIC = 0xBEEFC0DE
 _LMDB_HEADER_SIZES = {1: 16, 3: 24}
 _META_PAGE = struct.Struct("=IIQQI92xQQ")
@@ -230,7 +230,7 @@ def holder(path: Path) -> tuple[bool, int]:
     except OSError:
         return False, 0
     try:
-        # # A shared lock. A daemon that starts at this instant retries.
+        # A shared lock. A daemon that starts at this instant retries.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         text = os.pread(descriptor, 32, 0).strip()
@@ -255,7 +255,7 @@ def locked_directory(path: Path) -> Iterator[None]:
 
 def hold(path: Path) -> int:
     """Lock a directory for this process; return the locked descriptor. Raises DirectoryHeld, OSError."""
-    # # The kernel releases the lock with the last descriptor of the open file, however the process ends.
+    # The kernel releases the lock with the last descriptor of the open file, however the process ends.
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE)
     try:
         _lock(lock)

@@ -101,7 +101,7 @@ class LmdbEngine:
         ``step`` is called with a name from STEPS after each durable step.
         """
         self._path = Path(path)
-        # # An index of one-entry rows can outgrow its log, hence three times the volume; 16 MiB is the largest batch.
+        # An index of one-entry rows can outgrow its log, hence three times the volume; 16 MiB is the largest batch.
         map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
         self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
         self._open_max = open_volumes_max
@@ -167,7 +167,7 @@ class LmdbEngine:
             try:
                 self._from_reserve(lambda: self._store(batch, what))
             except StoreFull as error:
-                # # StoreFull is for messages: on it the core retries a batch without entries at once, which must help.
+                # StoreFull is for messages: on it the core retries a batch without entries at once, which must help.
                 raise PersistenceError(str(error)) from error
         self._volumes.keep_until = batch.position
         self._next_position = batch.position + 1
@@ -318,8 +318,7 @@ class LmdbEngine:
     def _parts_after(
         self, mark: int, sealed: int, contents: dict[int, Content]
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Return volume, first and last position of each part of the log after ``mark``, oldest first, and its newest
-        position.
+        """Return volume, first and last position of each part of the log after ``mark``, and its newest position.
 
         Volumes whose batches are all covered by the checkpoint may be deleted.
         """

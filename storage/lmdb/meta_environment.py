@@ -41,8 +41,7 @@ DICTIONARY = b"dictionary"
 MAP_SIZE = 64 << 30
 _ROWS_AT_FIRST = 4
 _ROWS_AT_ONCE = 512
-"""Rows per transaction of a scan. Many scans need one topic's few rows or only the first; others should need few
-transactions."""
+"""Maximum rows per transaction of a scan. Scans start with few, since many need only a topic's few rows."""
 _BYTES_AT_ONCE = 1 << 20
 _SHARED = ROW_KEY_MAX - sha256().digest_size
 """Keys that share this many bytes are adjacent, but ordered by their hash if long."""
@@ -94,7 +93,7 @@ class MetaEnvironment:
         self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
-            # # Older versions have not created these.
+            # Older versions have not created these.
             more = [
                 tables[0] if readonly else self._env.open_db(name, create=not beside) for name in COMPRESSION_TABLES
             ]
@@ -263,7 +262,7 @@ class MetaEnvironment:
             txn.delete(key, db=self._compressed)
             txn.delete(NEED.pack(tag, dictionary, number), db=self._needs)
 
-    # # Compression
+    # Compression
 
     def needs(self) -> dict[tuple[bytes, int], str]:
         """Return the tags and dictionaries of entries in packed volumes, with the codecs' names."""

@@ -55,7 +55,7 @@ def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: li
         txn.drop(volumes, delete=False)
         txn.drop(contents, delete=False)
         for volume in old:
-            # # A ledger without a row is deleted; one that began after the checkpoint has its row in the log.
+            # A ledger without a row is deleted; one that began after the checkpoint has its row in the log.
             kept = [one for one in volume.stretches if one.ledger_id in alive or volume.positions[1] > position]
             for one in kept:
                 key = INDEX_KEY.pack(one.ledger_id, one.first)
@@ -83,8 +83,8 @@ def _look_at(
     except (lmdb.Error, OSError, PersistenceError) as error:
         if not is_damage(error):
             raise
-        # # The volume is unreadable. Its listed entries remain, as far as known: they are damaged, not deleted. If its
-        # log is # still needed, recovery fails.
+        # The volume is unreadable. Its listed entries remain, as far as known: they are damaged, not deleted. If its
+        # log is still needed, recovery fails.
         positions = position, position
         stretches = list(_as_listed(number, listed))
     return _Old(number, positions, disk_bytes(path), stretches)

@@ -98,7 +98,7 @@ class _Narrowing:
 
     def _narrow(self, path: str, mode: int) -> None:
         try:
-            # # By name: closing a descriptor of LMDB's lock file would release the locks of this process.
+            # By name: closing a descriptor of LMDB's lock file would release the locks of this process.
             Path(path).chmod(mode & ~_OTHERS)
             self._done += 1
         except FileNotFoundError:

@@ -1,5 +1,4 @@
-"""One volume of the journal: an LMDB environment with the log, its index, and the mark up to which the index is
-complete."""
+"""One volume of the journal: an LMDB environment with the log, its index, and the mark that the index has reached."""
 
 import errno
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,14 +88,14 @@ def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside:
     """
     verify_environment(path)
     if beside:
-        # # LMDB creates its lock file if missing.
+        # LMDB creates its lock file if missing.
         return lmdb.open(
             str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, mode=PRIVATE_DIRECTORY
         )
     if sealed:
         return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
-    # # LMDB syncs by default: data, then the meta page. Read-ahead stays enabled: values of the log span many pages,
-    # and # a backlog is read sequentially.
+    # LMDB syncs by default: data, then the meta page. Read-ahead stays enabled: values of the log span many pages, and
+    # a backlog is read sequentially.
     env = lmdb.open(
         str(path),
         map_size=map_size,
@@ -176,7 +175,7 @@ class Volume:
                 self._drop_after(keep_until)
             self.first_position, self.last_position, self.indexed = self._extent()
             self.size = self._file_size()
-            # # New runs collect in one table while the rows of the previous one are written.
+            # New runs collect in one table while the rows of the previous one are written.
             self._runs = UnindexedRuns()
             self._unindexed_bytes = 0
             self._flush: IndexFlush | None = None
@@ -205,7 +204,7 @@ class Volume:
         rows: list[tuple[bytes, bytes]] = []
         last = False
         if flush is not None:
-            # # Twice this batch's share of the distance to the next flush, so that this flush completes before it.
+            # Twice this batch's share of the distance to the next flush, so that this flush completes before it.
             entries = sum([len(run.offsets) for run in runs.values()])
             rows, last = flush.next_rows(2 * max(entries / self._flush_at.entries, len(value) / self._flush_at.bytes))
         try:
@@ -271,9 +270,9 @@ class Volume:
 
         Raises PersistenceError as Answer.take does, and lmdb.Error.
         """
-        # # Search memory before the transaction begins: entries removed from memory by then are in the index that the #
+        # Search memory before the transaction begins: entries removed from memory by then are in the index that the
         # transaction sees, and their batches are committed. Search the newer table first: its entries move to the older
-        # one, # then to the index.
+        # one, then to the index.
         segments = self._runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
         if not segments and (flush := self._flush) is not None:
             segments = flush.runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
@@ -283,9 +282,9 @@ class Volume:
             if not segments:
                 return False
 
-            # # py-lmdb's Transaction.get releases the GIL for the lookup and touches each page of the value before it #
+            # py-lmdb's Transaction.get releases the GIL for the lookup and touches each page of the value before it
             # reacquires it (preload in cpython.c), so page faults of a cold batch block no other thread. The copies
-            # below # are then made from memory. The price: one entry of a batch reads the whole batch.
+            # below are then made from memory. The price: one entry of a batch reads the whole batch.
             def value_at(position: int) -> memoryview:
                 value = txn.get(LOG_KEY.pack(position), db=self._log)
                 if value is None:
@@ -351,7 +350,7 @@ class Volume:
         lmdb.Error.
         """
         ends: dict[int, tuple[_Place, _Place]] = {}
-        # # The same order as in ``take``, for the same reason.
+        # The same order as in ``take``, for the same reason.
         for runs in (self._runs, self._flush.runs if self._flush is not None else None):
             for ledger_id, first, last in runs.ends() if runs is not None else ():
                 _widen(ends, ledger_id, _Place(*first), _Place(*last))

@@ -107,7 +107,7 @@ class Reclaimer:
             try:
                 return self._seal(live[-1])
             except (lmdb.Error, OSError, PersistenceError):
-                # # On a full disk nothing can be written until something is removed.
+                # On a full disk nothing can be written until something is removed.
                 done = self._remove_dead(self._contents())
                 if done is None:
                     raise
@@ -130,7 +130,7 @@ class Reclaimer:
             return meta.contents()
 
     def _note_dropped(self, ledgers: tuple[int, ...]) -> None:
-        # # Entries of a dropped ledger were committed before this call: in the newest volume at most.
+        # Entries of a dropped ledger were committed before this call: in the newest volume at most.
         self._dropped.append((self._volumes.current, ledgers))
         self._drops += 1
 
@@ -187,7 +187,7 @@ class Reclaimer:
             self._volumes.directory.remove(number)
             self._leftovers.remove(number)
             self._volumes.step(step)
-        # # Only now: a reader of one of the removed volumes may have needed its dictionary.
+        # Only now: a reader of one of the removed volumes may have needed its dictionary.
         with self._volumes.metas.using(0) as meta:
             if meta.last_dictionary():
                 meta.drop_dictionaries()
@@ -210,7 +210,7 @@ class Reclaimer:
         able = self._able(contents)
         chosen = {number for number in able if contents[number].bytes * 100 < share * contents[number].size}
         chosen = {number for number in chosen if self._has_dead(number, contents[number].bytes)}
-        # # A packed volume is never small, or it would be merged again and again.
+        # A packed volume is never small, or it would be merged again and again.
         limit = min(volume_size // _SMALL_SHARE, limits.STEP_BYTES // 2)
         small = {number for number in able if contents[number].size < limit}
         if len(small) >= _SMALL_SHARE:
@@ -238,7 +238,7 @@ class Reclaimer:
         return written is None or live * 4 <= written * 3
 
     def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
-        # # The packer is created when the housekeeper first packs, to keep startup short.
+        # The packer is created when the housekeeper first packs, to keep startup short.
         from pulsarbox.storage.packing.volume_packer import DamagedSource, Packer
 
         policy = self._policy
@@ -280,7 +280,7 @@ class Reclaimer:
         self.compressed = topics_of(given, by_owner(self._rows.get), names, sizes)
         self._count_again = False
 
-    # # Compression
+    # Compression
 
     def _choices(self, compressing: Compressing | None) -> Choose:
         """Return the function that chooses the compression of a ledger."""

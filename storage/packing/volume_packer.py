@@ -199,10 +199,10 @@ class _Work:
         for span in self.spans:
             self._by_source[span.stretch.volume].setdefault(span.stretch.ledger_id, []).append(span)
         self.live = sum(one.bytes for one in stretches)
-        # # Not much more than one step is moved at once. The size is derived from totals, which may be wrong.
+        # Not much more than one step is moved at once. The size is derived from totals, which may be wrong.
         self._limit = limits.STEP_BYTES if self.live > limits.STEP_BYTES * 3 // 2 else limits.STEP_BYTES * 4
 
-    # # Dictionary training
+    # Dictionary training
 
     def learn(self) -> None:
         """Sample the topics with the most bytes, to choose the best compression of each."""
@@ -240,7 +240,7 @@ class _Work:
                         sizes[choice] += len(body)
                 self._pace()
 
-    # # Copying
+    # Copying
 
     def copy(self, target: Volume, hold_back: Callable[[int, float], None]) -> None:
         """Copy the live entries into ``target``, oldest first, up to the limit of a step. Raises DamagedSource."""
@@ -309,7 +309,7 @@ class _Work:
         except PersistenceError as error:
             raise DamagedSource(source, str(error)) from error
 
-    # # Table updates
+    # Table updates
 
     def move(self, number: int, contents: dict[int, Content], positions: tuple[int, int], size: int) -> Move:
         """Return what has moved, and what remains."""
@@ -321,7 +321,7 @@ class _Work:
                 new.append(one._replace(entries=span.entries, bytes=span.stands))
             left = one.entries - span.entries
             if left:
-                # # A log volume's bytes per ledger are derived from totals, which may be wrong.
+                # A log volume's bytes per ledger are derived from totals, which may be wrong.
                 bytes_left = max(one.bytes - span.found, left * ENTRY_HEADER.size)
                 rest.append(one._replace(first=one.first + span.entries, entries=left, bytes=bytes_left))
         sources: dict[int, Content | None] = dict.fromkeys(self._opened)

@@ -1,5 +1,4 @@
-"""The live view of quotas: all limits of the box, namespaces and loaded topics, with usage, level, and recent
-throttling."""
+"""The live view of quotas: every limit of the box, namespaces and loaded topics, with its usage and throttling."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -105,8 +105,7 @@ def cache_values(broker: Broker, topics: list[TopicRow], now: Now) -> Iterator[t
 
 
 def usage() -> dict[str, float]:
-    """Return the usage figures of load balancers, in percent; 0 for the network and direct memory, which are not
-    measured."""
+    """Return the usage figures of load balancers, in percent; network and direct memory are not measured."""
     memory = rounded(100 * process.memory()[1] / process.machine_memory())
     nothing = dict.fromkeys(("directMemory_usage", "bandwidth_in_usage", "bandwidth_out_usage"), 0.0)
     return {"cpu_usage": PROCESS.percent(), "memory_usage": memory} | nothing

@@ -61,7 +61,7 @@ _BUCKETS: Final = (
     Metric("pulsar_storage_write_latency_count", "Entries in these buckets", field("entries")),
     Metric("pulsar_storage_write_latency_sum", "Milliseconds of all of them", field("latency_ms")),
     *_histogram("pulsar_entry_size", (*SIZE_SUFFIXES, "le_overflow"), "sizes", "Entries by size"),
-    # # Pulsar 4.2 uses the name above, its dashboards the one below.
+    # Pulsar 4.2 uses the name above, its dashboards the one below.
     Metric("pulsar_entry_size_overflow", "As pulsar_entry_size_le_overflow", lambda row: row.sizes[-1]),
     Metric("pulsar_entry_size_count", "Entries in these buckets", field("entries")),
     Metric("pulsar_entry_size_sum", "Bytes of all of them", field("entry_bytes")),

@@ -20,8 +20,7 @@ LINGER_SECONDS = 10.0
 """Seconds to flush a connection that the broker closes; a peer that reads nothing would keep the socket open forever.
 """
 FIRST_FRAME_MAX = 64 << 10
-"""Maximum bytes of a frame before CONNECT is accepted: enough for a token, and bounds memory per unauthenticated
-client."""
+"""Maximum bytes of a frame before CONNECT is accepted: enough for a token, and bounds unauthenticated memory."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -39,7 +38,7 @@ class Connection(asyncio.BufferedProtocol):
         self._abort: asyncio.TimerHandle | None = None
         """Aborts a closed connection whose peer reads nothing."""
 
-    # # Input
+    # Input
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept a client's connection, or refuse it by the connection limits."""
@@ -51,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         shell = self._shell
         gate = shell.gate
         secure = is_secure(transport)
-        # # A TLS port has checked ``gate.refusal`` before the handshake.
+        # A TLS port has checked ``gate.refusal`` before the handshake.
         refusal = gate.broker_refusal(self._host, len(shell.connections))
         refusal = refusal or (None if secure else gate.refusal(self._host))
         if refusal is not None:
@@ -112,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
             self.cnx.closed(shell.now())
             shell.kick()
 
-    # # Output
+    # Output
 
     def flush(self) -> None:
         """Write the core's output for this client at once, and resume an outbox that was full."""

@@ -37,7 +37,7 @@ class Gate:
         self.told: Callable[[str], None] = _nobody
         """Called for each refusal."""
 
-    # # Counting
+    # Counting
 
     def enters(self, host: str) -> None:
         """Count a new, half-open connection of any port."""
@@ -64,7 +64,7 @@ class Gate:
         self.leaves(host, half_open=half_open)
         _less(self._of, host)
 
-    # # Limits
+    # Limits
 
     def refusal(self, host: str) -> str | None:
         """Return why a connection from ``host`` is refused on any port, or None."""
@@ -84,7 +84,7 @@ class Gate:
             return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
         return None
 
-    # # Logging
+    # Logging
 
     def tell(self, what: str, text: str, *parts: object) -> None:
         """Log a warning about clients, rate-limited because it may occur many times per second."""

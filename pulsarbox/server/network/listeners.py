@@ -53,7 +53,7 @@ def advice_on(error: OSError, option: str) -> str:
 
 
 def _listening(family: int, address: str, port: int) -> socket.socket:
-    # # Only with the explicit protocol does asyncio disable Nagle's algorithm for accepted sockets.
+    # Only with the explicit protocol does asyncio disable Nagle's algorithm for accepted sockets.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -38,8 +38,7 @@ class TlsPort:
         web: bool,
         seconds: float,
     ) -> None:
-        """``sockets`` are listening. ``protocol`` creates the protocol of a connection; ``web`` if it is the Admin
-        API's.
+        """``sockets`` are listening. ``protocol`` creates the protocol of a connection; ``web``: the Admin API's.
 
         ``seconds`` is the timeout of a handshake.
         """

@@ -13,12 +13,11 @@ _BLOCK = 4096
 
 
 def sync_times(directory: Path, count: int) -> list[float]:
-    """Return the latencies in milliseconds of ``count`` syncs (fdatasync) of 4 KiB appended to a file in ``directory``,
-    sorted.
+    """Return the sorted latencies in milliseconds of ``count`` syncs (fdatasync) of 4 KiB in ``directory``.
 
     The file is removed. Raises OSError.
     """
-    # # A named file: some file systems sync nothing of an unnamed one.
+    # A named file: some file systems sync nothing of an unnamed one.
     path = directory / f"sync-test-{os.getpid()}.new"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     times = []

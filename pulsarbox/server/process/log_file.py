@@ -23,8 +23,7 @@ class LogFile:
         self._backups = backups
 
     def look(self) -> None:
-        """Before a line is written, rotate the file if it has reached its size, or reopen it if it was renamed or
-        removed.
+        """Rotate the file if it has reached its size, or reopen it if it was renamed or removed. Called per line.
 
         Errors are ignored until the next line: a log that cannot be rotated is better than none.
         """

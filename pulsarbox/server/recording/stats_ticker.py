@@ -41,6 +41,6 @@ class Ticking:
         if not self._shell.broker.samples.step(self._shell.now(), TOPICS_AT_ONCE):
             self._timer = loop.call_later(0, self._step)
             return
-        # # Seconds missed while the loop was blocked are not made up for.
+        # Seconds missed while the loop was blocked are not made up for.
         self._next = max(self._next + STEP_SECONDS, loop.time())
         self._timer = loop.call_at(self._next, self._ring)

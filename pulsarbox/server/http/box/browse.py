@@ -88,7 +88,7 @@ def _asked(call: Call) -> Asked:
     )
 
 
-# # Places
+# Places
 
 
 def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
@@ -155,7 +155,7 @@ def _together(places: list[Place | None]) -> str | None:
     return _MERGED + urlsafe_b64encode(data).decode()
 
 
-# # Rows
+# Rows
 
 
 def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, Any]]:
@@ -234,8 +234,7 @@ class _State:
         self._now = now
 
     def of(self, found: Found) -> dict[str, Any]:
-        """Return ``acknowledged``, ``inFlight`` with its consumer, ``delayed`` or ``waiting``; and the redelivery
-        count."""
+        """Return ``acknowledged``, ``inFlight`` with its consumer, ``delayed`` or ``waiting``, with redeliveries."""
         at = Position(found.ledger_id, found.entry_id)
         told: dict[str, Any] = {"consumer": None, "redeliveries": self._cursor.redelivery_count(at)}
         partly = self._cursor.batch_acks.get(at)
@@ -249,7 +248,7 @@ class _State:
         return told | {"state": "delayed" if due > self._now.wall else "waiting"}
 
 
-# # Pages
+# Pages
 
 
 class _Merge:

@@ -32,8 +32,7 @@ def get(call: Call) -> Answer:
 
 
 def listed(call: Call) -> Answer:
-    """Return ``{"sinks": [...]}``: the sinks of a namespace with a committed epoch, by name, each in the form of
-    ``get``.
+    """Return ``{"sinks": [...]}``: the sinks of a namespace with a committed epoch, each in the form of ``get``.
 
     ``after`` is an exclusive lower bound of the names; ``next`` is its value to continue a truncated answer, or null.
     """

@@ -51,8 +51,7 @@ def _is_within(row: Row, prefix: str) -> bool:
 
 
 def follow(events: Events, wanted: Wanted, after: int) -> Live:
-    """Stream the events after a number. A slow client misses those evicted from memory, visible as a gap in the
-    numbers."""
+    """Stream the events after a number. A slow client misses evicted events, visible as a gap in the numbers."""
     at = after
 
     def take() -> bytes:

@@ -22,8 +22,7 @@ PARTITIONS_LOOKED_AT: Final = 100
 
 
 def unsubscribed_rule(core: Core, policies: TopicPolicies) -> dict[str, Any] | None:
-    """Return the limits of unsubscribed retention for a topic without subscriptions, with the total usage; None if
-    disabled."""
+    """Return the limits and total usage of unsubscribed retention; None if it is disabled for the topic."""
     time_ms, index = policies.get(UNSUBSCRIBED_TIME), core.unsubscribed
     if time_ms == OFF:
         return None

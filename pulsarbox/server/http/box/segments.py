@@ -37,8 +37,7 @@ _LATEST: Final = Position(2**63 - 1, 0)
 
 
 def segments(call: Call) -> Later:
-    """Return ``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``; places are
-    ``ledger:entry``.
+    """Return segments: ``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``.
 
     ``from`` and ``to`` (exclusive) default to the whole topic. Each segment: ``ledger``, ``first``, ``last``,
     ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions), the ``volumes`` that may hold it; of the whole

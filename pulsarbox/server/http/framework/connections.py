@@ -113,7 +113,7 @@ class HttpConnection(web.RequestHandler):
             return
         head, end, rest = data.partition(_END_OF_HEAD)
         if rest and head.startswith(b"DELETE "):
-            # # Node.js sends the body of a DELETE without a length: answer the request, then reject what follows.
+            # Node.js sends the body of a DELETE without a length: answer the request, then reject what follows.
             super().data_received(head + end)
             data = rest
         super().data_received(data)

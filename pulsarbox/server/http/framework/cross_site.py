@@ -87,7 +87,7 @@ class Rules(NamedTuple):
 
 def refusal_of(headers: Headers, rules: Rules, *, host: bool, origin: bool) -> str:
     """Return why the host rule or the origin rule rejects a request with these headers; empty if neither does."""
-    # # Browsers send exactly one host. With several, each is checked, whichever a parser would use.
+    # Browsers send exactly one host. With several, each is checked, whichever a parser would use.
     places = {text: authority(text) for text in headers.getall("Host", []) if text}
     for text, place in places.items() if host else ():
         if not rules.takes_host(place):

@@ -63,7 +63,7 @@ def start_of(place: Place, held: Held | None) -> tuple[Position, list[int]]:
     if place.batch_index < 0 or not batch:
         return (place.next_entry if place.excluded else place.position), []
     if first >= batch:
-        # # As in Pulsar, an index beyond the batch means the whole batch, or the next entry if excluded.
+        # As in Pulsar, an index beyond the batch means the whole batch, or the next entry if excluded.
         return (place.next_entry, []) if place.excluded else (place.position, [])
     unacked = (1 << batch) - (1 << first)
     return place.position, list(words_of(unacked)) if first else []

@@ -171,8 +171,7 @@ def long_of(text: str) -> int | None:
 
 
 def asker(call: Call) -> tuple[str, str]:
-    """Return the fairness group of a request's computations: its role, whose requests alternate with those of other
-    roles."""
+    """Return the fairness group of a request's computations: roles take turns."""
     return "HTTP", str(call.principal)
 
 

@@ -65,8 +65,7 @@ def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
 
 
 def parts_of(call: Call, domain: str = "") -> list[TopicName]:
-    """Return the partitions of the topic, or the topic itself if it is not partitioned. Raises NotFound for its
-    namespace.
+    """Return the partitions of the topic, or the topic if it is not partitioned. Raises NotFound for its namespace.
 
     ``domain`` is required if the path does not contain it.
     """

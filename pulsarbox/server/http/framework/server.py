@@ -74,7 +74,7 @@ class HttpServer:
         certificates: "Certificates | None" = None,
     ) -> None:
         """Serve on listening sockets; on ``tls_sockets`` with TLS."""
-        # # The library's access log is disabled: only changes are logged, by `_serve`.
+        # The library's access log is disabled: only changes are logged, by `_serve`.
         settings = self._shell.broker.core.settings
         server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
         self._body_seconds = server.idle_seconds
@@ -109,7 +109,7 @@ class HttpServer:
         if request.method == "OPTIONS" and (allowed := self._cross_site.preflight(request.headers)):
             return web.Response(status=204, headers={**SERVER, **allowed})
         match = self._match(request)
-        # # Authenticate before reading the body, so that unauthenticated clients cannot send one.
+        # Authenticate before reading the body, so that unauthenticated clients cannot send one.
         who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
@@ -130,7 +130,7 @@ class HttpServer:
             found = refused
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
-        # # 204 has no body, and so no content type.
+        # 204 has no body, and so no content type.
         headers |= given.headers
         if given.status != 204:
             headers["Content-Type"] = given.content_type

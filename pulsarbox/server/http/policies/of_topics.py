@@ -102,7 +102,7 @@ def _remove(place: Place) -> Handler:
     return handler
 
 
-# # All policies
+# All policies
 
 
 def remove_all(call: Call) -> Answer:
@@ -111,7 +111,7 @@ def remove_all(call: Call) -> Answer:
     return DONE
 
 
-# # One subscription
+# One subscription
 
 
 def get_subscription_rate(call: Call) -> Answer:

@@ -38,7 +38,7 @@ def _given(call: Call) -> dict[str, Any] | None:
         ) from None
 
 
-# # Namespaces
+# Namespaces
 
 
 def of_namespace(call: Call) -> Answer:
@@ -71,7 +71,7 @@ def remove_namespace(call: Call) -> Answer:
     return DONE
 
 
-# # Topics
+# Topics
 
 
 def of_topic(call: Call) -> Answer:

@@ -62,7 +62,7 @@ def _keep(call: Call, name: str, row: Row | None) -> None:
     call.broker.core.put_resource_group(name, row, call.now)
 
 
-# # Namespaces
+# Namespaces
 
 
 def of_namespace(call: Call) -> Answer:

@@ -74,7 +74,7 @@ def brought(call: Call, policies: dict[str, Any]) -> dict[str, Any]:
     if "auth_policies" in kept:
         kept["auth_policies"] = checked(kept["auth_policies"])
     for name, (row, place) in _BY_KEY.items():
-        # # Clients that send every member, such as Go's, have empty strings for unset enumerations.
+        # Clients that send every member, such as Go's, have empty strings for unset enumerations.
         if policies.get(name) not in (None, "", DEFAULTS.get(name)):
             kept[name] = _read(row, place, policies[name])
     _add_quotas(kept, policies.get(BACKLOG_QUOTA.places[-1].key))

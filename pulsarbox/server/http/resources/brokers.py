@@ -75,7 +75,7 @@ def shut_down(call: Call) -> Answer:
 _INT: Final = re.compile(r"-?[0-9]{1,10}")
 
 
-# # Configuration
+# Configuration
 
 
 def dynamic_names(call: Call) -> Answer:

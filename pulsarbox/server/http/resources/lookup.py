@@ -18,14 +18,14 @@ def lookup(call: Call) -> Answer:
     endpoints = call.broker.endpoints
     place = endpoints.of(listener)
     if not endpoints.fixed and (reached := _reached(call.host)):
-        # # The Host header is the only name known to reach the box. How other ports are mapped is unknown.
+        # The Host header is the only name known to reach the box. How other ports are mapped is unknown.
         host, port = reached
         own = f"{'https' if call.secure else 'http'}://{host}{port}"
         place = Place(*(_at(host, url) for url in place))
         place = place._replace(web_url_tls=own) if call.secure else place._replace(web_url=own)
     urls = {"brokerUrl": place.url, "brokerUrlTls": place.url_tls, "httpUrl": place.web_url}
     urls |= {"httpUrlTls": place.web_url_tls, "nativeUrl": place.url}
-    # # The C++ client dereferences brokerUrlSsl, which must not be missing.
+    # The C++ client dereferences brokerUrlSsl, which must not be missing.
     return answer({name: url for name, url in urls.items() if url} | {"brokerUrlSsl": ""})
 
 

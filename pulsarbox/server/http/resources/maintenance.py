@@ -99,7 +99,7 @@ def message_id_by_index(call: Call) -> Answer:
     raise PreconditionFailed("GetMessageIDByIndex is not allowed when broker entry metadata is disabled")
 
 
-# # Storage information
+# Storage information
 
 
 def internal_info(call: Call) -> Answer:

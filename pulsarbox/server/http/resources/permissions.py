@@ -8,7 +8,7 @@ from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
 from pulsarbox.server.http.framework.routes import Permission, Route
 
-# # Namespaces
+# Namespaces
 
 
 def of_namespace(call: Call) -> Answer:
@@ -29,7 +29,7 @@ def revoke(call: Call) -> Answer:
     return DONE
 
 
-# # Subscriptions
+# Subscriptions
 
 
 def of_subscriptions(call: Call) -> Answer:
@@ -52,7 +52,7 @@ def revoke_subscription(call: Call) -> Answer:
     return DONE
 
 
-# # Topics
+# Topics
 
 
 def of_topic(call: Call) -> Answer:

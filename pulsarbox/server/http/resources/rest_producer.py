@@ -221,7 +221,7 @@ def _number(body: dict[str, Any], name: str) -> int:
     return number
 
 
-# # Schemas
+# Schemas
 
 
 def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> Steps[StoredSchema]:

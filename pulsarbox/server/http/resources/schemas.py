@@ -166,7 +166,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-# # As text, the definition of a KEY_VALUE schema is a JSON object of both; an empty one is an empty string.
+# As text, the definition of a KEY_VALUE schema is a JSON object of both; an empty one is an empty string.
 
 
 def _key_value_bytes(text: str) -> bytes:

@@ -53,7 +53,7 @@ def create(call: Call) -> Later:
     if call.path["domain"] == "non-persistent":
         raise BadRequest("Create subscription on non-persistent topic can only be done through client")
     check_name(name)
-    # # As in Pulsar, which ignores ``excluded`` here.
+    # As in Pulsar, which ignores ``excluded`` here.
     place = (place_of(call) or Place(LATEST))._replace(excluded=False)
     parts = parts_of(call)
     topics = [_opened(call, part) for part in parts]
@@ -172,7 +172,7 @@ def put_properties(call: Call) -> Answer:
     return DONE
 
 
-# # Acknowledgement
+# Acknowledgement
 
 
 def skip(call: Call) -> Later:
@@ -217,7 +217,7 @@ def _each(found: list[Subscription], operation: Operation, now: Now) -> Later:
     return later
 
 
-# # Expiry
+# Expiry
 
 
 def expire(call: Call) -> Later:
@@ -274,7 +274,7 @@ def expire_through(call: Call) -> Later:
     def known(held: Held | None, now: Now) -> None:
         position, ack_set = place.position, list[int]()
         if held is not None and 0 <= place.batch_index < held.batch_size:
-            # # Later messages of its batch remain.
+            # Later messages of its batch remain.
             following = place._replace(excluded=not place.excluded)
             start, ack_set = start_of(following, held)
             if start == position and not ack_set:  # the whole batch remains
@@ -296,7 +296,7 @@ def _required(place: Place | None) -> Place:
     return place
 
 
-# # Analysis
+# Analysis
 
 
 def analyze(call: Call) -> Later:
@@ -346,7 +346,7 @@ def _analyzed(counts: Counts) -> dict[str, Any]:
     }
 
 
-# # Cursor resets
+# Cursor resets
 
 
 def reset_to_time(call: Call) -> Later:

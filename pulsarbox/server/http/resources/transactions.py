@@ -154,7 +154,7 @@ def position(call: Call) -> Answer:
     return answer({"state": "NotInPendingAck"})
 
 
-# # Helpers
+# Helpers
 
 
 def _check(call: Call) -> None:
@@ -231,7 +231,7 @@ _TOPIC = "{tenant}/{namespace}/{topic}"
 _SUBSCRIPTION = _TOPIC + "/{subscription}"
 _TXN = "{mostSigBits}/{leastSigBits}"
 
-# # As in Pulsar, any authenticated client may read statistics: clients check their own transactions.
+# As in Pulsar, any authenticated client may read statistics: clients check their own transactions.
 ROUTES = (
     Route("GET", f"{_V3}/coordinators", Permission.NAMED, coordinators),
     Route("GET", f"{_V3}/coordinatorStats", Permission.NAMED, coordinator_stats),

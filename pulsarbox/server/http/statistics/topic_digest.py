@@ -22,8 +22,7 @@ text: Final = encode_basestring
 _BOOLEAN: Final = ("false", "true")
 
 Together = tuple[float, float, float, float, int]
-"""Sums over a subscription's consumers: messages and bytes out, redelivered and acknowledged messages, each per second;
-and unacknowledged messages."""
+"""Per-second rates of all consumers together (messages out, bytes out, redelivered, acked); unacked messages."""
 
 
 def digest(topic: Topic, now: Now) -> str:

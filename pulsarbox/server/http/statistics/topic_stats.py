@@ -74,7 +74,7 @@ def timestamp(wall: int) -> str:
 def _second(seconds: int) -> str:
     if 0 <= seconds <= WALL_MAX // 1000:
         return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
-    # # Clients may send any 64 bits. The calendar repeats every 400 years; years are formatted as in Java.
+    # Clients may send any 64 bits. The calendar repeats every 400 years; years are formatted as in Java.
     cycles, rest = divmod(seconds, _CYCLE)
     found = datetime.fromtimestamp(rest, UTC)
     year = found.year + 400 * cycles
@@ -407,7 +407,7 @@ def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wa
     }
 
 
-# # Partitioned topics: sums as in Pulsar's TopicStatsImpl.add and similar methods.
+# Partitioned topics: sums as in Pulsar's TopicStatsImpl.add and similar methods.
 
 _ADDED: Final = frozenset(
     (
