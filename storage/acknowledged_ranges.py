@@ -49,7 +49,7 @@ class RangeSet:
     def __init__(self, touch: Callable[[ChunkKey], object]) -> None:
         self._touch = touch
         self.chunks: SortedDict[ChunkKey, _Chunk] = SortedDict()
-        """Chunks that hold a range. Other classes may only test whether it is empty."""
+        """Chunks that hold a range. Other classes may only test for their presence."""
         self._end: _Chunk | None = None
         """The last chunk, if known."""
         self.entries = 0

@@ -61,7 +61,7 @@ class View(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """What a subscription has yet to read of the view because the log no longer has it."""
+    """The part of the view that a subscription has yet to read, and that the log no longer has."""
 
     through: Position
     """Acknowledged up to here ..."""

@@ -238,7 +238,7 @@ class ManagedCursor:
             self._fresh_in_view.append((ledger_id, entries - 1))
 
     def forget_in_view(self, through: Position) -> None:
-        """Remove everything from ``in_view`` up to an entry, where it is no longer needed."""
+        """Remove entries up to ``through`` from ``in_view``, which is redundant there."""
         beyond = self.in_view.drop_through(*through)
         if beyond is not None:
             self.in_view.add(beyond._replace(first=through.entry_id + 1))
@@ -291,7 +291,7 @@ class ManagedCursor:
     def _absorb(self) -> None:
         """Move mark-delete over the ranges that it now touches."""
         ledger_id, entry_id = self.mark_delete
-        acked = self.ranges.take(ledger_id, entry_id + 1)  # most ranges are in the same ledger, so ask it last
+        acked = self.ranges.take(ledger_id, entry_id + 1)  # most ranges are in the same ledger
         while acked is not None or (acked := self.ranges.take(*self.ledger.next(*self.mark_delete))) is not None:
             ledger_id, _, last, _, messages, _, size = acked
             self.mark_delete = new_position(Position, (ledger_id, last))

@@ -116,7 +116,7 @@ class Choice(NamedTuple):
 
     topic_id: int
     codec: str
-    """The codec's name; no compression is a Choice of None."""
+    """The codec's name, never that of no compression."""
 
 
 Choose = Callable[[int], Choice | None]

@@ -27,7 +27,7 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         self._touch = touch
         self._decode = decode
         self.chunks: SortedDict[ChunkKey, dict[int, int]] = SortedDict()
-        """Chunks that hold a number. Other classes may only test whether it is empty."""
+        """Chunks that hold a number. Other classes may only test for their presence."""
 
     def __len__(self) -> int:
         return sum(len(chunk) for chunk in self.chunks.values())

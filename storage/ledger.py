@@ -86,7 +86,7 @@ class ManagedLedger:
         self.read_limit: tuple[int, int] = NO_LIMIT
         """The first entry of an open transaction: neither it nor later entries are readable."""
         self.changed = False
-        """Set and read by the checkpointer: the ledger's rows belong in the next checkpoint."""
+        """Whether the ledger's rows belong in the next checkpoint; maintained by the group commit."""
 
     def is_readable(self, position: tuple[int, int]) -> bool:
         """Return whether the entry is durable and before every open transaction."""

@@ -35,7 +35,7 @@ class Claim:
         self.bits = 0
         """The union of all transactions' bits."""
         self.passed = False
-        """Whether the dispatcher will not read the entry again: it has passed it, or a consumer returned it."""
+        """Whether the dispatcher will not read the entry again: it passed it, or dispatched it before the claim."""
 
     def add(self, txn: object, bits: int) -> None:
         """Add messages acknowledged by a transaction."""

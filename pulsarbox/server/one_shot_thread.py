@@ -42,7 +42,7 @@ async def beside(name: str, work: Callable[[], Result]) -> Result:
         if error is not None:
             future.set_exception(error)
         else:
-            future.set_result(result)  # type: ignore[arg-type]  # None only where Result is None
+            future.set_result(result)  # type: ignore[arg-type]  # None only if Result is None
 
     in_thread(loop, name, work, told)
     return await future

@@ -99,9 +99,7 @@ class Holdings:
             ledger = Ledger(topic_id, int(row["entries"]), bool(row["closed"]), replayed)
             before = self.ledgers.get(ledger_id)
             if before is not None:  # the log repeats the row, and may close the ledger
-                entries = (
-                    ledger.entries if ledger.closed else before.entries
-                )  # the row of an open ledger has no current count
+                entries = ledger.entries if ledger.closed else before.entries  # no current count while it is open
                 ledger = ledger._replace(replayed=before.replayed, entries=entries)
         else:
             self.transactions.ledger_gone(ledger_id)

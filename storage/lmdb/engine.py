@@ -70,7 +70,7 @@ def _no_step(_: str) -> None:
 class LmdbEngine:
     """An Engine on a data directory. Sizes are in bytes."""
 
-    def __init__(  # noqa: PLR0913  # all but the first have names
+    def __init__(  # noqa: PLR0913  # all but the first are keyword-only
         self,
         path: str | Path,
         *,
@@ -167,7 +167,7 @@ class LmdbEngine:
             try:
                 self._from_reserve(lambda: self._store(batch, what))
             except StoreFull as error:
-                # StoreFull is for messages: on it the core retries a batch without entries at once, which must help.
+                # After StoreFull the core refuses messages and retries the rest at once, which would not help here.
                 raise PersistenceError(str(error)) from error
         self._volumes.keep_until = batch.position
         self._next_position = batch.position + 1

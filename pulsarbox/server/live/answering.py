@@ -20,7 +20,7 @@ ROWS_AT_ONCE: Final = 100
 REMEMBERED: Final = 32
 """Requests whose selection is cached until the next sampling pass."""
 KEPT_SECONDS: Final = 1.0
-"""Minimum seconds that the selection of a request may be cached without a sampling pass."""
+"""Minimum seconds to cache a selection that computed a value for each item."""
 
 
 DEAR_A_SECOND: Final = 1000
@@ -96,10 +96,7 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
     now = yield from ready(broker, now)
     order, order_is_dear = order_of(question, now)
     dear = filter_is_dear or order_is_dear
-    version = (
-        0 if dear else samples.passes,
-        broker.core.policies.changes,
-    )  # computed values do not depend on sampling passes
+    version = 0 if dear else samples.passes, broker.core.policies.changes  # sampling does not order computed values
     chosen = choices.get(question, version, now)
     if chosen is None:
         things = question.view.things(broker, question.scope, now)

@@ -102,7 +102,7 @@ class _Backwards:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Backwards) and other.text == self.text
 
-    __hash__ = None  # type: ignore[assignment]  # nobody keeps them
+    __hash__ = None  # type: ignore[assignment]  # never hashed
 
 
 def choose(

@@ -17,8 +17,7 @@ WRITE_HIGH = 2 << 20
 """Bytes in the transport from which a client counts as slow: its outbox is then full."""
 WRITE_LOW = 512 << 10
 LINGER_SECONDS = 10.0
-"""Seconds to flush a connection that the broker closes; a peer that reads nothing would keep the socket open forever.
-"""
+"""Timeout in seconds for flushing a connection that the broker closes; a peer may never read the rest."""
 FIRST_FRAME_MAX = 64 << 10
 """Maximum bytes of a frame before CONNECT is accepted: enough for a token, and bounds unauthenticated memory."""
 

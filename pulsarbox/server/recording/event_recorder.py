@@ -28,7 +28,7 @@ class EventKeeper:
     """The events of one box, in memory and on disk."""
 
     def __init__(self, shell: Shell, folder: Path | None, size: int) -> None:
-        """``folder`` and ``size`` limit where and how many bytes are stored; None or 0 for memory only."""
+        """``folder`` stores up to ``size`` bytes of events; with None or 0 they stay in memory only."""
         self.folder = folder if size else None
         self._shell = shell
         self._events = shell.broker.core.events

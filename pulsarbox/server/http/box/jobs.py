@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-import pulsarbox.broker.replay.runner  # noqa: F401  # imported here, beside the loop, so that no turn of it does when a job begins
+import pulsarbox.broker.replay.runner  # noqa: F401  # imported early, so that the first job does not import it in a turn of the loop
 from pulsarbox.broker.replay.grouping import LIMIT, LIMIT_MAX, Grouping
 from pulsarbox.broker.replay.job import Job, read_spec
 from pulsarbox.broker.replay.job_registry import Jobs

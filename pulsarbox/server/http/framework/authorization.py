@@ -49,9 +49,7 @@ def _tenant(authorization: Authorization, call: Call) -> None:
 def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
     body = call.json()
     if not isinstance(body, list) or not body:
-        authorization.require_superuser(
-            call.principal
-        )  # the body does not name what a non-superuser would need permission for
+        authorization.require_superuser(call.principal)  # the body names no topic to check permissions on
         return
     for each in body:
         try:
@@ -81,9 +79,7 @@ def _job(authorization: Authorization, call: Call) -> None:
         target = None if target is None else parse_topic(target)
         subscription = str(body.get("subscription") or "")
     except (TypeError, KeyError, AttributeError, InvalidTopicName):
-        authorization.require_superuser(
-            call.principal
-        )  # the body does not name what a non-superuser would need permission for
+        authorization.require_superuser(call.principal)  # the body names no topic to check permissions on
         return
     authorization.require_on_topic(call.principal, topic, (CONSUME,), subscription)
     if target is not None:

@@ -21,7 +21,7 @@ class Place(NamedTuple):
     """Index of a message in the entry; -1 for the whole entry."""
     excluded: bool = False
     """Whether the position after the message is meant."""
-    properties: dict[str, str] = {}  # noqa: RUF012 # a default that nobody changes
+    properties: dict[str, str] = {}  # noqa: RUF012 # never mutated
     """Properties of a subscription to be created."""
 
     @property

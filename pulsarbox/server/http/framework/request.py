@@ -206,8 +206,7 @@ def _is_deep(value: object) -> bool:
 
 
 compact: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-"""Encode a value as JSON without spaces. Shared, because creating an encoder costs as much as encoding a small value.
-"""
+"""Encodes a value as JSON without spaces. Shared: creating an encoder costs as much as encoding a small value."""
 
 
 def answer(value: object) -> Answer:
