@@ -4,8 +4,10 @@
 
     ids                                     {"next": the next id, "boot": number of starts}
     clock                                   {"offset": ms by which the virtual clock is ahead of real time}
+    dynamic                                 {setting: value} of the settings changed at run time
     tenant/<tenant>                         the tenant's info, as in the Admin API
     namespace/<tenant>/<namespace>          the namespace's policies, as in the Admin API
+    resourcegroup/<name>                    the rates of a resource group, as in the Admin API
     policies/<topic name>                   the topic's own policies; for a partitioned topic, those of all partitions
     partitions/<topic name>                 {"partitions": n, "properties": {}}
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; optionally "deadline":
@@ -19,7 +21,7 @@
     unsubscribed/<class, 2 hex>/<ms, 16 hex>/<topic id>
                                             {"topic": its name, "bytes": n}: messages that unsubscribed retention
                                             keeps, by bit length of that size, then by the age of the oldest
-    deadline/<ms, 16 hex>/<topic id>        the topic's name; the topic is then due for a check, loaded or not
+    deadline/<ms, 16 hex>/<topic id>        {"topic": its name}: the topic is due for a check then, loaded or not
     walk/<id>                               {"prefix": of the keys of the topics to check, "after": the last one
                                             checked}, after a policy change, until all topics are checked
     job/<id>                                a job: "spec", as requested; "parts": [[topic, ledger, last entry at its
@@ -34,6 +36,8 @@
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
                                             "unused": ms, since when it has no consumers; "deadLetter": its
                                             policy, as in the API; "compacted": see ``compacted_ledger.Behind``}
+    keyhash/<topic id>/<cursor id>          {"hashing": plugin, "own": bool, "topic": name, "subscription": name} of a
+                                            Key_Shared subscription with a hash other than Murmur3
     compacted/<topic id>/<ledger id>        the compacted view of a topic, see ``compacted_ledger.View``
     compacting/<topic id>/<ledger id>       {}: a compacted ledger that is being written, or is read only by consumers
                                             that began with it. It does not survive a restart

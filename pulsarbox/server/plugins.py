@@ -66,7 +66,7 @@ class _Loader:
 
     def _looked_at(self, found: Found) -> Report:
         """Return the probe's report, cached while the plugin is unchanged. Unusable plugins are probed each time."""
-        # Only for existing plugins, and then in a thread or before startup completes.
+        # Imported only if there is a plugin, and then in a thread or before the box serves.
         from pulsarbox.plugins.fingerprint import fingerprint
         from pulsarbox.plugins.probe import Report, probe
 

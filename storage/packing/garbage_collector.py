@@ -238,7 +238,7 @@ class Reclaimer:
         return written is None or live * 4 <= written * 3
 
     def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
-        # The packer is created when the housekeeper first packs, to keep startup short.
+        # Imported by the housekeeper's thread when it first packs, so that neither startup nor the loop waits.
         from pulsarbox.storage.packing.volume_packer import DamagedSource, Packer
 
         policy = self._policy
