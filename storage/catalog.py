@@ -37,7 +37,7 @@
                                             "unused": ms, since when it has no consumers; "deadLetter": its
                                             policy, as in the API; "compacted": see ``compacted_ledger.Behind``}
     keyhash/<topic id>/<cursor id>          {"hashing": plugin, "own": bool, "topic": name, "subscription": name} of a
-                                            Key_Shared subscription with a hash other than Murmur3
+                                            Key_Shared subscription with a hash other than Murmur3. Ids are decimal
     compacted/<topic id>/<ledger id>        the compacted view of a topic, see ``compacted_ledger.View``
     compacting/<topic id>/<ledger id>       {}: a compacted ledger that is being written, or is read only by consumers
                                             that began with it. It does not survive a restart
