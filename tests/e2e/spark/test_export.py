@@ -20,6 +20,7 @@ from pulsarbox.client.client import Client
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.protocol.message_encoder import Outgoing
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
