@@ -60,7 +60,7 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
 
     \b
     Exit codes:
-      2  an option cannot be used
+      2  an option is invalid
       4  the job is at work, or was begun with other options or another --state
       6  the broker cannot be reached
 

@@ -67,7 +67,7 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
     \b
     Exit codes:
       1  a value cannot be written, or Spark failed
-      2  an option cannot be used, or --until is before --from
+      2  an option is invalid, or --until is before --from
       3  there is no such topic
       4  the directory is not empty
       6  the broker cannot be reached

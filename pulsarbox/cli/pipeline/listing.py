@@ -103,7 +103,7 @@ def reset(name: str, query: str | None, state: Path | None, yes: bool, dry_run: 
     beside what is there. Files that a query has written have to be deleted before it runs again. Its subscription
     stays: `pulsarbox sub delete` deletes it where the pipeline is not to run any more.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Exit codes:

@@ -63,7 +63,7 @@ def offload(names: tuple[str, ...], output: Output, service: Target, admin: Targ
     Ledgers go in order, when nothing about them changes any more: the one that grows never (--roll closes it), and none
     with an open transaction in it or in front of it. Each file is read back before it is in the manifest,
     _manifest.jsonl in the topic's folder. What was stopped or killed goes on where it was. With --verify and --release
-    no TOPIC means all in DIR. Of a box only. Needs `pip install 'pulsarbox[spark]'`, but no Java.
+    no TOPIC means all in DIR. Not supported against Apache Pulsar. Needs `pip install 'pulsarbox[spark]'`, but no Java.
 
     \b
     Exit codes:

@@ -46,7 +46,7 @@ def rollup(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
 
     \b
     Exit codes:
-      2  an option cannot be used
+      2  an option is invalid
       6  the broker cannot be reached
 
     \b

@@ -58,7 +58,7 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
 
     \b
     Exit codes:
-      2  an option cannot be used
+      2  an option is invalid
       3  there are no such topics
       4  the job is at work, or was begun with other options or another --state
       6  the broker cannot be reached

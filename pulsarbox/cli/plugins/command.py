@@ -249,7 +249,7 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
       2  it is built in, or plugins of several kinds have the name
       3  there is none of that name
       5  who asks may not: it takes a superuser
-      6  no box answers
+      6  the box is unreachable
 
     \b
     Examples:
@@ -278,7 +278,7 @@ def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None
       3  there is none of that name
       4  subscriptions go by it
       5  who asks may not: it takes a superuser
-      6  no box answers
+      6  the box is unreachable
 
     \b
     Examples:
