@@ -325,7 +325,7 @@ def expire(
     dry_run: bool,
     admin: "Admin",
 ) -> None:
-    """Acknowledge what is old, unread: of the named subscriptions, or of all of TOPIC.
+    """Expire old messages of the named subscriptions, by default of all subscriptions of TOPIC.
 
     Prompts for the name on a terminal; otherwise requires --yes.
 
