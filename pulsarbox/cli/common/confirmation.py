@@ -66,7 +66,7 @@ def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_ru
     """Run the actions in order. Each is a triple: past-tense verb phrase, object name, callable.
 
     Report successes on stdout and failures on stderr, and continue after a failure. Raises the failure of a single
-    action, or Partly if only some of several failed.
+    action; of several, Partly if some succeeded, otherwise the type of the first failure.
     """
     failures: list[Failed] = []
     for done, name, do in things:

@@ -76,7 +76,7 @@ def _made(folder: Path) -> list[Path]:
 
 
 def _removed(log_file: Path, made: list[Path]) -> bool:
-    """Remove the directories created for a failed start, if they contain only its log. Return whether they were."""
+    """Remove the directories created for a failed start, if they contain only its log. Return whether that is gone."""
     try:
         if not made or list(made[0].iterdir()) != [log_file]:
             return False
