@@ -101,9 +101,9 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
     shell_complete=completions.subscriptions,
     help="Group the backlog of this subscription; default: the only one of TOPIC.",
 )
-@click.option("--stored", is_flag=True, help="Include acknowledged messages.")
+@click.option("--stored", is_flag=True, help="Group all stored messages, acknowledged or not.")
 @click.option("--filter", "which", metavar="E", help="Select matching messages; see `dlq replay`.")
-@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Read the newest entries only. [default: 10000]")
+@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
 @form_option
 @with_admin
 def groups(

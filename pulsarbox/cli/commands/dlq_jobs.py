@@ -56,9 +56,7 @@ _SUBSCRIPTION = click.option(
     type=click.FloatRange(0, 1),
     help="Stop if a greater share of messages fails again; 0: never. [default: 0.2]",
 )
-@click.option(
-    "--wait", is_flag=True, help="Until it has ended; how far it is goes to stderr. Ctrl-C leaves it running."
-)
+@click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr. Ctrl-C leaves the job running.")
 @dry_run_option
 @form_option
 @with_admin
@@ -102,9 +100,7 @@ def replay(name: str, output: Output, admin: "Admin", wait: bool, dry_run: bool,
 @_SUBSCRIPTION
 @_FILTER
 @click.option("--all", "everything", is_flag=True, help="Drop all messages, instead of --filter.")
-@click.option(
-    "--wait", is_flag=True, help="Until it has ended; how far it is goes to stderr. Ctrl-C leaves it running."
-)
+@click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr. Ctrl-C leaves the job running.")
 @dry_run_option
 @yes_option
 @form_option

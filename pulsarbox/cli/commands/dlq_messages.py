@@ -23,7 +23,7 @@ _SUBSCRIPTION = click.option(
     shell_complete=completions.subscriptions,
     help="Read the backlog of this subscription; default: the only one of TOPIC.",
 )
-_STORED = click.option("--stored", is_flag=True, help="Include acknowledged messages.")
+_STORED = click.option("--stored", is_flag=True, help="Read all stored messages, acknowledged or not.")
 
 
 @click.command()

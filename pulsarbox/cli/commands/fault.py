@@ -42,7 +42,7 @@ def fault() -> None:
 @click.option(
     "--at",
     type=click.Choice(["request", "answer"]),
-    help="request: apply the action instead of the command. answer: execute the command, apply it to the response.",
+    help="request: apply the action instead of the command. answer: execute it, apply the action to the response.",
 )
 @click.option("--error", help="For error: the Pulsar error. [default: UnknownError]")
 @click.option("--delay", help="For delay: duration, such as 250ms or 2s.")

@@ -71,6 +71,7 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
     """Delete namespaces.
 
     A namespace with topics requires --force, and forceDeleteNamespaceAllowed=true on the broker.
+
     Prompts for the name on a terminal; otherwise requires --yes.
 
     \b

@@ -62,9 +62,9 @@ def dead_letter(
 ) -> None:
     """Show, set or unset the server-side dead letter policy of a subscription.
 
-    After COUNT redeliveries, the box moves a message to the dead letter topic instead of delivering it again: exactly
-    once, even across crashes, for clients in every language. Shared and Key_Shared subscriptions only; the others
-    redeliver in order and count no redeliveries. Not supported against Apache Pulsar.
+    The box moves a message that is rejected, or lost with its consumer, more than COUNT times to the dead letter
+    topic: exactly once, even across crashes, for clients in every language. Shared and Key_Shared subscriptions only;
+    the others redeliver in order and count no redeliveries. Not supported against Apache Pulsar.
 
     Moves only the unacknowledged messages of a batch. Clients acknowledge single messages of a batch only if enabled:
     batch_index_ack_enabled=True in Python, enableBatchIndexAcknowledgment(true) in Java,

@@ -69,6 +69,7 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
     """Delete tenants.
 
     A tenant with namespaces requires --force, and forceDeleteTenantAllowed=true on the broker.
+
     Prompts for the name on a terminal; otherwise requires --yes.
 
     \b

@@ -311,6 +311,7 @@ def terminate(names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") 
 
     Disconnects producers. Consumers get the remaining messages; Java and Rust clients are notified after acknowledging
     all of them.
+
     Prompts for the name on a terminal; otherwise requires --yes.
 
     \b

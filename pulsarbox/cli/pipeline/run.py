@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @FILE
-@click.option("--no-report", is_flag=True, help="Do not report progress to the box, nor show in `pipeline list`.")
+@click.option("--no-report", is_flag=True, help="Do not report progress to the box.")
 @pipeline_options()
 def run_file(file: Path, running: RunOptions, no_report: bool) -> None:
     """Run or resume the pipeline in FILE.

@@ -93,7 +93,7 @@ class AdminCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text("The options of `pulsarbox admin`, such as --admin-url and --token, may stand here too.")
+        formatter.write_text("Also accepts the options of `pulsarbox admin`, such as --admin-url and --token.")
 
     def _called(self, **given: Any) -> None:
         run(self._done, given)
