@@ -52,7 +52,7 @@ test: env-dev ## Run all tests (ARGS="-k name")
 
 .PHONY: campaigns
 campaigns: env-dev ## Run the long forms of tests, which make test leaves out (half an hour; ARGS="-k name")
-	@.ci/tests -m campaign -n $(WORKERS) --dist worksteal $(ARGS)
+	@HYPOTHESIS_EXAMPLES=200 .ci/tests -m "campaign or hypothesis" -n $(WORKERS) --dist worksteal $(ARGS)
 
 .PHONY: check
 check: env-dev ## Check what changed since main: lint, types, unit tests of the changed rooms (BASE=main)

@@ -1,9 +1,12 @@
-"""Measures a broker, or two against each other, through the official Go client, and what many topics, holes, and
-consumers that come and go cost, through drivers that are lighter than any client (raw_driver.py, raw_subscriptions.py).
+"""Benchmark of a broker, or of two against each other.
 
-``make bench`` starts a box of its own; ``make bench URL=pulsar://... VERSUS=pulsar://...`` takes what runs. Two are
-measured by turns, row by row, in rounds, because a machine has moods; medians are shown. Client and broker share the
-machine: read the figures as ratios. Table on stdout, progress on stderr, everything in a JSON file.
+Throughput and latency are measured through the official Go client; the cost of many topics, of acknowledgement holes
+and of joining and leaving consumers through drivers that are lighter than any client (raw_driver.py,
+raw_subscriptions.py).
+
+``make bench`` starts a box; ``make bench URL=pulsar://... VERSUS=pulsar://...`` uses running brokers. Two brokers are
+measured alternately, row by row, in rounds, to even out the machine's variations; medians are shown. Client and broker
+share the machine: read the figures as ratios. Table on stdout, progress on stderr, all values in a JSON file.
 """
 
 import argparse
@@ -38,14 +41,14 @@ DRIVER_EXTRA_SECONDS: Final = 60.0
 
 @dataclass
 class Target:
-    """A broker that is measured. ``pid`` is known if memory and processor can be looked at."""
+    """Broker to measure. ``pid`` is required for its memory and CPU time."""
 
     name: str
     url: str
     pid: int | None = None
     web_url: str = ""
-    """Of its Admin API, for the rows that need it."""
-    # (row, figure) -> one value a round
+    """URL of its Admin API, for the rows that need it."""
+    # values[row][figure]: one value per round
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def add(self, row: Row, figures: dict[str, float]) -> None:
@@ -62,7 +65,7 @@ def say(text: str) -> None:
 
 
 def driver(kind: str) -> list[str]:
-    """The program that measures a row: the Go one where it can be had."""
+    """Return the program that measures a row: the Go driver if it can be built."""
     if kind != "python":
         try:
             return [str(build(Path(__file__).parent / "driver"))]
@@ -79,15 +82,15 @@ def measure(command: Sequence[str], job: dict[str, Any]) -> dict[str, float] | N
     if done.returncode != 0:
         say(f"{job['row']} failed: {done.stderr.strip()[-500:]}")
         return None
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])  # before it, what the Python client logged
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])  # earlier lines are the Python client's log
     return figures
 
 
 def measure_row(target: Target, row: Row, job: dict[str, Any], command: Sequence[str]) -> dict[str, float] | None:
-    """What the row's driver says, and how its rate compares with that of another row of the same round."""
+    """Return the figures of the row's driver, with the ratio of its rate to that of another row in the same round."""
     job["web_url"] = target.web_url
     if target.pid is not None:
-        job["pid"] = target.pid  # the driver looks at its processor time while it measures, and no longer
+        job["pid"] = target.pid  # the driver reads the broker's CPU time, only while it measures
     measured = measure((sys.executable, "-m", row.raw) if row.raw else command, job)
     base = target.values.get(row.share_of, {}).get("rate")
     if measured is not None and base:
@@ -96,7 +99,7 @@ def measure_row(target: Target, row: Row, job: dict[str, Any], command: Sequence
 
 
 def rest(pid: int) -> Iterator[tuple[Row, dict[str, float]]]:
-    """Memory and processor time of a process and its children while nothing happens."""
+    """Yield the idle CPU use and memory of a process and its children."""
     root = psutil.Process(pid)
     processes = [root, *root.children(recursive=True)]
 
@@ -111,7 +114,7 @@ def rest(pid: int) -> Iterator[tuple[Row, dict[str, float]]]:
 
 
 def first_message(box: Box) -> float:
-    """Start the box; seconds until a client has its first receipt."""
+    """Start the box; return the seconds until a client has its first receipt."""
     begin = time.monotonic()
     box.start()
     client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -123,7 +126,7 @@ def first_message(box: Box) -> float:
 
 @contextmanager
 def own_box(rounds: int, start_cmd: Sequence[str] | str) -> Iterator[Target]:
-    """A box on a fresh directory, started once a round to see how long that takes."""
+    """Provide a box on a temporary directory, started once per round to measure the startup time."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-bench-") as folder:
         box = Box(Path(folder) / "data", start_cmd)
         try:
@@ -147,7 +150,7 @@ def run(targets: Sequence[Target], rows: Sequence[Row], rounds: int, scale: floa
     label = uuid.uuid4().hex[:8]
     for number in range(rounds):
         for row in rows:
-            # Who goes first changes with the round.
+            # The order alternates between rounds.
             for target in targets if number % 2 == 0 else targets[::-1]:
                 topic = f"persistent://public/default/bench-{label}-{row.name}-{number}"
                 measured = measure_row(target, row, row.job_for(target.url, topic, scale), command)
@@ -183,7 +186,7 @@ def show(targets: Sequence[Target], rows: Sequence[Row], rounds: int) -> None:
 
 
 def compare(targets: Sequence[Target], medians: Sequence[float | None], figure: Figure) -> list[str]:
-    """The first by the second, and who is better."""
+    """Return the ratio of the first to the second, and the name of the better one."""
     if len(targets) != 2:
         return []
     first, second = medians

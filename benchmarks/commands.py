@@ -1,7 +1,7 @@
-"""How long commands take to start; `produce` and `consume` beside the loop that one writes with the official client.
+"""Benchmark of commands: their startup time, and `produce` and `consume` against loops of the official client.
 
-Reads a job from stdin and prints figures, as raw_driver.py does. Both sides are processes, started and ended within the
-time that is taken: lines from a file to a topic, messages from a subscription to a file.
+Reads a job from stdin and prints figures, as raw_driver.py does. Both sides are processes, and the measured time
+includes their start and exit: lines from a file to a topic, messages from a subscription to a file.
 """
 
 import json
@@ -44,7 +44,7 @@ client.close()
 
 
 def seconds(words: Sequence[str], stdin: Path | None = None) -> float:
-    """How long a process takes, its start and its end included."""
+    """Return the run time of a process, including its start and exit."""
     with (stdin or Path("/dev/null")).open("rb") as given, tempfile.TemporaryFile() as taken:
         begin = time.perf_counter()
         subprocess.run(words, stdin=given, stdout=taken, stderr=subprocess.PIPE, check=True)
@@ -59,9 +59,9 @@ def lines_of(job: dict[str, Any], folder: str) -> Path:
 
 
 def start_row(job: dict[str, Any]) -> dict[str, float]:
-    """Milliseconds from the start of a command to its end, where it has next to nothing to do; and of a processor.
+    """Return elapsed and CPU milliseconds of commands that have almost nothing to do.
 
-    ``python`` is a bare interpreter: what no command can be quicker than.
+    ``python`` is a bare interpreter: the lower bound.
     """
     figures = {}
     commands = {
@@ -84,7 +84,7 @@ def start_row(job: dict[str, Any]) -> dict[str, float]:
 
 
 def compared(job: dict[str, Any], measure: dict[str, Callable[[], float]]) -> dict[str, float]:
-    """Both, in an order that changes with the round."""
+    """Measure both sides, in an order that alternates between rounds."""
     names = sorted(measure, reverse=job["topic"][-1] in "13579")
     taken = {name: measure[name]() for name in names}
     count, ours, official = job["messages"], taken["ours"], taken["official"]
@@ -101,7 +101,7 @@ def produce_row(job: dict[str, Any]) -> dict[str, float]:
 
 
 def consume_row(job: dict[str, Any]) -> dict[str, float]:
-    """Both read the same messages, each through a subscription that was there before them."""
+    """Measure both sides on the same messages, each through an existing subscription."""
     url, topic, count = job["url"], job["topic"], str(job["messages"])
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     for name in ("ours", "official"):

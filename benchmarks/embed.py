@@ -1,7 +1,7 @@
-"""Measures boxes that are embedded: how fast they start, what a hundred of them take, what the pytest plugin costs.
+"""Benchmark of embedded boxes: startup time, cost of a hundred at once, and cost of the pytest plugin.
 
-``make bench-embed``. Each start is of a box of its own, which is ready when ``start`` returns. Boxes on disk have their
-data below the system's temporary directory, or ``--disk``. Table on stdout, a JSON file where one is asked for.
+``make bench-embed``. Each start is of a new box, which is ready when ``start`` returns. Boxes on disk have their data
+in the system's temporary directory, or ``--disk``. Table on stdout, and optionally a JSON file.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _PLUGIN: Final = "import pytest, time; a = time.perf_counter(); import pulsarbox
 
 
 class Line(NamedTuple):
-    """One figure."""
+    """Measurements of one figure."""
 
     title: str
     unit: str
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def starts(count: int, disk: Path) -> list[Line]:
-    """Start and stop of each kind; the kinds by turns, so that a mood of the machine meets all of them."""
+    """Measure start and stop of each kind, alternating between kinds to spread the machine's variations."""
     started: dict[str, list[float]] = {kind: [] for kind in KINDS}
     stopped: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for number in range(count):
@@ -54,7 +54,7 @@ def starts(count: int, disk: Path) -> list[Line]:
 
 
 def side_by_side(count: int, disk: Path) -> list[Line]:
-    """So many boxes at once in threads: what each takes of this process, and how long one start takes beside them."""
+    """Measure many boxes in threads at once: resources per box, and the start time of each."""
     lines = []
     for kind in ("memory", "disk"):
         gc.collect()
@@ -79,7 +79,7 @@ def side_by_side(count: int, disk: Path) -> list[Line]:
 
 
 def plugin(count: int) -> list[Line]:
-    """What the plugin adds to a pytest run that does not use it."""
+    """Measure what the plugin adds to a pytest run that does not use it."""
     code = _PLUGIN + "print((time.perf_counter() - a) * 1000)"
     command = [sys.executable, "-c", code]
     times = [float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(count)]
@@ -97,7 +97,7 @@ def _files() -> int:
 
 
 def _private_kib() -> float:
-    """Memory that is this process's own."""
+    """Return the private memory of this process."""
     rows = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return float(sum(int(row.split()[1]) for row in rows if row.startswith("Private_")))
 

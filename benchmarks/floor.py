@@ -1,4 +1,4 @@
-"""A data source in Python that only gives away record batches that it has: what any such source can reach."""
+"""Data source in Python that returns prepared record batches: the upper bound for any such source."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ NAME: Final = "floor"
 
 
 def made(schema: StructType, rows: int, size: int) -> pa.RecordBatch:
-    """A batch as reading topics makes them: values of ``size`` bytes, a key and a property each, many topics."""
+    """Return a batch as a read of topics does: values of ``size`` bytes, a key and a property each, many topics."""
     now = int(time.time() * 1e6)
     columns: dict[str, list[Any]] = {
         VALUE: [urandom(size) for _ in range(rows)],
@@ -34,23 +34,23 @@ def made(schema: StructType, rows: int, size: int) -> pa.RecordBatch:
 
 
 class Share(InputPartition):
-    """Of how many rows one task is."""
+    """Number of rows of one task."""
 
 
 class FloorReader(DataSourceReader):
-    """Options: ``rows`` of all tasks together, ``tasks``, ``batch`` for the rows of a batch, ``size`` of a value."""
+    """Reader with the options ``rows`` of all tasks, ``tasks``, ``batch`` (rows per batch) and ``size`` of a value."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._numbers = {name: int(options[name]) for name in ("rows", "tasks", "batch", "size")}
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """As many as were asked for, of about as many rows."""
+        """Return the requested number of partitions, of about equal size."""
         rows, tasks = self._numbers["rows"], self._numbers["tasks"]
         return [Share((at + 1) * rows // tasks - at * rows // tasks) for at in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The same batch again and again."""
+        """Yield the same batch repeatedly."""
         batch = made(self._schema, self._numbers["batch"], self._numbers["size"])
         left = int(partition.value)
         while left > 0:
@@ -59,17 +59,17 @@ class FloorReader(DataSourceReader):
 
 
 class FloorSource(DataSource):
-    """Has the columns of a plain read of topics."""
+    """Data source with the columns of a plain read of topics."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` is given."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> StructType:
-        """A value of bytes, and what every topic has."""
+        """Return the schema: a binary value and the basic columns of a topic."""
         return StructType([StructField(VALUE, BinaryType()), *map(of_row, BASIC)])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What gives rows away."""
+        """Return the reader."""
         return FloorReader(dict(self.options), schema)

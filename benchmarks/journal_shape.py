@@ -1,18 +1,19 @@
-"""One value of the log per entry, or one per batch? Measured with the committer beside a busy main thread.
+"""Benchmark of the log's layout, one value per entry or per batch, with the committer beside a busy main thread.
 
     python -m benchmarks.journal_shape [--seconds 2] [--rounds 3] [--json FILE] [--dir FOLDER]
 
-The main thread does what a broker does to a message, about 10 us of pure Python for an entry of 1 KiB, and adds it to
-the open batch. The committer thread takes a whole batch, writes it in one LMDB transaction with one sync, and takes
-the next. Every write to LMDB gives the GIL up and has to get it back from the busy thread; that is what is compared:
+The main thread simulates a broker's work on a message, about 10 us of pure Python for an entry of 1 KiB, and adds it to
+the open batch. The committer thread takes a whole batch, writes it in one LMDB transaction with one sync, and takes the
+next. Every write to LMDB releases the GIL and has to reacquire it from the busy thread; the layouts differ in how often
+that happens:
 
     entry     one value per entry, put with append=True
     multi     the same through one cursor.putmulti
-    bare      one value per batch, and nothing else: what is to be compared with the two above, which have no index
-    batch     one value per batch: LmdbEngine itself, its index and its tables in memory included
+    bare      one value per batch, without an index: comparable with the two above, which have none either
+    batch     one value per batch: LmdbEngine itself, including its index and in-memory tables
 
-Rounds alternate between all combinations; medians are shown. The open batch is bounded, so that a slow committer
-slows the main thread down, as the broker's backpressure does: entries/s is what went through the whole.
+Rounds alternate between all combinations; medians are shown. The open batch is bounded, so a slow committer slows the
+main thread down, as the broker's backpressure does: entries/s is the throughput of both.
 """
 
 import argparse
@@ -45,7 +46,7 @@ FIELDS = struct.Struct(">IIQQ")
 
 
 class Result(NamedTuple):
-    """One run."""
+    """Figures of one run."""
 
     entries_per_s: float
     commit_p50_ms: float
@@ -55,7 +56,7 @@ class Result(NamedTuple):
 
 
 class PlainLog:
-    """A log keyed by batch and number, without any index: one value an entry, or one a batch (``bare``)."""
+    """Log keyed by batch and number, without an index: one value per entry, or one per batch (``bare``)."""
 
     def __init__(self, path: Path, shape: str) -> None:
         self.env = lmdb.open(str(path), map_size=16 << 30, max_dbs=4)
@@ -63,7 +64,7 @@ class PlainLog:
         self.shape = shape
 
     def commit(self, batch: Batch) -> None:
-        """Write a batch: header and body of an entry make one value."""
+        """Write a batch; the header and body of an entry form one value."""
         parts = batch.parts
         position = batch.position
         if self.shape == "bare":
@@ -81,12 +82,12 @@ class PlainLog:
                     txn.put(key, value, append=True)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the environment."""
         self.env.close()
 
 
 class Pipe:
-    """The open batch between the two threads, and the committer's times."""
+    """The open batch shared by the two threads, and the commit times."""
 
     def __init__(self, commit: Callable[[Batch], None]) -> None:
         self.commit = commit
@@ -97,7 +98,7 @@ class Pipe:
         self.times: list[float] = []
 
     def run(self) -> None:
-        """The committer thread."""
+        """Run the committer thread."""
         while True:
             with self.lock:
                 self.lock.wait_for(lambda: self.batch or self.stop)
@@ -113,14 +114,14 @@ class Pipe:
 
 
 def produce(pipe: Pipe, topics: int, seconds: float) -> float:
-    """The main thread: parse, pack, add, as fast as it can; the seconds it took until all was committed."""
+    """Run the main thread: parse, pack and add entries at full speed; return the start time."""
     frame = FIELDS.pack(1, 2, 3, 4) * 18
     ends = [0] * topics
     begin = time.perf_counter()
     number = 0
     while number & 255 or time.perf_counter() - begin < seconds:
         checked = 0
-        for at in range(0, len(frame), FIELDS.size):  # the parsing of a command and of its metadata
+        for at in range(0, len(frame), FIELDS.size):  # simulates parsing of a command and its metadata
             for field in FIELDS.unpack_from(frame, at):
                 checked = (checked * 31 + field) & 0xFFFFFFFF
         attributes = {f"property-{key}": str(checked + key) for key in range(8)}
@@ -143,7 +144,7 @@ def produce(pipe: Pipe, topics: int, seconds: float) -> float:
 
 
 def measure(shape: str, interval: float, topics: int, seconds: float, folder: Path) -> Result:
-    """One run in a fresh directory."""
+    """Run once in a new directory."""
     path = Path(tempfile.mkdtemp(dir=folder))
     store: PlainLog | LmdbEngine
     if shape == "batch":
@@ -176,7 +177,7 @@ def measure(shape: str, interval: float, topics: int, seconds: float, folder: Pa
 
 
 def main() -> None:
-    """Run all combinations in turn and print the table."""
+    """Run all combinations alternately and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)

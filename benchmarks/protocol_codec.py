@@ -1,6 +1,6 @@
-"""What the protocol room costs: ns per operation, each beside the plain protobuf way to do the same.
+"""Benchmark of the protocol room: ns per operation, against plain protobuf.
 
-Run `python -m benchmarks.protocol_codec`. The best of seven rounds is printed: the others had a neighbour.
+Run `python -m benchmarks.protocol_codec`. Prints the best of seven rounds, to exclude interference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENTRY_IDS = [base + step for base in (0, 100, 20_000, 49_000) for step in range(
 
 
 def show(name: str, operation: Callable[[], object], per_call: int = 1, seconds: float = 0.1) -> None:
-    """Time ``operation``, which does the thing ``per_call`` times, and print ns a time."""
+    """Time ``operation``, which repeats the measured step ``per_call`` times, and print ns per step."""
     timer = timeit.Timer(operation)
     number = max(1, int(seconds / max(timer.timeit(1), 1e-7) / 3))
     best = min(timer.repeat(7, number)) / number / per_call
@@ -39,7 +39,7 @@ def show(name: str, operation: Callable[[], object], per_call: int = 1, seconds:
 
 
 def receipts() -> None:
-    """A SEND_RECEIPT frame, entry ids of one to three bytes."""
+    """Measure a SEND_RECEIPT frame, with entry IDs of one to three bytes."""
     encode = ReceiptEncoder(3).encode
 
     def by_protobuf(sequence_id: int, highest: int, ledger_id: int, entry_id: int) -> bytes:
@@ -62,7 +62,7 @@ def receipts() -> None:
 
 
 def deliveries() -> None:
-    """The header of a MESSAGE frame."""
+    """Measure the header of a MESSAGE frame."""
     header = DeliveryEncoder(2).header
 
     def by_protobuf(ledger_id: int, entry_id: int, body_length: int) -> bytes:
@@ -82,7 +82,7 @@ def deliveries() -> None:
 
 
 def commands() -> None:
-    """Reading SEND and others."""
+    """Measure parsing of SEND and other commands."""
     send = BaseCommand(type=BaseCommand.SEND, send=api.CommandSend(producer_id=3, sequence_id=90_000, num_messages=10))
     data = send.SerializeToString()
 
@@ -107,7 +107,7 @@ def commands() -> None:
 
 
 def payloads() -> None:
-    """Looking into entries and batches."""
+    """Measure parsing of entries and batches."""
     plain = api.MessageMetadata(producer_name="standalone-0-1", sequence_id=9, publish_time=1_700_000_000_000)
     keyed = api.MessageMetadata()
     keyed.CopyFrom(plain)
@@ -130,7 +130,7 @@ def payloads() -> None:
 
 
 def frames() -> None:
-    """Cutting a stream of SEND frames, in the reads a socket would give."""
+    """Measure splitting a stream of SEND frames, in reads of the sizes that a socket returns."""
     for name, size, read in (
         ("100 B", 100, SMALL_BUFFER),
         ("1 KiB", 1024, SMALL_BUFFER),
@@ -148,12 +148,12 @@ def frames() -> None:
 
 
 def usual_send() -> BaseCommand:
-    """A SEND of usual size."""
+    """Return a SEND command of typical size."""
     return BaseCommand(type=BaseCommand.SEND, send=api.CommandSend(producer_id=3, sequence_id=90_000))
 
 
 def cut(stream: bytes, read: int) -> None:
-    """Give a decoder ``stream`` in reads of at most ``read`` bytes."""
+    """Feed ``stream`` to a decoder in reads of at most ``read`` bytes."""
     decoder = FrameDecoder(LIMIT)
     view = memoryview(stream)
     at = 0
@@ -166,7 +166,7 @@ def cut(stream: bytes, read: int) -> None:
 
 
 def copy(stream: bytes, read: int) -> None:
-    """What a socket does in any case: subtract it from the line above."""
+    """Copy as a socket does in any case, for comparison with the decoder."""
     buffer = memoryview(bytearray(SMALL_BUFFER))
     view = memoryview(stream)
     step = min(read, SMALL_BUFFER)

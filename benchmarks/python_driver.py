@@ -1,7 +1,7 @@
-"""What driver/main.go measures, with processes of the official Python client: for machines without Go.
+"""Python counterpart of driver/main.go, with processes of the official Python client: for machines without Go.
 
-It reads the same job from stdin and prints the same figures. The client is slower than the Go one, so the numbers say
-less about the broker; they can be compared with each other only.
+It reads the same job from stdin and prints the same figures. The client is slower than the Go client, so the figures
+are comparable only with each other.
 """
 
 import itertools
@@ -54,7 +54,7 @@ def noise(job: Job) -> bytes:
 
 
 def publish(job: Job, results: Any = None) -> list[float]:
-    """Send all as fast as the pending ones allow; milliseconds to each receipt."""
+    """Send all messages, limited by the pending ones; return the milliseconds to each receipt."""
     client = connect(job)
     waits = publish_to([make_producer(client, job)], job)
     client.close()
@@ -64,7 +64,7 @@ def publish(job: Job, results: Any = None) -> list[float]:
 
 
 def publish_to(producers: list[Any], job: Job) -> list[float]:
-    """Send all, to the producers in turn; milliseconds to each receipt."""
+    """Send all messages, to the producers in turn; return the milliseconds to each receipt."""
     body, done, count = noise(job), threading.Event(), job["messages"]
     waits: list[float] = []
 
@@ -89,7 +89,7 @@ def publish_to(producers: list[Any], job: Job) -> list[float]:
 
 
 def receive(job: Job, name: str, count: int, results: Any = None) -> list[float]:
-    """Take and acknowledge ``count`` messages; for those that say when they were sent, the milliseconds since."""
+    """Receive and acknowledge ``count`` messages; return the milliseconds since their timestamps, if they have any."""
     client = connect(job)
     consumer, waits = subscribe(client, job, name), []
     for _ in range(count):
@@ -124,7 +124,7 @@ def publish_row(job: Job) -> dict[str, float]:
 
 
 def many_row(job: Job) -> dict[str, float]:
-    """One client, a producer for each topic; opening them is not part of the figures, and nothing is closed."""
+    """Measure one client with a producer per topic, without the time to open them; nothing is closed."""
     client = connect(job)
     producers = [make_producer(client, job, f"{job['topic']}-{number}") for number in range(job["topics"])]
     begin = time.perf_counter()
@@ -164,7 +164,7 @@ def paced_row(job: Job) -> dict[str, float]:
 
 
 def catchup_row(job: Job) -> dict[str, float]:
-    """Consumers, each on a connection of its own, take a backlog together."""
+    """Measure consumers, each on a separate connection, that share a backlog."""
     publish(job)
     done, left = threading.Event(), itertools.count(job["messages"] - 1, -1)
 

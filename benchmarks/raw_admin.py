@@ -1,9 +1,9 @@
-"""Measures the Admin API: requests a second on one connection, and thousands of topics made, listed and deleted.
+"""Benchmark of the Admin API: requests per second, and creation, listing and deletion of thousands of topics.
 
-- ``admin``: the statistics of one topic again and again, then topics created and deleted, each answered before the next
-  is asked for. A change is durable when it is answered, so those rates are those of syncs too; `clients` connections
-  beside each other share them.
-- ``topics``: so many topics created by `clients` connections, listed with one request, deleted.
+- ``admin``: the statistics of one topic repeatedly, then topics created and deleted, one request at a time per
+  connection. A change is durable when it is answered, so these rates include syncs; `clients` concurrent connections
+  share them.
+- ``topics``: topics created over `clients` connections, listed with one request, and deleted.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
@@ -25,11 +25,11 @@ TIMEOUT_SECONDS: Final = 60.0
 
 
 class AdminError(Exception):
-    """A request that was refused; says which and why."""
+    """Rejected request; the message names it and the reason."""
 
 
 class Asker:
-    """One connection, kept."""
+    """Client on one persistent connection."""
 
     def __init__(self, web_url: str) -> None:
         self._link = http.client.HTTPConnection(urlsplit(web_url).netloc, timeout=TIMEOUT_SECONDS)
@@ -47,7 +47,7 @@ class Asker:
 
 
 def timed(askers: list[Asker], requests: list[tuple[str, str]]) -> tuple[float, list[float]]:
-    """Seconds for all requests, divided among the connections, and those of each."""
+    """Run the requests, divided among the connections; return the total seconds, and those of each request."""
 
     def work(asker: Asker, share: Iterable[tuple[str, str]]) -> list[float]:
         taken = []
@@ -65,7 +65,7 @@ def timed(askers: list[Asker], requests: list[tuple[str, str]]) -> tuple[float, 
 
 
 def names(job: Job, count: int) -> list[str]:
-    """Paths of topics that nobody has used."""
+    """Return paths of unused topics."""
     path = job["topic"].replace("://", "/")
     return [f"{path}-{number}" for number in range(count)]
 

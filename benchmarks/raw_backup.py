@@ -1,8 +1,8 @@
-"""Measures what a backup costs clients that publish meanwhile.
+"""Benchmark of a backup's effect on concurrent publishing.
 
-A box of the driver's own is filled with so many messages, then has one message in flight. By turns ``pulsarbox backup``
-runs beside it and is halted. It stores everything again: ``way`` copy copies sealed volumes, ``way`` link links and
-reads them. What receipts take in both is compared. The two directories are on one disk.
+A box started by this driver is filled with messages, then receives one message at a time. ``pulsarbox backup`` runs
+beside it, halted every other time window, and backs up everything: ``way`` copy copies sealed volumes, ``way`` link
+links and reads them. The latency of receipts with and without the backup is compared. Both directories are on one disk.
 
 It reads its job from stdin and prints figures, like raw_driver.py.
 """
@@ -24,11 +24,11 @@ from tests.tools.box import Box
 
 BACKUPS: Final = 2
 WINDOW_SECONDS: Final = 0.8
-"""By turns the backup runs and is halted for so long: what else the machine does then meets both alike."""
+"""Length of the windows in which the backup alternately runs and is halted, so that other load affects both alike."""
 MARGIN_SECONDS: Final = 0.2
-"""Before a window: what the one before has left to the disk is no part of it."""
+"""Pause before a window, to exclude the disk writes that the previous one left."""
 VOLUME_MIB: Final = 64
-"""Small, so that most of what is stored is in sealed volumes."""
+"""Small, so that most data is in sealed volumes."""
 
 
 def _backups(data: Path, target: Path, way: str, web_url: str, topic: str, told: Told) -> None:

@@ -1,8 +1,8 @@
-"""Measures compaction: how long it takes, and what those who publish feel of it.
+"""Benchmark of compaction: its duration, and its effect on concurrent publishing.
 
-``compaction``: a topic with so many entries of so many keys, each of the keys about as often. A second connection has
-one message in flight, on another topic: what its receipts take while the topic is compacted, beside what they take when
-nothing happens. Then it is compacted once more, with a tenth as many entries behind the view.
+``compaction``: a topic with entries of a number of keys, uniformly distributed. A second connection has one message in
+flight on another topic: the latency of its receipts during the compaction is compared with that before. Then the topic
+is compacted again, with a tenth as many entries after the compacted view.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.1
 
 
 def _fill(job: Job, first: int, count: int) -> None:
-    link = Link(job)  # one that is idle meanwhile would be closed
+    link = Link(job)  # opened per call, as an idle connection would be closed
     link.open({0: f"{job['topic']}-0"})
     chance, body = random.Random(first), random.Random(1).randbytes(job["size"])
     for at in range(first, first + count, AT_ONCE):
@@ -38,7 +38,7 @@ def _compact(web_url: str, topic: str, told: Told) -> None:
     if found["status"] != "SUCCESS":
         raise DriverError(f"the compaction ended with {found}")
     told.put(("compaction", begin, time.monotonic()))
-    time.sleep(AFTER_SECONDS)  # a checkpoint
+    time.sleep(AFTER_SECONDS)  # includes a checkpoint
 
 
 def compaction(job: Job) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""What compressing on the disk costs and brings: packing, its ratio, and reads of what is packed against what is not.
+"""Benchmark of compression at rest: packing speed, ratio, and reads of packed and unpacked data.
 
-Reads its job from stdin and prints figures, as raw_driver.py does; but it measures a store of its own, without a box:
-the part ``compressing`` of ``make bench-storage`` for one kind of bodies, smaller where the job has fewer messages.
+Reads its job from stdin and prints figures, as raw_driver.py does, but measures a store without a box: the part
+``compressing`` of ``make bench-storage`` for one kind of bodies, scaled by the job's number of messages.
 """
 
 import json
@@ -12,13 +12,13 @@ from benchmarks.storage_compressed import measured
 from benchmarks.storage_table import Options
 
 MESSAGES: Final = 10_000
-"""Of a job of full size."""
+"""Messages of a job of full size."""
 SCALE_MIN: Final = 0.03
-"""Of less there is no volume that is full, and nothing is packed."""
+"""Minimum scale at which a volume is sealed and packed."""
 
 
 def run(job: dict[str, Any]) -> dict[str, float]:
-    """The figures of one kind of bodies."""
+    """Return the figures of one kind of bodies."""
     return measured(Options(max(job["messages"] / MESSAGES, SCALE_MIN), 0.0, 0.0, None, ()), job["kind"], job["codec"])
 
 

@@ -1,7 +1,7 @@
-"""What deduplication costs: publishing to two topics by turns, of which one deduplicates.
+"""Benchmark of deduplication: publishing alternately to a topic with it and one without.
 
-Over the bare protocol, as raw_driver does it: a row's job says how many messages a batch has (0: none), and whether the
-client tells the sequence id of its last one, as those in Java do, or not, as those in C++, Python and Go.
+Uses the bare protocol, as raw_driver does: a row's job sets the messages per batch (0: no batches), and whether the
+client sends the highest sequence ID of a batch, as Java clients do, or not, as those in C++, Python and Go.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
@@ -25,7 +25,7 @@ WITHOUT, WITH = 0, 1
 
 
 def deduplicate(job: Job, topic: str) -> None:
-    """Turn it on for one topic. Raises DriverError where it does not say so afterwards."""
+    """Enable deduplication of one topic. Raises DriverError unless its status confirms it."""
     path = f"{job['web_url']}/admin/v2/{topic.replace('://', '/')}"
     headers = {"Content-Type": "application/json"}
     request = Request(f"{path}/deduplicationEnabled", b"true", headers, method="POST")
@@ -39,7 +39,7 @@ def deduplicate(job: Job, topic: str) -> None:
 
 
 def batch(link: Link, producer: int, numbers: range, body: bytes, *, told: bool) -> bytes:
-    """The frame of a SEND with a message for each of these numbers; ``told``: it says which the last one is."""
+    """Return the frame of a SEND with one message per number; ``told``: with the highest sequence ID."""
     now = time.time_ns() // 1_000_000
     first, last = numbers[0], numbers[-1]
     metadata = MessageMetadata(producer_name=link.names[producer], sequence_id=first, publish_time=now)
@@ -69,7 +69,7 @@ def run(job: Job) -> dict[str, float]:
     broker = job.get("pid")
     rates: dict[int, list[float]] = {WITHOUT: [], WITH: []}
     used: dict[int, list[float]] = {WITHOUT: [], WITH: []}
-    """Microseconds of the broker's processor time, a message."""
+    """Microseconds of the broker's CPU time per message."""
     each = max(1, job.get("batch", 0))
     count = job["messages"] // (2 * TURNS) // each * each
     for turn in range(-2, 2 * TURNS):  # the first two warm up

@@ -1,10 +1,10 @@
-"""Publishes to many topics over the bare protocol: a client that costs next to nothing, so that the broker is measured.
+"""Driver that publishes to many topics over the bare protocol, at negligible cost, so that the broker is measured.
 
-The official clients keep a good deal for each producer; with a thousand of them, they are what a machine of few cores
-is busy with. Here all messages are encoded ahead, in the order in which they are sent, to the topics in turn. Sending
-the next ones is one system call, however many they are. Receipts are counted by their first bytes, whoever they are
-for, and the messages that they make room for are the next in turn: so many are in flight as were asked for, over all
-producers together, and the driver takes the same for a message whatever the number of topics is.
+The official clients do much work per producer; with a thousand producers, they dominate the load of a small machine.
+Here all messages are encoded in advance, in sending order, to the topics in turn. The next messages are sent with one
+system call, however many they are. Receipts are counted by their first bytes, regardless of the producer, and allow as
+many further messages. So the number in flight is constant over all producers, and the driver's cost per message does
+not depend on the number of topics.
 
 It reads its job from stdin and prints figures, like driver/main.go.
 """
@@ -30,7 +30,7 @@ MAX_FRAME: Final = 6 << 20
 OPENED_AT_ONCE: Final = 64
 READ_BYTES: Final = 256 << 10
 SILENCE_SECONDS: Final = 30.0
-# BaseCommand.type and the tag of the command's own part: no other field of these commands can hold the same bytes.
+# BaseCommand.type and the tag of the command's field: no other field of these commands can contain these bytes.
 RECEIPT: Final = b"\x08\x07\x3a"
 SEND_ERROR: Final = b"\x08\x08\x42"
 CLOSE_PRODUCER: Final = b"\x08\x0f\x7a"
@@ -40,11 +40,11 @@ Job = dict[str, Any]
 
 
 class DriverError(Exception):
-    """The broker did what the driver cannot work with."""
+    """Unexpected behaviour of the broker."""
 
 
 class Link:
-    """One connection: its part of the messages, encoded, and how far they are sent and receipted."""
+    """One connection with its share of the messages, encoded, and the counts of sent and receipted ones."""
 
     def __init__(self, job: Job) -> None:
         url = urlsplit(job["url"])
@@ -54,11 +54,11 @@ class Link:
         self._frames: list[BaseCommand] = []
         self._request = 0
         self.names: dict[int, str] = {}
-        """The producers that are open, by their ids."""
+        """Names of the open producers, by ID."""
         self.sent = self.receipted = 0
         self._stream = memoryview(b"")
         self._ends: list[int] = [0]
-        """Where each message ends in the stream."""
+        """End of each message in the stream."""
         self._at = 0
         self._read_buffer = bytearray(READ_BYTES)
         self._rest = b""
@@ -66,10 +66,10 @@ class Link:
         connect.connect.client_version, connect.connect.protocol_version = "pulsarbox-bench", 19
         self.ask([connect])
 
-    # Opening, one request after another
+    # Setup requests
 
     def ask(self, commands: list[BaseCommand]) -> list[BaseCommand]:
-        """Send requests and wait for as many answers."""
+        """Send requests and return as many answers."""
         self.socket.sendall(b"".join(map(encode_frame, commands)))
         return [self._answer() for _ in commands]
 
@@ -89,7 +89,7 @@ class Link:
                 return answer
 
     def open(self, topics: dict[int, str]) -> None:
-        """A producer for each of the topics, under the given ids; a broker serves those that were looked up only."""
+        """Open a producer per topic, under the given IDs, after the lookup that brokers require."""
         lookups, producers = [], []
         for number, topic in topics.items():
             self._request += 2
@@ -112,14 +112,14 @@ class Link:
     # Publishing
 
     def prepare(self, frames: list[bytes]) -> None:
-        """Take these messages to send, and forget those before, which are all receipted."""
+        """Set the messages to send; all previous ones have their receipts."""
         self._stream = memoryview(b"".join(frames))
         self._ends = [0, *accumulate(map(len, frames))]
         self.sent = self.receipted = self._at = 0
         self.socket.setblocking(False)
 
     def allow(self, count: int) -> None:
-        """Let so many more messages be sent."""
+        """Permit ``count`` more messages to be sent."""
         self.sent = min(self.sent + count, len(self._ends) - 1)
 
     @property
@@ -127,21 +127,21 @@ class Link:
         return self._at < self._ends[self.sent]
 
     def write(self) -> None:
-        """Send what may be sent and the socket takes."""
+        """Send the permitted messages, as far as the socket accepts them."""
         try:
             self._at += self.socket.send(self._stream[self._at : self._ends[self.sent]])
         except BlockingIOError:
             pass
 
     def read(self) -> int:
-        """Take in what there is, and count the receipts in it."""
+        """Read available data, and count its receipts."""
         size = self.socket.recv_into(self._read_buffer)
         if not size:
             raise DriverError("the broker closed the connection")
         data = self._rest + self._read_buffer[:size]
         if SEND_ERROR in data or CLOSE_PRODUCER in data:
             raise DriverError("the broker refused a message")
-        if PING in data and self._at == self._ends[self.sent]:  # else it stands between two halves of a message
+        if PING in data and self._at == self._ends[self.sent]:  # otherwise the PONG would split a message
             self.socket.send(pong())
         receipts, self._rest = count_receipts(data)
         self.receipted += receipts
@@ -149,7 +149,7 @@ class Link:
 
 
 def count_receipts(data: bytes) -> tuple[int, bytes]:
-    """How many receipts begin in these bytes, and what of them the next ones go on with: it may begin another."""
+    """Return the number of receipts that begin in the data, and the rest that may begin another."""
     rest = b"" if data.endswith(RECEIPT) else data[1 - len(RECEIPT) :]
     return data.count(RECEIPT), rest
 
@@ -161,7 +161,7 @@ def pong() -> bytes:
 
 
 def message(link: Link, producer: int, sequence: int, body: bytes, key: str | None = None) -> bytes:
-    """The frame of a SEND."""
+    """Return the frame of a SEND."""
     now = time.time_ns() // 1_000_000
     metadata = MessageMetadata(producer_name=link.names[producer], sequence_id=sequence, publish_time=now)
     if key is not None:
@@ -172,7 +172,7 @@ def message(link: Link, producer: int, sequence: int, body: bytes, key: str | No
 
 
 def prepare(links: list[Link], topics: int, messages: range, body: bytes) -> None:
-    """Encode these messages, to the topics in turn; each topic has its producer on one of the links."""
+    """Encode messages to the topics in turn; each topic has its producer on one of the links."""
     frames: list[list[bytes]] = [[] for _ in links]
     for number in messages:
         producer = number % topics
@@ -183,7 +183,7 @@ def prepare(links: list[Link], topics: int, messages: range, body: bytes) -> Non
 
 
 def publish(links: list[Link], pending: int, count: int) -> None:
-    """Send all that is prepared with so many in flight, until each has its receipt."""
+    """Send all prepared messages with ``pending`` in flight, until each has its receipt."""
     with selectors.DefaultSelector() as selector:
         for link in links:
             link.allow(pending // len(links))
@@ -207,7 +207,7 @@ def publish(links: list[Link], pending: int, count: int) -> None:
 
 
 def busy(pid: int) -> float:
-    """Seconds of processor time that a process has taken."""
+    """Return the CPU seconds of a process."""
     return sum(psutil.Process(pid).cpu_times()[:2])
 
 
@@ -216,13 +216,13 @@ def chunks(items: list[int], size: int) -> Iterator[list[int]]:
 
 
 def run(job: Job) -> dict[str, float]:
-    """Open the producers, warm them up with a message or more each, measure."""
+    """Open the producers, warm them up with at least one message each, and measure."""
     topics, count, pending = job["topics"], job["messages"], job["pending"]
     links = [Link(job) for _ in range(min(topics, job.get("connections", 1)))]
     for at, link in enumerate(links):
         for some in chunks(list(range(at, topics, len(links))), OPENED_AT_ONCE):
             link.open({number: f"{job['topic']}-{number}" for number in some})
-    body = random.Random(1).randbytes(job["size"])  # it does not compress, and is the same in each run
+    body = random.Random(1).randbytes(job["size"])  # incompressible, and the same in each run
     warm = -(-max(topics, pending) // topics) * topics
     prepare(links, topics, range(warm), body)
     publish(links, pending, warm)

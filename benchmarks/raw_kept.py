@@ -1,10 +1,10 @@
-"""Measures what expiry, retention and changed policies cost those who publish meanwhile.
+"""Benchmark of expiry, retention and policy changes: their effect on concurrent publishing.
 
-- ``expiry``: a topic with a backlog of so many entries. Its message TTL is set so that all of them expire, and once
-  they have, its retention so that all of them go. A second connection has one message in flight, on another topic: what
-  its receipts take meanwhile, beside what they take when nothing happens.
-- ``policy``: so many topics, each with a producer and a subscription. A policy of their namespace is changed; the
-  longest that a receipt takes meanwhile bounds the longest turn of the loop.
+- ``expiry``: a topic with a backlog. Its message TTL is set so that all entries expire, and then its retention so that
+  all are deleted. A second connection has one message in flight on another topic: the latency of its receipts meanwhile
+  is compared with that before.
+- ``policy``: many topics, each with a producer and a subscription. A policy of their namespace is changed; the maximum
+  latency of a receipt meanwhile bounds the longest turn of the event loop.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
@@ -29,13 +29,13 @@ POLL_SECONDS: Final = 0.2
 CHANGES: Final = 3
 AFTER_SECONDS: Final = 4.0
 AT_ONCE: Final = 50_000
-"""Messages that are encoded before they are sent."""
+"""Messages encoded at a time."""
 Told: TypeAlias = "multiprocessing.Queue[tuple[str, float, float]]"
 Phases = tuple[dict[str, list[float]], dict[str, float]]
 
 
 def ask(method: str, url: str, body: object = None) -> Any:
-    """A request to the Admin API; its answer."""
+    """Send a request to the Admin API and return its answer."""
     data = None if body is None else json.dumps(body).encode()
     request = Request(url, data, {"Content-Type": "application/json"}, method=method)
     with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
@@ -61,7 +61,7 @@ def _expire(web_url: str, topic: str, told: Told) -> None:
         begin = time.monotonic()
         ask("POST", path, body)
         _until(lambda done=done: done(ask("GET", f"{of}/stats")))  # type: ignore[misc]
-        time.sleep(AFTER_SECONDS)  # what it leaves to do, a checkpoint above all
+        time.sleep(AFTER_SECONDS)  # includes follow-up work, mainly a checkpoint
         told.put((phase, begin, time.monotonic()))
 
 
@@ -72,7 +72,7 @@ def _left(stats: Any) -> int:
 
 
 def _has_gone(stats: Any) -> bool:
-    """All but the ledger that grows."""
+    """Return whether all but the open ledger was deleted."""
     return bool(stats["storageSize"] < stats["bytesInCounter"] // 10)
 
 
@@ -85,13 +85,13 @@ def _change(web_url: str, topic: str, told: Told) -> None:
         ask("POST", path, {"retentionTimeInMinutes": 60 + number, "retentionSizeInMB": -1})
         answered = time.monotonic()
         told.put(("answer", begin, answered))
-        time.sleep(3.0)  # topics hear of it in the turns behind the answer
+        time.sleep(3.0)  # topics apply the change in the turns after the answer
         told.put(("change", begin, time.monotonic()))
     ask("DELETE", path)
 
 
 def watched(one: Link, child: Callable[[str, str, Told], None], job: Job) -> Phases:
-    """Receipts one by one while ``child`` does its work: what they took in each phase, and how long each phase was."""
+    """Publish one by one while ``child`` works; return the receipts' latencies and the duration of each phase."""
     told: multiprocessing.Queue[tuple[str, float, float]] = multiprocessing.Queue()
     worker = multiprocessing.Process(target=child, args=(job["web_url"], f"{job['topic']}-0", told))
     one.socket.setblocking(True)
@@ -126,7 +126,7 @@ def p99(values: list[float]) -> float:
 
 
 def fill(many: Link, job: Job) -> None:
-    """Publish the job's messages to the link's first topic, which nobody measures."""
+    """Publish the job's messages to the link's first topic, without measuring."""
     body = random.Random(1).randbytes(job["size"])
     for at in range(0, job["messages"], AT_ONCE):
         count = min(AT_ONCE, job["messages"] - at)

@@ -1,13 +1,14 @@
-"""What a plugin in Python costs beside the built-in one in its place: publishing through a router, and dispatch.
+"""Benchmark of Python plugins against the built-in ones that they replace: publishing through a router, and dispatch.
 
-Reads its job from stdin and prints figures, as raw_driver.py does; but it starts a box of its own, because a plugin has
-to be there. Both ways are measured by turns, three times: the medians are shown, with their ratio.
+Reads its job from stdin and prints figures, as raw_driver.py does, but starts a box itself, since the plugins must be
+installed. Both sides are measured alternately, three times: the medians are shown, with their ratio.
 
 - ``produce``: lines with keys through ``pulsarbox produce`` to 4 partitions; ``http``: the same in requests of 500,
-  where the box chooses the partition.
-- ``shared``, ``hash``, ``selector``: a backlog of 1000 keys is caught up by 4 consumers, and acknowledged.
+  with the box as router.
+- ``shared``, ``hash``, ``selector``: 4 consumers receive and acknowledge a backlog of 1000 keys.
 
-The plugins do next to nothing (CRC32, a remainder, a minimum): what is measured is that they are Python, and guarded.
+The plugins do almost nothing (CRC32, a remainder, a minimum): the cost of Python and of the guards around a plugin is
+measured.
 """
 
 import json
@@ -50,14 +51,14 @@ PLUGINS: Final = {
     + "        return lambda message, partitions: hash32(message.key or b'') % partitions\n",
 }
 SUBSCRIPTIONS: Final = {
-    # figure: (type, property, the built-in, the plugin); consumers that are chosen by what they hold, both ways
+    # figure: (type, property, built-in, plugin); ``shared`` compares two that choose by unacknowledged messages
     "shared": (CommandSubscribe.Shared, "sharedConsumerSelection", "leastUnacked", "mine-choice"),
     "hash": (CommandSubscribe.Key_Shared, "keySharedHashing", "murmur3", "mine-hash"),
     "selector": (CommandSubscribe.Key_Shared, "keySharedSelector", "consistentHashing", "mine-selector"),
 }
 
 Measured = tuple[float, float]
-"""Messages a second, and microseconds of the box's processor for each."""
+"""Messages per second, and microseconds of the box's CPU time per message."""
 
 
 def keyed(number: int) -> str:
@@ -77,7 +78,7 @@ def backlog(job: Job, count: int) -> None:
 
 
 def caught_up(job: Job, name: str, kind: CommandSubscribe.SubType, count: int, pid: int) -> Measured:
-    """Consumers come and receive everything."""
+    """Measure new consumers until they have received everything."""
     seen = 0
 
     def receive(consumer: int, message_id: MessageIdData, payload: bytes) -> bool:
@@ -97,7 +98,7 @@ def caught_up(job: Job, name: str, kind: CommandSubscribe.SubType, count: int, p
 
 
 def by_turns(measure: Callable[[bool, int], Measured]) -> dict[str, float]:
-    """``measure`` is called with: whether with the plugin; which time it is."""
+    """Call ``measure`` alternately without and with the plugin, with the number of the turn, and return the medians."""
     found: dict[bool, list[Measured]] = {False: [], True: []}
     for turn in range(TURNS):
         for plugin in (False, True) if turn % 2 else (True, False):
@@ -109,7 +110,7 @@ def by_turns(measure: Callable[[bool, int], Measured]) -> dict[str, float]:
 
 
 class Bench:
-    """A box with the plugins."""
+    """Box with the plugins."""
 
     def __init__(self, job: Job, box: Box) -> None:
         self._job = job
@@ -119,7 +120,7 @@ class Bench:
         self._count = job["messages"]
 
     def dispatch(self, figure: str) -> dict[str, float]:
-        """A subscription each time, with its own property."""
+        """Measure a new subscription each time, with its dispatch property."""
         kind, setting, built_in, plugin = SUBSCRIPTIONS[figure]
         job = {**self._job, "url": self._box.url, "topic": f"persistent://public/default/{figure}"}
         admin(self._box.web_url, "PUT", f"{TOPIC}/{figure}")
@@ -133,7 +134,7 @@ class Bench:
         return by_turns(lambda with_it, turn: caught_up(job, f"{'ab'[with_it]}{turn}", kind, self._count, self._pid))
 
     def produce(self, lines: bytes, folder: Path) -> dict[str, float]:
-        """Through our own command, start and end counted."""
+        """Measure our own command, including its start and exit."""
         admin(self._box.web_url, "PUT", f"{TOPIC}/produced/partitions", str(PARTITIONS))
         where = ["--url", self._box.url, "--plugins-dir", str(folder)]
         command = [sys.executable, "-m", "pulsarbox", "produce", "produced", "-f", "%k\\t%v", "-q", *where]
@@ -146,7 +147,7 @@ class Bench:
         return by_turns(once)
 
     def http(self) -> dict[str, float]:
-        """Requests one after the other, to a topic with the router and to one without."""
+        """Measure consecutive requests, to a topic with the router and to one without."""
         for name in ("http-a", "http-b"):
             properties = {"routing": "mine-router"} if name[-1] == "b" else {}
             request = urllib.request.Request(
@@ -171,7 +172,7 @@ class Bench:
 
 
 def run(job: Job) -> dict[str, float]:
-    """The figures of one of the ways."""
+    """Return the figures of one way."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-bench-") as name:
         folder = Path(name)
         for plugin, text in PLUGINS.items():

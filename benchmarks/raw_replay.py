@@ -1,8 +1,7 @@
-"""Measures dead letters put back by a job: how many a second, and what those who publish feel of it.
+"""Benchmark of a dead letter replay job: its rate, and its effect on concurrent publishing.
 
-``replay``: a topic for dead letters with so many entries, and a job without a rate that puts all of them back. A second
-connection has one message in flight, on another topic: what its receipts take meanwhile, beside what they take when
-nothing happens.
+``replay``: a dead letter topic, and a job without a rate limit that replays all of it. A second connection has one
+message in flight on another topic: the latency of its receipts meanwhile is compared with that before.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
@@ -28,7 +27,7 @@ def _replay(web_url: str, topic: str, told: Told) -> None:
     if found["state"] != "done" or found["done"] != found["total"]:
         raise DriverError(f"the job ended with {found}")
     told.put(("replay", begin, time.monotonic()))
-    time.sleep(AFTER_SECONDS)  # a checkpoint
+    time.sleep(AFTER_SECONDS)  # includes a checkpoint
 
 
 def replay(job: Job) -> dict[str, float]:

@@ -1,11 +1,11 @@
-"""Measures what it takes to be watched: a scrape of `/metrics` with many topics, and publishing while somebody polls.
+"""Benchmark of monitoring: a scrape of `/metrics` with many topics, and publishing beside a client that polls.
 
-- ``scrape``: so many topics, each with a producer, a subscription and a message. Then `/metrics` is fetched packed, as
-  Prometheus does, while a second connection has one message in flight: the longest that its receipts take meanwhile is
-  what a scrape costs clients; the same without a scrape stands beside it.
-- ``polled``: publishing one by one as fast as it goes, by turns alone and beside a process that asks for `/metrics` and
-  for the statistics of all topics once a second; with ``poll`` all, for those statistics only, with ``each``, for those
-  of one topic after the other, a hundred a second.
+- ``scrape``: many topics, each with a producer, a subscription and a message. `/metrics` is fetched compressed, as
+  Prometheus does, while a second connection has one message in flight: the maximum latency of its receipts is the cost
+  of a scrape to clients, shown beside that without one.
+- ``polled``: publishing at full speed, alternately alone and beside a process that requests `/metrics` and the
+  statistics of all topics once a second; with ``poll`` all, only those statistics; with ``each``, those of one topic
+  after the other, a hundred a second.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
@@ -31,13 +31,13 @@ SCRAPES: Final = 3
 TURNS: Final = 8
 POLL_SECONDS: Final = 1.0
 POLLS_OF_EACH: Final = 100
-"""Single topics that are asked for in that time."""
+"""Single topics requested per POLL_SECONDS."""
 TIMEOUT_SECONDS: Final = 60.0
 POLLED: Final = ("/metrics", "/admin/v2/broker-stats/topics", "/admin/v2/broker-stats/metrics")
 
 
 def fetch(url: str) -> int:
-    """The bytes of a page as they come, packed."""
+    """Return the compressed size of a page in bytes."""
     with urlopen(Request(url, headers={"Accept-Encoding": "gzip"}), timeout=TIMEOUT_SECONDS) as response:
         return len(response.read())
 
@@ -54,7 +54,7 @@ def subscribe(link: Link, topics: dict[int, str]) -> None:
 
 
 def opened(job: Job) -> Link:
-    """All topics, each with a producer and a subscription, on one connection."""
+    """Open all topics, each with a producer and a subscription, on one connection."""
     link = Link(job)
     for some in chunks(list(range(job["topics"])), OPENED_AT_ONCE):
         names = {number: f"{job['topic']}-{number}" for number in some}
@@ -107,7 +107,7 @@ def scrape(job: Job) -> dict[str, float]:
 
 
 def _poll(web_url: str, paths: list[str], seconds: float, count: c_longlong) -> None:
-    """Ask for each of the paths, one every so many seconds."""
+    """Request the paths in turn, one per interval."""
     asker = http.client.HTTPConnection(urlsplit(web_url).netloc, timeout=TIMEOUT_SECONDS)
     for path in itertools.cycle(paths):
         begin = time.monotonic()
@@ -116,12 +116,12 @@ def _poll(web_url: str, paths: list[str], seconds: float, count: c_longlong) -> 
         answer.read()
         if answer.status != HTTPStatus.OK:
             raise DriverError(f"{path} cannot be polled: {answer.status}")
-        count.value += 1  # nobody else writes; a lock could be held by one that is terminated
+        count.value += 1  # the only writer; a terminated process could leave a lock held
         time.sleep(max(0.0, seconds - (time.monotonic() - begin)))
 
 
 def _polled(job: Job) -> tuple[list[str], float]:
-    """What is asked for, and the seconds from one to the next."""
+    """Return the paths to request, and the seconds between requests."""
     if job.get("poll") == "each":
         path = f"/admin/v2/{job['topic'].replace('://', '/')}"
         return [f"{path}-{number}/stats" for number in range(job["topics"])], POLL_SECONDS / POLLS_OF_EACH
@@ -136,7 +136,7 @@ def polled(job: Job) -> dict[str, float]:
     broker = job.get("pid")
     rates: dict[bool, list[float]] = {False: [], True: []}
     used: dict[bool, list[float]] = {False: [], True: []}
-    """Microseconds of the broker's processor time, a message."""
+    """Microseconds of the broker's CPU time per message."""
     count, at = job["messages"] // TURNS, 0
     polls, watched_seconds, started = multiprocessing.RawValue(c_longlong, 0), 0.0, 0.0
     for turn in range(-1, 2 * TURNS):  # the first warms up

@@ -1,15 +1,15 @@
-"""Measures what subscriptions cost over the bare protocol: a backlog with holes, and consumers that join and leave.
+"""Benchmark of subscriptions over the bare protocol: a backlog with holes, and consumers that join and leave.
 
-Like raw_driver.py it costs a fraction of what an official client does, reads its job from stdin and prints figures.
+Like raw_driver.py it costs a fraction of an official client, reads its job from stdin and prints figures.
 
-- ``holes``: an Exclusive subscription receives a backlog and acknowledges every second entry, so that half as many
-  holes as entries stand behind mark-delete, and goes on with what comes after them. Then a consumer catches up what the
-  holes have left, and one of another subscription as many entries without a hole. ``share`` is the rate among the holes
-  by the one without any, ``behind_share`` that behind them.
+- ``holes``: an Exclusive subscription receives a backlog and acknowledges every second entry, which leaves half as many
+  holes as entries after the mark-delete position, and continues with the entries after them. Then a consumer receives
+  the entries of the holes, and one of another subscription as many entries without holes. ``share`` is the rate among
+  the holes relative to that without, ``behind_share`` the rate after them.
 - ``join-leave``: consumers join a Key_Shared subscription, one after another, and leave it again, while messages are
-  published at a steady rate and acknowledged as they come; one consumer stays. ``max_ms`` is the longest that a receipt
-  on another topic took meanwhile, ``quiet_ms`` the longest in the seconds before; ``wrong`` counts messages that did
-  not come as the next of their key, ``lost`` those that did not come at all.
+  published at a steady rate and acknowledged on arrival; one consumer stays. ``max_ms`` is the maximum latency of a
+  receipt on another topic meanwhile, ``quiet_ms`` that in the seconds before; ``wrong`` counts messages received out of
+  order of their key, ``lost`` those not received.
 """
 
 import json
@@ -35,34 +35,34 @@ from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
 
 QUEUE: Final = 1000
-"""Permits that a consumer has at first; half of them are given again when they are used up."""
+"""Initial permits of a consumer; half of them are granted again whenever used up."""
 SLICE: Final = 50_000
-"""Messages that are encoded at a time."""
+"""Messages encoded at a time."""
 CONNECTIONS: Final = 10
-"""Of those that join and leave."""
+"""Number of connections of the consumers that join and leave."""
 WATCHES_PER_SECOND: Final = 100
 QUIET_SECONDS: Final = 2.0
 NUMBER_BYTES: Final = 8
-"""The last bytes of a message say which of its key it is."""
+"""Length of the message's number, at its end, which determines its order within its key."""
 
 OnMessage = Callable[[int, MessageIdData, bytes], bool]
-"""Consumer, id and payload of a message; whether to acknowledge it."""
+"""Called with the consumer, ID and payload of a message; returns whether to acknowledge it."""
 
 
 class Subscriber(Link):
-    """A connection with consumers. What they receive goes to ``on_message``."""
+    """Connection with consumers, whose messages are passed to ``on_message``."""
 
     def __init__(self, job: Job, on_message: OnMessage) -> None:
         super().__init__(job)
         self._on_message = on_message
         self._queue = job.get("queue", QUEUE)
         self._used: dict[int, int] = {}
-        """Permits that each consumer has used up since the last FLOW."""
+        """Permits that each consumer has used since its last FLOW."""
         self.waiting = 0
-        """Requests that are not answered."""
+        """Number of unanswered requests."""
 
     def subscribe(self, consumer: int, topic: str, name: str, kind: CommandSubscribe.SubType) -> None:
-        """Open a consumer from the start of the topic, and let it receive."""
+        """Open a consumer at the start of the topic, and request messages once it is open."""
         command = BaseCommand(type=BaseCommand.SUBSCRIBE)
         part = command.subscribe
         part.topic, part.subscription, part.subType, part.consumer_id = topic, name, kind, consumer
@@ -73,7 +73,7 @@ class Subscriber(Link):
         self._tell([command])
 
     def unsubscribe(self, consumer: int) -> None:
-        """Close a consumer. What still comes for it is somebody else's."""
+        """Close a consumer. Its later messages are ignored, as the broker redelivers them to others."""
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id, command.close_consumer.request_id = consumer, 2 * consumer
         del self._used[consumer]
@@ -90,7 +90,7 @@ class Subscriber(Link):
         self.socket.sendall(b"".join(map(encode_frame, commands)))
 
     def pump(self) -> None:
-        """Take in what there is, and acknowledge it."""
+        """Process available data, and acknowledge messages."""
         data = self.socket.recv(READ_BYTES)
         if not data:
             raise DriverError("the broker closed the connection")
@@ -116,16 +116,16 @@ class Subscriber(Link):
             self._tell([*acks.values(), *told])
 
     def pump_until_answered(self) -> None:
-        """Go on until no request is left without its answer."""
+        """Process data until all requests are answered."""
         while self.waiting:
             self.pump()
 
     def _answered(self, command: BaseCommand, told: list[BaseCommand]) -> None:
-        """Anything but a message has come."""
+        """Handle a command other than MESSAGE."""
         if command.type == BaseCommand.SUCCESS:
             self.waiting -= 1
             consumer, opened = divmod(command.success.request_id, 2)
-            if opened and consumer in self._used:  # a broker knows of no consumer before it has said so
+            if opened and consumer in self._used:  # the broker ignores a FLOW before it has confirmed the consumer
                 told.append(self._flow(consumer, self._queue))
         elif command.type == BaseCommand.PING:
             self.socket.sendall(pong())
@@ -148,24 +148,24 @@ def publish_all(job: Job, count: int, body: bytes) -> None:
 
 
 def every(number: int) -> bool:
-    """All are acknowledged."""
+    """Acknowledge every message."""
     return True
 
 
 def every_second(number: int) -> bool:
-    """As many holes as acknowledgements."""
+    """Acknowledge every second message: as many holes as acknowledgements."""
     return number % 2 == 1
 
 
 class Stage(NamedTuple):
-    """So many messages, and which of them are acknowledged."""
+    """Number of messages, and which of them to acknowledge."""
 
     messages: int
     acked: Callable[[int], bool] = every
 
 
 def catch_up(job: Job, name: str, *stages: Stage) -> list[float]:
-    """A consumer comes, receives all stages one after another, and goes; messages a second of each."""
+    """Connect a consumer, receive all stages in turn, and disconnect; return the messages per second of each stage."""
     seen = 0
     stage = Stage(0)
 
@@ -193,9 +193,9 @@ def catch_up(job: Job, name: str, *stages: Stage) -> list[float]:
 
 
 def holes(job: Job) -> dict[str, float]:
-    """See above."""
+    """Run ``holes``: see the module."""
     count = job["messages"] // 4 * 4
-    for name in ("holes", "plain"):  # a topic keeps nothing for nobody
+    for name in ("holes", "plain"):  # without a subscription, the topic would not retain messages
         catch_up(job, name)
     publish_all(job, count + count // 4, bytes(job["size"]))
     _, behind = catch_up(job, "holes", Stage(count, every_second), Stage(count // 4))
@@ -215,7 +215,7 @@ def holes(job: Job) -> dict[str, float]:
 
 
 class Watch:
-    """One message at a time on another topic, and how long each receipt takes."""
+    """Measurement of receipts on another topic, one message at a time."""
 
     def __init__(self, job: Job) -> None:
         self.link = Link(job)
@@ -226,7 +226,7 @@ class Watch:
         self.waits: list[float] = []
 
     def turn(self, now: float) -> None:
-        """Send the next message when it is due and the one before has its receipt."""
+        """Send the next message if it is due and the previous one has its receipt."""
         if not self._begin and now >= self._due:
             self.link.prepare([message(self.link, 0, self._sent, b"watch")])
             self.link.allow(1)
@@ -235,14 +235,14 @@ class Watch:
             self.link.write()
 
     def pump(self) -> None:
-        """Take in the receipt."""
+        """Process the receipt."""
         if self.link.read():
             self.waits.append((time.perf_counter() - self._begin) * 1000)
             self._begin = 0.0
 
 
 class JoinLeave:
-    """The messages, who publishes and who receives them, and whether each comes as the next of its key."""
+    """Publisher and consumers of the messages, with a check of the order by key."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -288,7 +288,7 @@ class JoinLeave:
             key.data()
 
     def run(self) -> dict[str, float]:
-        """Join and leave by the clock; a broker that is slower makes it take longer."""
+        """Join and leave on schedule; a slow broker extends the run."""
         job, name = self._job, "join-leave"
         consumers, seconds, rate = job["consumers"], job["seconds"], job["rate"]
         self._links[0].subscribe(0, job["topic"], name, CommandSubscribe.Key_Shared)
@@ -325,8 +325,8 @@ class JoinLeave:
 
 
 def join_leave(job: Job) -> dict[str, float]:
-    """See above."""
-    job["consumers"] = min(job["consumers"], job["messages"])  # ``messages`` is what --scale makes smaller
+    """Run ``join-leave``: see the module."""
+    job["consumers"] = min(job["consumers"], job["messages"])  # --scale reduces ``messages``
     job["seconds"] = job["seconds"] * job["consumers"] / 1000
     broker = job.get("pid")
     before = busy(broker) if broker else 0.0

@@ -1,8 +1,8 @@
-"""Measures what a dashboard costs the broker: many subscriptions, and somebody who asks for a live view twice a second.
+"""Benchmark of a dashboard's cost to the broker: many subscriptions, and a live view requested twice a second.
 
-- ``top``: so many topics, each with a producer, a subscription and a message. By turns nobody looks, and somebody asks
-  for the first 50 rows of the view twice a second; the broker's processor time of both, in percent of a core, and the
-  longest that an answer took. ``query`` is what is asked.
+- ``top``: many topics, each with a producer, a subscription and a message. Alternately without and with a client that
+  requests the first 50 rows of the view twice a second; the broker's CPU use of both, in percent of a core, and the
+  maximum latency of an answer. ``query`` is the request.
 
 Reads its job from stdin and prints figures, like raw_driver.py.
 """
@@ -24,7 +24,7 @@ from pulsarbox.broker.stats.sampler import WATCHED_SECONDS
 
 ROUNDS: Final = 2
 TURN_SECONDS: Final = 28.0
-"""Two passes over all topics and more: a shorter turn has one or none."""
+"""More than two passes over all topics: a shorter turn might contain one or none."""
 POLL_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 5.0
 KEPT: Final = {
@@ -35,17 +35,17 @@ KEPT: Final = {
 
 
 class Web:
-    """The Admin API of the broker."""
+    """Client of the broker's Admin API."""
 
     def __init__(self, job: Job) -> None:
         self._asker = http.client.HTTPConnection(urlsplit(job["web_url"]).netloc, timeout=TIMEOUT_SECONDS)
         self._asked = 0.0
 
     def ask(self, method: str, path: str, body: Any = None) -> bytes:
-        """What it answers. Raises DriverError where it refuses."""
+        """Return the answer. Raises DriverError for a rejection."""
         data = None if body is None else json.dumps(body)
         if time.monotonic() - self._asked > IDLE_SECONDS:
-            self._asker.close()  # the broker has let it go, or is about to; it is opened again by itself
+            self._asker.close()  # the broker closes idle connections; http.client reopens
         self._asked = time.monotonic()
         self._asker.request(method, path, data, {"Content-Type": "application/json"})
         answer = self._asker.getresponse()
@@ -56,7 +56,7 @@ class Web:
 
 
 def _poll(web: Web, query: str, seconds: float) -> list[float]:
-    """Ask twice a second; how long each answer took."""
+    """Request the view twice a second; return the latency of each answer."""
     took = []
     at = time.monotonic()
     end = at + seconds
@@ -70,13 +70,13 @@ def _poll(web: Web, query: str, seconds: float) -> list[float]:
 
 
 def _wait_for_all(web: Web, job: Job) -> None:
-    """Topics that have just been made are seen with the next pass."""
+    """Wait for the pass that includes the new topics."""
     while json.loads(web.ask("GET", f"/pulsarbox/v1/top/{job['query']}"))["total"] < job["topics"]:
         time.sleep(POLL_SECONDS)
 
 
 def _answer_pings(link: Link) -> None:
-    """While nobody else reads: the broker lets go who does not answer."""
+    """Answer PINGs while the link is otherwise unused: the broker closes connections that do not."""
     while True:
         select.select([link.socket], [], [])
         link.read()
@@ -85,7 +85,7 @@ def _answer_pings(link: Link) -> None:
 def top(job: Job) -> dict[str, float]:
     web, namespace = Web(job), f"public/top-{time.time_ns()}"
     web.ask("PUT", f"/admin/v2/namespaces/{namespace}")
-    # That unused ones are deleted falls due in the middle, and is another measurement's.
+    # The deletion of inactive topics would fall into the middle of this measurement.
     web.ask("POST", f"/admin/v2/namespaces/{namespace}/inactiveTopicPolicies", KEPT)
     web.ask("POST", "/admin/v2/brokers/configuration/forceDeleteNamespaceAllowed/true")
     many = opened(job | {"topic": f"persistent://{namespace}/t"})

@@ -1,8 +1,8 @@
-"""What transactions cost: how many a second of so many messages each, and messages inside of one against those outside.
+"""Benchmark of transactions: their rate by number of messages, and messages inside one against those outside.
 
-Over the bare protocol, as raw_driver does it. A transaction is begun, told its topic, filled, waited for (its
-receipts), and committed; the job says how many of them go on at the same time. Outside, and inside of one long
-transaction, the same messages go to the same topic by turns.
+Uses the bare protocol, as raw_driver does. A transaction is begun, gets its partition added, is filled, waits for its
+receipts, and is committed; the job sets how many run concurrently. Inside one long transaction and outside, the same
+messages go to the same topic alternately.
 
 It reads its job from stdin and prints figures, like driver/main.go.
 """
@@ -30,7 +30,7 @@ Id = tuple[int, int]
 
 
 class Coordinated(Link):
-    """A connection with a producer and the coordinator, which are at the same broker."""
+    """Connection with a producer and the transaction coordinator, which share a broker."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -44,7 +44,7 @@ class Coordinated(Link):
         self._until_ready()
 
     def _until_ready(self) -> None:
-        """A coordinator of Pulsar's that nobody has used needs a moment."""
+        """Wait for the coordinator: an unused one of Apache Pulsar needs a moment."""
         deadline = time.monotonic() + READY_SECONDS
         connect = BaseCommand(type=BaseCommand.TC_CLIENT_CONNECT_REQUEST)
         connect.tcClientConnectRequest.request_id, connect.tcClientConnectRequest.tc_id = 1_000_001, 0
@@ -76,7 +76,7 @@ class Coordinated(Link):
         return command
 
     def messages(self, count: int, body: bytes, txn: Id | None) -> tuple[range, list[bytes]]:
-        """The sequence ids and the frames of so many messages, in a transaction or in none."""
+        """Return the sequence IDs and frames of messages, in a transaction or in none."""
         made, now = [], time.time_ns() // 1_000_000
         numbers = range(self._sequence, self._sequence + count)
         for number in numbers:
@@ -92,14 +92,14 @@ class Coordinated(Link):
         return numbers, made
 
     def answers(self) -> list[BaseCommand]:
-        """What has come; waits for something."""
+        """Wait for data and return its commands."""
         data = self.socket.recv(READ_BYTES)
         if not data:
             raise DriverError("the broker closed the connection")
         return [parse_command(command) for command, _ in self.decoder.feed(data)]
 
     def one(self) -> Id:
-        """A transaction that publishes to the topic."""
+        """Begin a transaction with the topic added, and return its ID."""
         (answer,) = self.ask([self.begin(1_000_002)])
         begun = checked(answer.newTxnResponse)
         txn = (begun.txnid_most_bits, begun.txnid_least_bits)
@@ -108,7 +108,7 @@ class Coordinated(Link):
 
 
 class Slot:
-    """One transaction after another."""
+    """Sequence of consecutive transactions."""
 
     def __init__(self, link: Coordinated, number: int, count: int, body: bytes) -> None:
         self._link = link
@@ -129,7 +129,7 @@ class Slot:
         return encode_frame(self._link.add(self._request, txn))
 
     def added(self) -> tuple[range, bytes]:
-        """Its sequence ids, and the frames of its messages."""
+        """Return the sequence IDs and the frames of its messages."""
         numbers, frames = self._link.messages(self._count, self._body, self._txn)
         self._missing = len(numbers)
         return numbers, b"".join(frames)
@@ -139,12 +139,12 @@ class Slot:
         return b"" if self._missing else encode_frame(self._link.commit(self._request, self._txn))
 
     def ended(self) -> float:
-        """How long it took, in seconds."""
+        """Return its duration in seconds."""
         return time.perf_counter() - self._began
 
 
 def transact(link: Coordinated, slots: list[Slot], count: int) -> list[float]:
-    """Carry out so many transactions; how long each took."""
+    """Run ``count`` transactions; return the duration of each."""
     took: list[float] = []
     owner: dict[int, Slot] = {}
     left = count - len(slots)
@@ -178,14 +178,14 @@ def transact(link: Coordinated, slots: list[Slot], count: int) -> list[float]:
 
 
 def checked(answer: Any) -> Any:
-    """An answer that is no refusal. Raises DriverError."""
+    """Return the answer. Raises DriverError if it is an error."""
     if answer.HasField("error"):
         raise DriverError(answer.message)
     return answer
 
 
 def many(job: Job) -> dict[str, float]:
-    """Transactions a second, and how long one takes."""
+    """Measure transactions per second and their duration."""
     link = Coordinated(job)
     body = random.Random(1).randbytes(job["size"])
     inside, together = job["inside"], job["together"]
@@ -208,7 +208,7 @@ def many(job: Job) -> dict[str, float]:
 
 
 def beside(job: Job) -> dict[str, float]:
-    """Messages a second inside of one long transaction, and outside, by turns."""
+    """Measure messages per second inside one long transaction, and outside, alternately."""
     link = Coordinated(job)
     body = random.Random(1).randbytes(job["size"])
     count = job["messages"] // (2 * TURNS)
@@ -232,7 +232,7 @@ def beside(job: Job) -> dict[str, float]:
 
 
 def turns() -> Iterator[bool]:
-    """Whether each turn is inside of a transaction."""
+    """Yield for each turn whether it is inside a transaction."""
     for turn in range(2 * TURNS + 2):
         yield (True, False, False, True)[turn % 4]
 

@@ -1,8 +1,8 @@
-"""Measures how fast messages are read as columns, without Spark: in place and over the network.
+"""Benchmark of reading messages as columns, without Spark: in place and over the network.
 
-Real frames, as clients have sent them, interleaved over many topics; checksums are verified. One process reads topic
-after topic, so the figures are those of one core (the box beside it, over the network, has another).
-``python -m benchmarks.reading``; a table on stdout.
+Frames are as real clients sent them, interleaved over many topics; checksums are verified. One process reads, so the
+figures are those of one core; over the network, the box uses another. ``python -m benchmarks.reading``; a table on
+stdout.
 """
 
 import argparse
@@ -24,17 +24,17 @@ from pulsarbox.spark.decode.message_columns import COLUMNS
 from pulsarbox.spark.topic_segments import BEGINNING, Reach
 
 USUAL: Final = frozenset({"payload", "key", "message_id", "publish_time", "event_time", "properties"})
-"""What a plain read of a DataFrame asks for."""
+"""Columns of a plain read of a DataFrame."""
 
 
 class Case(NamedTuple):
-    """What is published."""
+    """Messages to publish."""
 
     name: str
     size: int
-    """Bytes of a payload."""
+    """Payload size in bytes."""
     batch: int
-    """Messages of an entry; 1 is no batch."""
+    """Messages per entry; 1 for no batches."""
 
 
 CASES: Final = (
@@ -46,7 +46,7 @@ CASES: Final = (
 
 
 def publish(box: PulsarBox, case: Case, count: int, topics: int) -> list[str]:
-    """Messages by turns into each topic; their names."""
+    """Publish messages to the topics in turn; return their names."""
     client = pulsar.Client(box.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     names = [f"persistent://public/default/{case.size}-{case.batch}-{at}" for at in range(topics)]
     batching = {"batching_enabled": case.batch > 1, "batching_max_publish_delay_ms": 1000}
@@ -56,7 +56,7 @@ def publish(box: PulsarBox, case: Case, count: int, topics: int) -> list[str]:
     for at in range(count // (topics * case.batch)):
         for producer in producers:
             for _ in range(case.batch):
-                body = os.urandom(case.size)  # each its own: Parquet keeps what is the same once only
+                body = os.urandom(case.size)  # unique, as Parquet would deduplicate equal values
                 producer.send_async(body, lambda *_: None, partition_key=f"key-{at % 1000}", properties={"n": "1"})
     for producer in producers:
         producer.flush()
@@ -65,12 +65,14 @@ def publish(box: PulsarBox, case: Case, count: int, topics: int) -> list[str]:
 
 
 def rows_per_second(reach: Reach, topics: Sequence[str], wanted: frozenset[str]) -> tuple[int, float, float]:
-    """How many messages were read, how many a second, and how many a second of this process's processor time: that is
-    what it would be where nobody else wants the core."""
+    """Return the number of messages read, and the rates per second and per CPU second.
+
+    The latter is the rate on an otherwise idle core.
+    """
     with Service(reach) as service:
         segments = [each for topic in topics for each in service.segments(topic, BEGINNING, LATEST)]
     rows, begin, busy = 0, time.perf_counter(), time.process_time()
-    for some in messages(segments, wanted, reach, mixed=True):  # as a worker of Spark's reads topics of one schema
+    for some in messages(segments, wanted, reach, mixed=True):  # as a Spark worker reads topics of one schema
         rows += some.rows
     return rows, rows / (time.perf_counter() - begin), rows / (time.process_time() - busy)
 

@@ -1,4 +1,4 @@
-"""The rows of the benchmark: what a driver is asked to do, and which of its figures are shown."""
+"""Rows of the benchmark: the drivers' jobs, and the figures to show."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of a row."""
+    """One figure of a row."""
 
     key: str
     unit: str
@@ -33,7 +33,6 @@ COMMANDS: Final = "benchmarks.commands"
 RATE: Final = Figure("rate", "msg/s", more_is_better=True)
 IN_RATE: Final = Figure("in_rate", "msg/s in", more_is_better=True)
 SHARE: Final = Figure("share", "of 1 topic", more_is_better=True)
-# Of a processor, for a message.
 OFFICIAL: Final = Figure("official", "msg/s official client", more_is_better=True)
 RATIO: Final = Figure("ratio", "by it", more_is_better=True)
 BROKER: Final = Figure("broker_us", "us broker")
@@ -45,21 +44,21 @@ P999: Final = Figure("p999_ms", "ms p99.9")
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. ``job`` is what the driver reads (see driver/main.go); bytes and pending have one default."""
+    """One measurement. ``job`` is the driver's input (see driver/main.go), with defaults for size and pending."""
 
     name: str
     title: str
     figures: tuple[Figure, ...]
     job: dict[str, Any] = field(default_factory=dict)
     raw: str = ""
-    """The module that measures it, where that is one that speaks the bare protocol."""
+    """Module that measures it, for drivers other than the main one."""
     share_of: str = ""
-    """The row whose rate this one's is compared with."""
+    """Row whose rate is the base of this one's ``share``."""
 
     def job_for(self, url: str, topic: str, scale: float) -> dict[str, Any]:
         job = {"url": url, "topic": topic, "size": 1024, "pending": 1000, "limit_seconds": 90.0, **self.job}
         messages = max(100, int(job["messages"] * scale))
-        if "topics" in job:  # each gets a message at least
+        if "topics" in job:  # each gets at least one message
             job["topics"] = min(job["topics"], messages)
         return {**job, "messages": messages}
 
@@ -68,7 +67,7 @@ ROWS: Final = (
     Row("publish-batched", "publish batched", (RATE, P50, P99),
         {"row": "publish", "messages": 200_000, "batched": True}),
     Row("publish-single", "publish single", (RATE, P50, P99), {"row": "publish", "messages": 60_000}),
-    # One pending a producer: 1,000 in flight over all, as in the row above, or 10,000.
+    # One pending per producer: 1,000 in flight in total, as in the row above, or 10,000.
     Row("publish-1000-topics", "publish single, 1,000 topics", (RATE, P50, P99),
         {"row": "many", "messages": 60_000, "topics": 1_000, "pending": 1}),
     Row("publish-10000-topics", "publish single, 10,000 topics", (RATE, P50, P99),
@@ -92,7 +91,7 @@ ROWS: Final = (
           {"row": "catchup", "messages": 60_000, "type": kind, "keys": keys, "consumers": consumers})
       for kind, title, keys in (("shared", "Shared", 0), ("key_shared", "Key_Shared", 1000))
       for suffix, number, consumers in (("", "", 1), ("-4", ", by 4", 4))),
-    # 2 million entries, a million of them acknowledged, and half a million behind them.
+    # 2 million entries, a million of them acknowledged, and half a million after them.
     Row("holes", "catch-up among holes",
         (RATE, Figure("share", "of no holes", more_is_better=True),
          Figure("behind_share", "behind holes", more_is_better=True), BROKER, Figure("plain_us", "us no holes")),
@@ -111,13 +110,14 @@ ROWS: Final = (
         (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
          BROKER, Figure("alone_us", "us broker alone")),
         {"row": "polled", "messages": 800_000, "topics": 100, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
-    # A thousand topics: all statistics in one answer once a second, and those of single topics at a hundred a second.
+    # A thousand topics: all statistics in one answer once a second, and those of single topics a hundred times a
+    # second.
     *(Row(f"polled-1000{suffix}", f"publish single on 1 of 1,000 topics beside a client that polls {what}",
           (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
            BROKER, Figure("alone_us", "us broker alone"), Figure("polls", "polls/s", more_is_better=True)),
           {"row": "polled", "messages": 800_000, "topics": 1_000, "poll": poll, "limit_seconds": 300.0}, raw=RAW_SCRAPE)
       for suffix, what, poll in (("", "them all", "all"), ("-each", "them one by one", "each"))),
-    # 50 rows twice a second: as `pulsarbox top` asks, and with what has to be made for each of them.
+    # 50 rows twice a second: as `pulsarbox top` requests them, and with columns that are costly to compute.
     *(Row(f"top-10000{suffix}", f"a live view of 10,000 subscriptions twice a second{what}",
           (Figure("percent", "% of a core more"), Figure("watched_percent", "% watched"),
            Figure("quiet_percent", "% unwatched"), P50, Figure("max_ms", "ms longest")),
@@ -138,7 +138,7 @@ ROWS: Final = (
         (Figure("create", "s create"), Figure("create_rate", "/s", more_is_better=True), Figure("list", "ms list"),
          Figure("delete", "s delete"), Figure("delete_rate", "/s", more_is_better=True)),
         {"row": "topics", "messages": 10_000, "topics": 10_000, "clients": 8, "limit_seconds": 300.0}, raw=RAW_ADMIN),
-    # A backlog of a million entries expires, then goes from the disk, beside somebody who publishes.
+    # A backlog of a million entries expires and is then deleted, beside a publisher.
     Row("expiry", "a million entries expire, then are dropped; receipts meanwhile",
         (Figure("quiet_p99_ms", "ms p99 quiet"),
          *(Figure(f"{phase}_{key}", f"{unit} {phase}") for phase in ("expiry", "retention")
@@ -157,7 +157,7 @@ ROWS: Final = (
          Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),
          Figure("share", "x p99")),
         {"row": "policy", "messages": 10_000, "topics": 10_000, "limit_seconds": 300.0}, raw=RAW_KEPT),
-    # Two topics by turns. Clients in C++, Python and Go do not tell the last sequence id of a batch.
+    # Two topics alternately. Clients in C++, Python and Go do not send the highest sequence ID of a batch.
     *(Row(f"dedup-{name}", f"deduplication, {title}",
           (RATE, Figure("without", "msg/s without", more_is_better=True),
            Figure("ratio", "of without", more_is_better=True), BROKER, Figure("without_us", "us broker without")),
@@ -165,7 +165,7 @@ ROWS: Final = (
       for name, title, messages, batch, told in (
           ("single", "single", 240_000, 0, False), ("batched", "batches of 100 as of Java", 800_000, 100, True),
           ("untold", "batches of 100 as of C++", 800_000, 100, False))),
-    # Begun, filled, waited for and committed; so many at the same time on one connection.
+    # Begun, filled, receipted and committed; several concurrently on one connection.
     *(Row(f"txn-{inside}{suffix}", f"transactions of {what}, {together} at a time",
           (Figure("txns", "txn/s", more_is_better=True), P50, P99, BROKER),
           {"row": "transactions", "messages": messages, "inside": inside, "together": together},
@@ -178,7 +178,7 @@ ROWS: Final = (
          Figure("ratio", "of outside", more_is_better=True), BROKER,
          Figure("without_us", "us broker outside")),
         {"row": "transactions", "messages": 240_000}, raw=RAW_TRANSACTIONS),
-    # A box of the driver's own, with a plugin and without by turns, whatever broker is measured.
+    # A box started by the driver, with and without a plugin alternately, whatever broker is measured.
     *(Row(f"plugin-{way}", f"with a plugin: {title}",
           (RATE, Figure("without", "msg/s built-in", more_is_better=True),
            Figure("ratio", "of built-in", more_is_better=True), BROKER, Figure("without_us", "us broker built-in")),
@@ -187,13 +187,13 @@ ROWS: Final = (
           ("produce", "produce --route, 4 partitions"), ("http", "POST /topics, 4 partitions"),
           ("shared", "Shared by 4, sharedConsumerSelection"), ("hash", "Key_Shared by 4, keySharedHashing"),
           ("selector", "Key_Shared by 4, keySharedSelector"))),
-    # A box of the driver's own, alone and beside a backup by turns, whatever broker is measured.
+    # A box started by the driver, with and without a backup alternately, whatever broker is measured.
     *(Row(f"backup-{way}", f"receipts beside a backup that {title}",
           (Figure("quiet_p99_ms", "ms p99 alone"), P99, Figure("share", "x alone,"), Figure("max_ms", "ms max"),
            Figure("mib", "MiB backed up")),
           {"row": "backup", "way": way, "messages": 200_000, "limit_seconds": 300.0}, raw=RAW_BACKUP)
       for way, title in (("copy", "copies all volumes"), ("link", "links sealed volumes"))),
-    # A store of its own: no box is asked. What is read is bodies.
+    # A store without a box. Read speeds are of bodies.
     *(Row(f"compressing-{name}", f"compressing on the disk, {kind}, zstd",
           (Figure("packing", "MB/s packed", more_is_better=True), Figure("bodies", "x smaller", more_is_better=True),
            *(Figure(f"{key}{suffix}", f"MB/s read {said}", more_is_better=True)
@@ -205,7 +205,7 @@ ROWS: Final = (
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),
         {"row": "fanout", "messages": 30_000, "subscriptions": 10, "batched": True}),
-    # Our own commands, beside the loop that one writes with the official Python client: its end and start counted.
+    # Our own commands against a loop of the official Python client, including start and exit.
     Row("command-start", "start of a command",
         tuple(Figure(f"{name}_{key}", f"{unit} {name}") for name in ("python", "version", "produce", "consume", "admin")
               for key, unit in (("ms", "ms"), ("cpu_ms", "ms cpu"))),
@@ -218,7 +218,7 @@ ROWS: Final = (
       for suffix, entries, batched, messages in (("", "batches", True, 300_000), ("-single", "single", False, 40_000))),
 )  # fmt: skip
 
-# Measured by bench.py itself, of a process that it knows.
+# Measured by bench.py itself, for a process that it knows.
 START: Final = Row("start", "start to first acknowledged message", (Figure("seconds", "s"),))
 MEMORY: Final = Row("memory", "memory at rest (PSS)", (Figure("mib", "MiB"),))
 CPU: Final = Row("cpu", "processor at rest", (Figure("percent", "% of a core"),))

@@ -1,10 +1,10 @@
-"""Measures how fast Spark reads topics, as ratios to its own Parquet scan of the same rows, by turns in one run.
+"""Benchmark of Spark reading topics, relative to its own Parquet scan of the same rows, alternately in one run.
 
-Real frames as clients have sent them, interleaved over many topics, checksums verified. Every query reads all columns:
-of each the lengths are added up. What any source in Python can reach is measured too: one that has its record batches
-ready (``floor``, with so many rows in each). Beside the time it takes stands the processor's, of Spark and its
-workers: that is what to compare on a machine that others use. ``python -m benchmarks.spark --messages 1000000``, or
-``--gib 10`` for what a large backlog takes of memory; a table on stdout.
+Frames are as real clients sent them, interleaved over many topics; checksums are verified. Every query reads all
+columns by adding up their lengths. The upper bound for any source in Python is measured too, with prepared record
+batches of given numbers of rows (``floor``). Besides elapsed time, the CPU time of Spark and its workers is shown:
+compare that on a busy machine. ``python -m benchmarks.spark --messages 1000000``, or ``--gib 10`` for the memory use of
+a large backlog; a table on stdout.
 """
 
 import argparse
@@ -37,7 +37,7 @@ VALUE_READ: Final = "sum(length(value))"
 
 
 def session(workers: int) -> "SparkSession":
-    """Local, with so many tasks at a time, on a JVM as it comes."""
+    """Return a local session with ``workers`` concurrent tasks, on a default JVM."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -50,17 +50,17 @@ def session(workers: int) -> "SparkSession":
 
 
 class Taken(NamedTuple):
-    """What a query took."""
+    """Cost of a query."""
 
     seconds: float
     processor: float
-    """Seconds of this process's children: Spark, what plans for it, and its workers."""
+    """CPU seconds of this process's children: Spark, its planner and its workers."""
     of_python: float
-    """Those of it that the JVM did not take itself."""
+    """The part of it outside the JVM."""
 
 
 def taken_by(frame: "Callable[[], DataFrame]", expression: str) -> Taken:
-    """What a query takes that reads what the expression names, its planning included."""
+    """Return the cost of a query that reads the columns in the expression, including planning."""
     begin, busy = time.perf_counter(), processor_seconds()
     frame().selectExpr(expression).collect()
     seconds, after = time.perf_counter() - begin, processor_seconds()
@@ -68,7 +68,7 @@ def taken_by(frame: "Callable[[], DataFrame]", expression: str) -> Taken:
 
 
 def processor_seconds() -> tuple[float, float]:
-    """Of all processes that this one has begun, and that those have, but for boxes; and of those that are no JVM."""
+    """Return the CPU seconds of all child processes except boxes, and the part outside JVMs."""
     total = of_jvm = 0.0
     for child in psutil.Process().children(recursive=True):
         try:
@@ -82,12 +82,12 @@ def processor_seconds() -> tuple[float, float]:
 
 
 def memory_mb(process: psutil.Process) -> float:
-    """What a process has for itself, without what it shares."""
+    """Return the unique memory of a process."""
     return float(process.memory_full_info().uss) / 2**20
 
 
 def workers_mb() -> list[float]:
-    """Of each Python worker of this process's JVM."""
+    """Return the unique memory of each Python worker of this process's JVM."""
     found = []
     for child in psutil.Process().children(recursive=True):
         try:
@@ -99,7 +99,7 @@ def workers_mb() -> list[float]:
 
 
 def stored(box: PulsarBox) -> int:
-    """The messages that the box has: on a busy machine a client may have given some up."""
+    """Return the number of messages in the box: on a busy machine a client may have dropped some."""
     with Service(Reach(box.service_url, box.admin_url)) as service:
         topics = service.topics("public/default")
         return sum(service.bounds(topic).total for topic in topics)
@@ -111,7 +111,7 @@ class Bench:
     def __init__(
         self, box: PulsarBox, data: Path, parquet: Path, rows: int, size: int, portions: Sequence[int]
     ) -> None:
-        """``portions``: the rows of record batches of sources that do nothing."""
+        """Store the parameters; ``portions``: rows per record batch of the ``floor`` sources."""
         self._size = size
         self._portions = portions
         self._box = box
@@ -120,7 +120,7 @@ class Bench:
         self._rows = rows
 
     def topics(self, spark: "SparkSession", access: str, columns: str = "") -> "DataFrame":
-        """All of the box's topics."""
+        """Return all topics of the box."""
         reader = spark.read.format("pulsarbox").option("service.url", self._box.service_url)
         reader = reader.option("admin.url", self._box.admin_url).option("access", access)
         reader = reader.option("topicsPattern", "public/default/.*")
@@ -129,17 +129,17 @@ class Bench:
         return (reader.schema(columns) if columns else reader).load()
 
     def write_parquet(self, spark: "SparkSession") -> None:
-        """The same rows, uncompressed."""
+        """Write the same rows, uncompressed."""
         self.topics(spark, "mmap").write.option("compression", "none").parquet(str(self._parquet))
 
     def floor(self, spark: "SparkSession", tasks: int, rows: int, columns: str = "") -> "DataFrame":
-        """As many rows, which nobody has to read; ``rows`` in each batch."""
+        """Return as many rows from the ``floor`` source, in batches of ``rows``."""
         reader = spark.read.format(floor.NAME).option("rows", self._rows).option("tasks", tasks)
         reader = reader.option("batch", rows).option("size", self._size)
         return (reader.schema(columns) if columns else reader).load()
 
     def cases(self, spark: "SparkSession") -> dict[str, Callable[[], Taken]]:
-        """What is measured by turns, the yardstick first."""
+        """Return the cases to measure alternately, the reference first."""
         spark.dataSource.register(floor.FloorSource)
         tasks, first = self.topics(spark, "mmap").rdd.getNumPartitions(), self._portions[0]
         floors = {
@@ -159,7 +159,7 @@ class Bench:
         }
 
     def measure(self, workers: int, turns: int, is_first: bool, only: str) -> None:
-        """Prints a line a case. Raises AssertionError where rows are missing."""
+        """Measure and print a line per case. Raises AssertionError if rows are missing."""
         spark = session(workers)
         if is_first:
             self.write_parquet(spark)
@@ -169,7 +169,7 @@ class Bench:
         kept = ("Parquet", "floor")
         cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith(kept)}
         found: dict[str, list[Taken]] = {name: [] for name in cases}
-        for turn in range(turns + 1):  # the first one warms the JVM up, and is not counted
+        for turn in range(turns + 1):  # the first turn warms up the JVM and is not counted
             for name, run in cases.items():
                 taken = run()
                 if turn:
@@ -215,7 +215,7 @@ def main(words: Sequence[str] | None = None) -> None:
         arguments.messages = int(arguments.gib * 2**30 / arguments.size)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        # nobody subscribes: topics would go after a minute, and what is in them after ten
+        # without subscriptions, inactive topics and unretained messages would be deleted
         keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
         with PulsarBox(data_dir=data, process=True, brokerDeleteInactiveTopicsEnabled=False, **keep) as box:
             print(f"publishing {arguments.messages} messages", file=sys.stderr)

@@ -1,10 +1,9 @@
-"""What a runner of pipelines costs: until it works, how soon a message comes through, memory and processor time.
+"""Benchmark of a pipeline runner: startup, latency, memory and CPU time.
 
-``make bench-spark`` runs it behind the others: a file with one function, and one with ten, each between topics of its
-own, run with ``pulsarbox pipeline run`` on local[2] beside a box. Counted from the start of the command until the first
-message has come through every function. Then messages one at a time, and the memory and the processor time of the
-runner's processes (its JVM, and Python's) while nothing comes. Memory is proportional (PSS): a page that processes
-share counts once.
+``make bench-spark`` runs it after the others: a file with one function, and one with ten, each between separate topics,
+run with ``pulsarbox pipeline run`` on local[2] beside a box. Startup is counted from the start of the command until the
+first message has passed through every function. Then the latency of single messages is measured, and the memory and CPU
+time of the idle runner's processes (its JVM and Python's). Memory is proportional (PSS): a shared page counts once.
 """
 
 import argparse
@@ -34,7 +33,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return a process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
@@ -51,7 +50,7 @@ def tree(pid: int) -> list[int]:
 
 
 def memory_mb(pids: list[int]) -> float:
-    """Their memory, each page once."""
+    """Return their memory, each page counted once."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -62,7 +61,7 @@ def memory_mb(pids: list[int]) -> float:
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """The processor time they have had."""
+    """Return their CPU time so far."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -82,7 +81,7 @@ class Through:
         ]
 
     def once(self) -> float:
-        """Send one to each, wait for all: seconds."""
+        """Send one message to each function, wait for all, and return the seconds."""
         begin = time.perf_counter()
         for producer in self.producers:
             producer.send(b"x")
@@ -92,7 +91,7 @@ class Through:
 
 
 def measured(folder: Path, box: Box, functions: int, times: int, idle: float) -> dict[str, Any]:
-    """One runner."""
+    """Measure one runner."""
     file = folder / f"functions{functions}.py"
     text = "from pulsarbox.pipelines import function\n" + "".join(FUNCTION.format(n=n) for n in range(functions))
     file.write_text(text)
@@ -138,7 +137,7 @@ def measured(folder: Path, box: Box, functions: int, times: int, idle: float) ->
 
 
 def main() -> None:
-    """Measure, and print a line of JSON for each."""
+    """Measure, and print a line of JSON for each runner."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--functions", default="1,10", help="how many functions, with commas between")
     parser.add_argument("--times", type=int, default=40, help="messages one at a time")

@@ -1,8 +1,9 @@
-"""How fast ``pulsarbox pipeline rollup`` counts what a topic has, and how soon a window that is over is told of.
+"""Benchmark of ``pulsarbox pipeline rollup``: throughput, and the delay of closed windows.
 
 ``make bench-spark`` runs it last. Messages of 100 bytes with keys and event times are counted into windows of a second,
-exactly once into a topic, when all of Spark's processes have started; then a live topic is rolled up, and each row's
-delay is from the message that ended its window to having the row. Two tasks at a time, a box on the disk; JSON.
+exactly once into a topic, after all of Spark's processes have started. Then a live topic is rolled up; the delay of a
+row is from the message that closed its window to the row's arrival. Two concurrent tasks, a box on disk; output is
+JSON.
 """
 
 import argparse
@@ -29,11 +30,11 @@ WINDOW_MS: Final = 1000
 START_MS: Final = 1_700_000_000_000
 EVERY_SECONDS: Final = 0.02
 WARM_UP: Final = 5
-"""Rows that are not counted: Spark's processes start with them."""
+"""Rows that are not counted, during which Spark's processes start."""
 
 
 def started(spark: "SparkSession", box: Box, folder: Path, topic: str, *, live: bool) -> "StreamingQuery":
-    """The query of a rollup, as the runner starts it."""
+    """Start the query of a rollup, as the runner does."""
     how = Rolling(WINDOW_MS, WINDOW_MS, delay=0, idle=60_000)
     options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "500000"}
     asked = Rollup(topic, f"{topic}-rolled", how, folder / topic, options=options)
@@ -48,7 +49,7 @@ def started(spark: "SparkSession", box: Box, folder: Path, topic: str, *, live: 
 
 
 def filled(client: pulsar.Client, topic: str, messages: int) -> None:
-    """A topic with messages, ten of a key in turn, 10,000 in each window."""
+    """Fill a topic with messages, 10,000 per window, over 1,000 keys in turn."""
     producer = client.create_producer(topic, batching_enabled=True, block_if_queue_full=True)
     for number in range(messages):
         time_ms = START_MS + number * WINDOW_MS // 10_000
@@ -58,7 +59,7 @@ def filled(client: pulsar.Client, topic: str, messages: int) -> None:
 
 
 def throughput(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client, messages: int) -> dict[str, Any]:
-    """Messages a second, of a query that has begun."""
+    """Return the messages per second of a warmed-up query."""
     filled(client, "warm", 20_000)
     started(spark, box, folder, "warm", live=False).awaitTermination()
     filled(client, "many", messages)
@@ -70,7 +71,7 @@ def throughput(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Cli
 
 
 def latency(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client, windows: int) -> dict[str, Any]:
-    """From the message that ends a window to having its row, in milliseconds."""
+    """Return the delays from the message that closes a window to its row, in milliseconds."""
     ended: dict[int, float] = {}
     over = threading.Event()
     producer = client.create_producer("live")
@@ -103,7 +104,7 @@ def latency(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client
 
 
 def main() -> None:
-    """Measure, and say it as JSON."""
+    """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=500_000, help="of the throughput")
     parser.add_argument("--windows", type=int, default=30, help="of the latency, a second each")

@@ -1,10 +1,10 @@
-"""How fast Spark writes to a box, and how soon what is published is read, processed and published again.
+"""Benchmark of Spark writing to a box, and of the latency from a message through a stream to its republication.
 
-``make bench-spark`` runs it behind benchmarks/spark.py. It writes frames of 1 KB and of 100 bytes, exactly once and at
-least once, beside Spark's own no-op sink on the same frame: figures of one run are ratios of each other; and frames
-with a key of its own in each row. Then messages that carry their time go through a stream of both formats, exactly
-once, with the settings that docs/spark.md recommends, when all of Spark's processes have started. One session, two
-tasks at a time, a box on the disk; everything on this machine.
+``make bench-spark`` runs it after benchmarks/spark.py. It writes frames of 1 KB and of 100 bytes, exactly once and at
+least once. Spark's own no-op sink on the same frame is the reference, so compare figures of one run as ratios. Frames
+with a unique key in each row follow. Then messages that carry a timestamp pass through a stream from topic to topic,
+exactly once, with the settings of docs/spark.md, after all of Spark's processes have started. One session, two
+concurrent tasks, a box on disk; everything on this machine.
 """
 
 import argparse
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WARM_UP: Final = 5
-"""Messages that are not counted, each waited for before the next: their micro-batches start Spark's processes."""
+"""Messages that are not counted, sent one at a time: their micro-batches start Spark's processes."""
 
 KEYED: Final = 4
-"""Of the frame with a key in each row, so many times fewer rows are written: each is a batch."""
+"""Divisor of the rows of the frame with unique keys, as each row becomes a batch."""
 
 
 def session(folder: Path) -> "SparkSession":
-    """Spark as a user has it on one machine."""
+    """Return Spark as a user runs it on one machine."""
     os.environ |= {
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -54,7 +54,7 @@ def session(folder: Path) -> "SparkSession":
 
 @contextmanager
 def stage() -> "Iterator[tuple[Path, Box, SparkSession]]":
-    """A folder, a box on the disk in it whose topics keep everything, and Spark beside it."""
+    """Provide a directory, a box on it whose topics retain everything, and a Spark session."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         box = Box(folder / "data")
@@ -70,7 +70,7 @@ def stage() -> "Iterator[tuple[Path, Box, SparkSession]]":
 
 
 def seconds_of(frame: "DataFrame", box: Box, **options: str) -> float:
-    """How long a write takes."""
+    """Return the duration of a write."""
     writer = frame.write.mode("append").format("pulsarbox")
     for name, value in {"service.url": box.url, "admin.url": box.web_url, **options}.items():
         writer = writer.option(name, value)
@@ -80,7 +80,7 @@ def seconds_of(frame: "DataFrame", box: Box, **options: str) -> float:
 
 
 def rates(spark: "SparkSession", box: Box, folder: Path, size: int, rows: int) -> dict[str, float]:
-    """Rows a second of each way to write the same frame, the no-op sink's among them."""
+    """Return the rows per second of each way to write the same frame, including the no-op sink."""
     path = str(folder / f"rows-{size}")
     text = f"cast(rpad(cast(id as string), {size}, 'x') as binary) as value"
     spark.range(0, rows, 1, 2).selectExpr(text).write.parquet(path)
@@ -107,7 +107,7 @@ def rates(spark: "SparkSession", box: Box, folder: Path, size: int, rows: int) -
 
 
 class Clocked:
-    """Publishes messages that carry the time, and takes them where they come out."""
+    """Publisher of messages with timestamps, and reader of the output topic."""
 
     def __init__(self, url: str, came_in: str, went_out: str) -> None:
         self._client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -116,7 +116,7 @@ class Clocked:
         self.delays: list[float] = []
 
     def warm(self) -> float:
-        """Have all processes started; the seconds that the first message took."""
+        """Start all processes; return the latency of the first message in seconds."""
         for _ in range(WARM_UP):
             self._publish(1, 0)
             self._take()
@@ -124,7 +124,7 @@ class Clocked:
         return first
 
     def run(self, count: int, every: float) -> None:
-        """``count`` messages, one ``every`` seconds, and until all have come out."""
+        """Publish ``count`` messages, one ``every`` seconds, and receive them all."""
         thread = threading.Thread(target=self._publish, args=(count, every))
         thread.start()
         for _ in range(count):
@@ -143,8 +143,8 @@ class Clocked:
 
 
 def latency(spark: "SparkSession", box: Box, folder: Path, count: int) -> dict[str, Any]:
-    """How long it takes from publishing to having the message at the other end of a stream, published once more, and
-    where Spark says the time of a micro-batch goes."""
+    """Measure the latency from publishing a message to receiving it after a stream has republished it, and Spark's
+    breakdown of a micro-batch."""
     clocked = Clocked(box.url, "in", "out")
     urls = {"service.url": box.url, "admin.url": box.web_url}
     reading = spark.readStream.format("pulsarbox").option("topic", "in").option("startingOffsets", "earliest")
@@ -169,7 +169,7 @@ def latency(spark: "SparkSession", box: Box, folder: Path, count: int) -> dict[s
 
 
 def main() -> None:
-    """Measure, and say it as JSON."""
+    """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000, help="of 1 KB; five times as many of 100 bytes; 0: none")
     parser.add_argument("--messages", type=int, default=1000, help="for the latency")

@@ -1,9 +1,9 @@
-"""What the connector takes of a micro-batch, by what Spark calls, without Spark: no JVM, so it can be clocked anywhere.
+"""Benchmark of the connector's part of a micro-batch, by Spark call, without a JVM.
 
-``make bench-spark`` runs it before those with Spark. In one process is called what Spark calls in five, in its order:
-offsets, the plan of the sink, reading, staging, the commit; and behind each what Spark does in a process that takes one
-task after the other, which is looking for cycles. A message a micro-batch, from topic to topic, with a subscription,
-exactly once. Requests are those to the Admin API.
+``make bench-spark`` runs it before those with Spark. One process makes the calls that Spark makes in five, in the same
+order: offsets, the sink's plan, reading, staging, the commit; and after some of them the garbage collection that Spark
+runs after each task of a reused worker. One message per micro-batch, from topic to topic, with a subscription, exactly
+once. Requests are those to the Admin API.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _once: Final = Web._once
 
 
 class Clock:
-    """Milliseconds by the clock and of processor, and requests, by step."""
+    """Elapsed and CPU milliseconds, and requests, by step."""
 
     def __init__(self) -> None:
         self.took: dict[str, list[float]] = collections.defaultdict(list)
@@ -50,7 +50,7 @@ class Clock:
 
     @contextlib.contextmanager
     def step(self, name: str, cycles: bool = True) -> Iterator[None]:
-        """One step, and the looking for cycles behind it."""
+        """Measure one step, and the garbage collection after it."""
         self._step = name
         with self._clocked(name):
             yield
@@ -66,7 +66,7 @@ class Clock:
         self.used[name].append(1000 * (time.process_time() - used))
 
     def rows(self) -> dict[str, dict[str, float]]:
-        """The median of each step; the first micro-batch apart."""
+        """Return the median of each step, with the first micro-batch apart."""
         return {
             name: {
                 "first, ms": round(took[0], 1),
@@ -79,7 +79,7 @@ class Clock:
 
 
 def run(box: Box, clock: Clock, epochs: int) -> None:
-    """So many micro-batches."""
+    """Run ``epochs`` micro-batches."""
     urls = {"service.url": box.url, "admin.url": box.web_url}
     client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     producer = client.create_producer("in")
@@ -113,7 +113,7 @@ def _writer(urls: dict[str, str]) -> StreamWriter:
 
 
 def main() -> None:
-    """Measure, and say it as JSON."""
+    """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=100, help="micro-batches")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Measures how fast ledgers go to Parquet, and what ``table()`` takes beside Spark's own scan of the same files.
+"""Benchmark of offloading ledgers to Parquet, and of ``table()`` against Spark's own scan of the same files.
 
-By turns in one run, so that the ratios hold where the machine has other things to do.
-``python -m benchmarks.spark_table --messages 200000``; a table on stdout.
+Alternates in one run, so that the ratios hold on a busy machine. ``python -m benchmarks.spark_table --messages
+200000``; a table on stdout.
 """
 
 import argparse
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def offloaded(box: PulsarBox, directory: Path, topic: str, access: str) -> None:
-    """Prints how fast a topic is offloaded. Raises AssertionError where it could not be."""
+    """Offload a topic and print the speed. Raises AssertionError on failure."""
     urls = {"service.url": box.service_url, "admin.url": box.admin_url, "access": access}
     begin, before = time.perf_counter(), time.process_time()
     (done,) = Offload(Asked(directory=directory, box=urls, topics=(topic,)), lambda _: None).round()
@@ -43,11 +43,11 @@ def offloaded(box: PulsarBox, directory: Path, topic: str, access: str) -> None:
 
 
 def measure(cases: dict[str, tuple[Callable[[], Any], Callable[[], Any]]], turns: int) -> None:
-    """Prints a line a case: Parquet alone, the table, and the ratio."""
+    """Print a line per case: Parquet alone, the table, and the ratio."""
     for name, both in cases.items():
         found: tuple[list[float], list[float]] = ([], [])
         answers = []
-        for turn in range(turns + 1):  # the first one warms up, and is not counted
+        for turn in range(turns + 1):  # the first turn warms up and is not counted
             for number, run in enumerate(both):
                 begin = time.perf_counter()
                 answers.append(run())
@@ -61,7 +61,7 @@ def measure(cases: dict[str, tuple[Callable[[], Any], Callable[[], Any]]], turns
 def cases_of(
     alone: "DataFrame", history: "DataFrame", whole: "DataFrame", ledger: int
 ) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
-    """Queries of the files, by Spark alone and through the table."""
+    """Return queries of the files, by Spark alone and through the table."""
 
     def asked(frame: "DataFrame", expression: str, where: str = "true") -> Callable[[], Any]:
         return lambda: frame.where(where).selectExpr(expression).collect()[0][0]

@@ -1,7 +1,7 @@
-"""Measures the store: packing, compressing, catch-up from the disk, restart behind a long log, memory, delays.
+"""Benchmark of the store: packing, compression, catch-up from disk, restart with a long log, memory, delays.
 
-``make bench-storage``. Everything is done in data directories of its own, which are gone afterwards; in full it takes
-some 15 GiB of disk. Table on stdout, progress on stderr, everything in a JSON file where one is asked for.
+``make bench-storage``. Everything runs in temporary data directories; the full run takes some 15 GiB of disk. Table on
+stdout, progress on stderr, and optionally all values in a JSON file.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, list[Line]]:
-    """What each part found."""
+    """Return the results of each part."""
     command = driver(arguments.driver) if set(arguments.only) & set(NEEDS_A_DRIVER) else []
     options = Options(arguments.scale, arguments.backlog_gib, arguments.rest_seconds, arguments.disk, tuple(command))
     found: dict[str, list[Line]] = {}

@@ -1,4 +1,4 @@
-"""What a whole box shows of its store: how long a start takes behind a long log, and memory beside a large backlog."""
+"""Storage benchmark of a whole box: startup with a long log, and memory with a large backlog."""
 
 import re
 import time
@@ -19,17 +19,17 @@ TOPIC: Final = "persistent://public/default/bench-storage"
 TAILS_MIB: Final = (0, 16, 64, 128)
 TAIL_SIZES: Final = (1024, 100)
 METADATA_BYTES: Final = 40
-"""About what a client's metadata takes in an entry."""
+"""Approximate size of a client's metadata in an entry."""
 PENDING: Final = 30
-"""Messages in flight, and so about the entries of a batch of the log."""
+"""Messages in flight, and so about the entries per batch of the log."""
 CHECKPOINT_MIB: Final = 4096
-"""So that no checkpoint is made while a log is filled."""
+"""Large enough to prevent checkpoints while a log is filled."""
 CHUNK: Final = 1 << 20
 FILL_SECONDS: Final = 1800.0
 
 
 class NotFilled(Exception):
-    """The driver did not do what it was asked for."""
+    """The driver failed."""
 
 
 def client_of(box: Box) -> Any:
@@ -38,7 +38,7 @@ def client_of(box: Box) -> Any:
 
 @contextmanager
 def box_in(path: Path, *words: str) -> Iterator[Box]:
-    """A box that is not started yet."""
+    """Provide a box that is not started yet."""
     box = Box(path / "data", (*PULSARBOX, *words))
     try:
         yield box
@@ -54,7 +54,7 @@ def publish(options: Options, box: Box, **job: Any) -> None:
 
 
 def tail_bytes(data: Path) -> int:
-    """Bytes of the log behind the checkpoint of a box that does not run."""
+    """Return the bytes of the log after the checkpoint of a stopped box."""
     inspected, size = Inspected(data), 0
     with inspected.open("meta", growing=False) as meta:
         mark = meta.number(b"mark", b"position")
@@ -66,7 +66,7 @@ def tail_bytes(data: Path) -> int:
 
 
 def start_again(box: Box) -> tuple[float, float]:
-    """Start a box; seconds until its port serves, and until a message is acknowledged."""
+    """Start a box; return the seconds until its port serves, and until a message is acknowledged."""
     begin = time.monotonic()
     serving = box.start()
     client = client_of(box)
@@ -77,7 +77,7 @@ def start_again(box: Box) -> tuple[float, float]:
 
 
 def restart(options: Options) -> Iterator[Line]:
-    """Fill the log behind the checkpoint, kill the box, start it again."""
+    """Fill the log after the checkpoint, kill the box, and restart it."""
     for size in TAIL_SIZES:
         for mib in TAILS_MIB:
             say(f"restart: {mib * options.scale:g} MiB of {size} byte entries behind the checkpoint")
@@ -104,7 +104,7 @@ def restart(options: Options) -> Iterator[Line]:
 
 
 def memory_of(pid: int) -> dict[str, float]:
-    """Resident and proportional memory of a process in MiB, as the system tells it."""
+    """Return the resident and proportional memory of a process in MiB, as the system reports it."""
     found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE))
     names = {"RSS": "Rss", "PSS": "Pss", "PSS, anonymous": "Pss_Anon", "PSS, of files": "Pss_File"}
     return {name: int(found[key]) / 1024 for name, key in names.items()}
@@ -115,7 +115,7 @@ def disk_bytes(path: Path) -> int:
 
 
 def backlog(options: Options) -> Iterator[Line]:
-    """A backlog that nobody consumes: what it costs in memory, and on the disk."""
+    """Measure the memory and disk use of a backlog without consumers."""
     left = messages = max(1000, int(options.backlog_gib * options.scale * 2**20))
     title = f"backlog of {messages / 2**20:,.3g} GiB, 1 KiB messages in batches"
     with folder(options) as path, box_in(path) as box:

@@ -1,4 +1,4 @@
-"""Compressing sealed volumes, and reading what is compressed beside what is not."""
+"""Storage benchmark of compression: packing sealed volumes, and reads of packed and unpacked data."""
 
 import json
 import random
@@ -18,7 +18,7 @@ from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, pack_entry
 
 BYTES: Final = 48 << 20
-"""Of bodies, of each kind."""
+"""Total size of the bodies of each kind."""
 VOLUME_BYTES: Final = 32 << 20
 BATCH_ENTRIES: Final = 100
 READ_BYTES: Final = 1 << 20
@@ -26,7 +26,7 @@ CODECS: Final = ("zstd", "lz4")
 
 
 class Measure(NamedTuple):
-    """What a figure is."""
+    """Label and unit of a figure."""
 
     said: str
     unit: str
@@ -43,11 +43,11 @@ MEASURES: Final = {
     "kept_plain": Measure("read again what is kept unpacked, plain", "MB/s"),
     "kept": Measure("read again what is kept unpacked, packed", "MB/s"),
 }
-"""By the key of a figure; all that is read is MB of bodies."""
+"""Figures by key; read speeds are MB of bodies."""
 
 
 def telemetry(dice: random.Random, number: int) -> bytes:
-    """A reading of a device, some 110 bytes."""
+    """Return a device reading of some 110 bytes."""
     fields = {
         "device": f"sensor-{dice.randrange(900):04d}",
         "temperature": round(dice.gauss(20, 5), 2),
@@ -59,7 +59,7 @@ def telemetry(dice: random.Random, number: int) -> bytes:
 
 
 def order(dice: random.Random, number: int) -> bytes:
-    """An order of a few articles, some 500 bytes."""
+    """Return an order of a few articles, of some 500 bytes."""
     articles = [
         {"sku": f"A-{dice.randrange(5000):05d}", "count": dice.randrange(1, 9), "price": dice.randrange(100, 99_999)}
         for _ in range(dice.randrange(1, 10))
@@ -76,7 +76,7 @@ def order(dice: random.Random, number: int) -> bytes:
 
 
 def noise(dice: random.Random, number: int) -> bytes:
-    """Bytes without any order, 1 KiB."""
+    """Return 1 KiB of random bytes."""
     return dice.randbytes(1024)
 
 
@@ -88,7 +88,7 @@ KINDS: Final[dict[str, Callable[[random.Random, int], bytes]]] = {
 
 
 def _fill(engine: LmdbEngine, make: Callable[[random.Random, int], bytes], size: int) -> tuple[int, dict[int, int]]:
-    """So many bytes of bodies in some ledgers; the last position, and the entries of each ledger."""
+    """Fill some ledgers with ``size`` bytes of bodies; return the last position, and the entries of each ledger."""
     dice = random.Random(1)
     ends = dict.fromkeys(range(1, LEDGERS + 1), 0)
     written = position = number = 0
@@ -109,7 +109,7 @@ def _fill(engine: LmdbEngine, make: Callable[[random.Random, int], bytes], size:
 
 
 def compressing(options: Options) -> Iterator[Line]:
-    """Pack what is fully alive only to compress it, with as much of a core as there is; then read it, cold and warm."""
+    """Pack live volumes only to compress them, with a whole core; then read them, cold and warm."""
     for kind in KINDS:
         for codec in CODECS if kind != "random bytes" else CODECS[:1]:
             title = f"compressing, {kind}, {codec}"
@@ -118,7 +118,7 @@ def compressing(options: Options) -> Iterator[Line]:
 
 
 def measured(options: Options, kind: str, codec: str) -> dict[str, float]:
-    """The figures of one kind of bodies by the keys of MEASURES; none where nothing was packed."""
+    """Return the figures of one kind of bodies by the keys of MEASURES; empty if nothing was packed."""
     title = f"compressing, {kind}, {codec}"
     volume_bytes = max(1 << 20, int(VOLUME_BYTES * options.scale))
     with folder(options) as path:
@@ -142,7 +142,7 @@ def measured(options: Options, kind: str, codec: str) -> dict[str, float]:
 
 
 def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
-    """Seconds, bytes of files before and after."""
+    """Return the seconds, and the bytes of the files before and after."""
     wanted = Compressing(lambda rows: lambda ledger_id: Choice(1, codec), 100, 1)
     seconds, source, written = 0.0, 0, 0
     volumes = set(engine._volumes.directory.packed_numbers())
@@ -162,19 +162,19 @@ def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
 
 
 def _disk(engine: LmdbEngine) -> int:
-    """Bytes of the volumes that are sealed or packed."""
+    """Return the bytes of sealed and packed volumes."""
     with engine._volumes.metas.using(0) as meta:
         return sum(content.size for content in meta.contents().values())
 
 
 def _reads(engine: LmdbEngine, path: Path, ends: dict[int, int]) -> dict[str, float]:
-    """MB of bodies a second: from the disk; from memory, where all is unpacked again; what is kept unpacked."""
+    """Return MB of bodies per second: from disk, from the page cache, and from the decompressed cache."""
     engine._unpacked = Unpacked(0)
     forget_pages(path)
     found = {"cold": _read(engine, ends), "warm": _read(engine, ends)}
     engine._unpacked = Unpacked()
     (one,) = engine.read(ReadRequest(1, 1, 0, 0, READ_BYTES))
-    fit = KEPT_BYTES // 4 // (ENTRY_BYTES + len(one.body)) // len(ends)  # bodies differ: a quarter surely fits
+    fit = KEPT_BYTES // 4 // (ENTRY_BYTES + len(one.body)) // len(ends)  # bodies vary in size: a quarter surely fits
     few = {ledger_id: min(end, max(fit, 1)) for ledger_id, end in ends.items()}
     _read(engine, few)
     return found | {"kept": _read(engine, few)}

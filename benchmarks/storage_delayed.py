@@ -1,4 +1,4 @@
-"""Many delayed messages: what they cost in memory and at a start, and how exactly others come beside them."""
+"""Storage benchmark of many delayed messages: memory, startup, and the punctuality of others beside them."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ SIZE: Final = 100
 DAY_MS: Final = 86_400_000
 PENDING: Final = 5_000
 SOON: Final = 10_000
-"""Messages that fall due while it is measured how exactly."""
+"""Messages that fall due while punctuality is measured."""
 SOON_SECONDS: Final = 10
 FIRST_AFTER_SECONDS: Final = 5
 SUBSCRIPTION: Final = "workers"
@@ -26,7 +26,7 @@ PATIENCE_MS: Final = 120_000
 STEP: Final = 1_000_000
 SHARED: Final = pulsar.ConsumerType.Shared
 NOW: Final = b"now"
-"""A message that is not delayed."""
+"""Body of a message that is not delayed."""
 
 
 def subscribed(client: Any) -> Any:
@@ -35,7 +35,7 @@ def subscribed(client: Any) -> Any:
 
 
 def fill(box: Box, count: int) -> None:
-    """Messages whose times are spread over a day that begins in ten, in no order."""
+    """Publish messages due at random times within a day that begins in ten days."""
     random, body = Random(1), b"x" * SIZE
     client = client_of(box)
     producer = client.create_producer(
@@ -56,7 +56,7 @@ def _sent(result: Any, message_id: Any) -> None:
 
 
 def passed_by(box: Box) -> float:
-    """Seconds until a message that is published behind them all is received by a consumer that has just come."""
+    """Return the seconds until a new consumer receives a message published after all delayed ones."""
     begin = time.monotonic()
     client = client_of(box)
     client.create_producer(TOPIC).send(NOW)
@@ -70,7 +70,7 @@ def passed_by(box: Box) -> float:
 
 
 def lateness(box: Box) -> list[float]:
-    """Of messages that fall due one after another: milliseconds from each one's time to its arrival, sorted."""
+    """Return the sorted delays in ms from due time to arrival, for messages that fall due in succession."""
     client = client_of(box)
     consumer = subscribed(client)
     found: list[float] = []
@@ -78,7 +78,7 @@ def lateness(box: Box) -> list[float]:
     def receive() -> None:
         while len(found) < SOON:
             message = consumer.receive(timeout_millis=PATIENCE_MS)
-            if message.data() != NOW:  # whose acknowledgement may have gone with its consumer
+            if message.data() != NOW:  # possibly redelivered, if its acknowledgement was lost
                 found.append(time.time() * 1000 - int(message.data()))
             consumer.acknowledge(message)
 
@@ -96,7 +96,7 @@ def lateness(box: Box) -> list[float]:
 
 
 def delayed(options: Options) -> Iterator[Line]:
-    """Ten million messages that are delayed by ten days."""
+    """Measure ten million messages delayed by ten days."""
     count = max(1000, int(MESSAGES * options.scale))
     title = f"{count:,} delayed messages of {SIZE} bytes"
     with folder(options) as path, box_in(path) as box:

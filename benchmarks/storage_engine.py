@@ -1,4 +1,4 @@
-"""What the engine does by itself, without a broker: packing old volumes, and reading a ledger from end to end."""
+"""Storage benchmark of the engine without a broker: packing old volumes, and reading a ledger from end to end."""
 
 import os
 import random
@@ -23,7 +23,7 @@ READ_BYTES: Final = 512 << 20
 ENTRY_SIZES: Final = (1 << 10, 10 << 10)
 LEDGERS: Final = 10
 DROPPED: Final = 6
-"""Of the ledgers, so that 40 % stay alive."""
+"""Number of deleted ledgers, so that 40 % of the data stays live."""
 BATCH_BYTES: Final = 1 << 20
 BATCH_ENTRIES: Final = 30
 READ_ENTRIES: Final = 100
@@ -31,14 +31,14 @@ READ_BYTES_MAX: Final = 5 << 20
 
 
 class Body(NamedTuple):
-    """The bytes of an entry as a client sends them, and their checksum."""
+    """Bytes of an entry as sent by a client, and their checksum."""
 
     checksum: int
     data: bytes
 
 
 def bodies_of(size: int) -> list[Body]:
-    """Some that differ and do not compress."""
+    """Return some distinct, incompressible bodies."""
     dice, bodies = random.Random(1), []
     for _ in range(64):
         text = dice.randbytes(size)
@@ -48,7 +48,7 @@ def bodies_of(size: int) -> list[Body]:
 
 
 def batches_of(ledgers: int, size: int, entries: int) -> Iterator[Batch]:
-    """Batches without end of so many entries, a ledger after the other in turn."""
+    """Yield batches of ``entries`` entries endlessly, over the ledgers in turn."""
     bodies, number, position = bodies_of(size), 0, 0
     flags: int = EntryFlag.CHECKSUM
     while True:
@@ -67,7 +67,7 @@ def batches_of(ledgers: int, size: int, entries: int) -> Iterator[Batch]:
 
 @contextmanager
 def opened(path: Path, volume_bytes: int) -> Iterator[LmdbEngine]:
-    """An engine that packs as fast as it can and leaves the page cache alone."""
+    """Provide an engine that packs at full speed and leaves the page cache alone."""
     engine = LmdbEngine(path, volume_size=volume_bytes)
     engine.recover()
     try:
@@ -77,14 +77,14 @@ def opened(path: Path, volume_bytes: int) -> Iterator[LmdbEngine]:
 
 
 def seal(engine: LmdbEngine, position: int) -> None:
-    """A checkpoint that covers everything, and every full volume sealed."""
+    """Make a checkpoint that covers everything, and seal every full volume."""
     engine.checkpoint(Checkpoint(position, {}, ()))
     while engine.reclaim() is not None:
         pass
 
 
 def fill(engine: LmdbEngine, batches: Iterator[Batch], count: int) -> int:
-    """Commit so many batches; the last one's position."""
+    """Commit ``count`` batches; return the last one's position."""
     position = 0
     for batch in islice(batches, count):
         engine.commit(batch)
@@ -97,14 +97,14 @@ def mb(size: float) -> float:
 
 
 def packing(options: Options) -> Iterator[Line]:
-    """Copy what is alive of full volumes into new ones."""
+    """Measure copying the live data of full volumes into new ones."""
     volume_bytes = max(1 << 20, int(VOLUME_BYTES * options.scale))
     for size in ENTRY_SIZES:
         title = f"packing, {size >> 10} KiB entries, 40 % alive"
         with folder(options) as path, opened(path / "data", volume_bytes) as engine:
             say(f"{title}: filling {PACKED_VOLUMES} volumes of {volume_bytes / 2**20:,.1f} MiB")
             entries = BATCH_BYTES // size
-            # One batch more begins the next volume, which stays out of it.
+            # One more batch starts the next volume, which is not packed.
             count = PACKED_VOLUMES * (volume_bytes // BATCH_BYTES + 1) + 1
             position = fill(engine, batches_of(LEDGERS, size, entries), count)
             seal(engine, position)
@@ -129,7 +129,7 @@ def packing(options: Options) -> Iterator[Line]:
 
 
 def forget_pages(path: Path) -> None:
-    """Give the volumes' pages back to the system, which reads them from the disk when they are needed again."""
+    """Drop the volumes' pages from the page cache, so that the next reads go to disk."""
     for file in path.rglob("data.mdb"):
         fd = os.open(file, os.O_RDONLY)
         try:
@@ -140,7 +140,7 @@ def forget_pages(path: Path) -> None:
 
 
 def read_all(engine: LmdbEngine, ledger_id: int, entries: int) -> float:
-    """Read a ledger as a dispatcher does that lags; the seconds."""
+    """Read a ledger as a lagging dispatcher does; return the seconds."""
     begin, first, token = time.perf_counter(), 0, 0
     while first < entries:
         token += 1
@@ -150,7 +150,7 @@ def read_all(engine: LmdbEngine, ledger_id: int, entries: int) -> float:
 
 
 def reading(options: Options) -> Iterator[Line]:
-    """Read a ledger that stands in a few volumes, from the page cache and from the disk."""
+    """Measure reading a ledger that spans a few volumes, from the page cache and from disk."""
     volume_bytes = max(1 << 20, int(VOLUME_BYTES * options.scale))
     for size in ENTRY_SIZES:
         with folder(options) as path:

@@ -1,4 +1,4 @@
-"""What the parts of the storage benchmark share: what they are told, and the lines that they find."""
+"""Options and result lines shared by the parts of the storage benchmark."""
 
 import sys
 import tempfile
@@ -13,7 +13,7 @@ from rich.table import Table
 
 
 class Line(NamedTuple):
-    """One number that was measured."""
+    """One measured figure."""
 
     title: str
     figure: str
@@ -23,15 +23,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """What a part is told."""
+    """Options of a part."""
 
     scale: float
     backlog_gib: float
     rest_seconds: float
     disk: Path | None
-    """Where data directories are made; the system's place for temporary files where it is not said."""
+    """Parent of the data directories; None for the system's temporary directory."""
     command: tuple[str, ...]
-    """The program that measures a row of the other benchmark: it fills boxes."""
+    """Driver of the main benchmark, which fills boxes."""
 
 
 def say(text: str) -> None:
@@ -40,7 +40,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def folder(options: Options) -> Iterator[Path]:
-    """A directory that is gone afterwards."""
+    """Provide a temporary directory."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-bench-", dir=options.disk) as path:
         yield Path(path)
 

@@ -1,9 +1,8 @@
-"""Measures how well rates are kept, in real time: what goes out, and what receipts say has come in, over some periods.
+"""Benchmark of rate limits, in real time: the accuracy of dispatch and of publishing (by receipts) over some periods.
 
-``make bench-throttle``. For each rate and size of batch a topic is limited to so many messages a second, and counted
-over a whole number of periods; before, without a limit, to see what the machine can do: what is above half of that is
-left out. A line is kept where the count is off by no more than 2 %, or by one entry. Table on stdout, a JSON file where
-one is asked for.
+``make bench-throttle``. For each rate and batch size a topic is limited to a number of messages per second, which are
+counted over whole periods. First, the rate without a limit is measured; limits above half of it are skipped. A limit is
+kept if the count is off by at most 2 %, or by one entry. Table on stdout, and optionally a JSON file.
 """
 
 import argparse
@@ -28,30 +27,30 @@ PENDING: Final = 1000
 CEILING_ENTRIES: Final = 20_000
 ALLOWED: Final = 0.02
 PHASES: Final = 50
-"""A second is looked at in so many parts, to find one in which nothing comes: there the count begins and ends."""
+"""Parts of a second, among which one without arrivals is chosen as the boundary of the count."""
 
 
 class Arrivals:
-    """When how many messages came."""
+    """Arrival times with numbers of messages."""
 
     def __init__(self) -> None:
         self.at: list[tuple[float, int]] = []
 
     def add(self, messages: int) -> None:
-        """Some came just now."""
+        """Record messages that arrived now."""
         self.at.append((time.monotonic(), messages))
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all messages."""
         return sum(count for _, count in self.at)
 
     def rate(self, began: float) -> float:
-        """Messages a second, up to the last."""
+        """Return messages per second, up to the last arrival."""
         return self.total / (self.at[-1][0] - began)
 
     def in_periods(self, began: float, periods: int) -> int:
-        """Those of so many whole periods behind the first one."""
+        """Return the messages of ``periods`` whole periods after the first one."""
         begin = began + 1 + self._quiet_phase(began)
         return sum(count for at, count in self.at if begin <= at < begin + periods)
 
@@ -63,35 +62,35 @@ class Arrivals:
 
 
 class Line(NamedTuple):
-    """One case."""
+    """Result of one case."""
 
     what: str
     rate: int
     batch: int
     periods: int
     ceiling: float
-    """Messages a second without a limit."""
+    """Messages per second without a limit."""
     came: int
 
     @property
     def error(self) -> float:
-        """Of what was to come; negative where it was less."""
+        """Relative error of the count; negative if too low."""
         return self.came / (self.rate * self.periods) - 1
 
     @property
     def entries_off(self) -> float:
-        """The same in entries."""
+        """Error of the count in entries."""
         return (self.came - self.rate * self.periods) / self.batch
 
     @property
     def kept(self) -> bool:
-        """Whether that is as good as is asked for."""
+        """True if the limit was kept."""
         wanted = self.rate * self.periods
         return abs(self.came - wanted) <= max(ALLOWED * wanted, self.batch)
 
 
 def frames(link: Link, entries: range, batch: int) -> list[bytes]:
-    """SENDs of entries with ``batch`` messages each, as far as a broker looks."""
+    """Return SEND frames of entries that look to a broker like ``batch`` messages each."""
     body, made = b"x" * (MESSAGE_BYTES * batch), []
     for number in entries:
         now = time.time_ns() // 1_000_000
@@ -105,7 +104,7 @@ def frames(link: Link, entries: range, batch: int) -> list[bytes]:
 
 
 def publish(link: Link, entries: int, batch: int, until: float) -> Arrivals:
-    """Send entries, a thousand at most without a receipt, until all have theirs or the time is over."""
+    """Send entries, at most PENDING without a receipt, until all have theirs or the time is up."""
     link.prepare(frames(link, range(entries), batch))
     link.allow(PENDING)
     arrivals = Arrivals()
@@ -126,7 +125,7 @@ def publish(link: Link, entries: int, batch: int, until: float) -> Arrivals:
 
 
 def receive(job: dict[str, Any], entries: int, batch: int, until: float) -> Arrivals:
-    """Take what a new subscription is sent, until it is all or the time is over."""
+    """Receive with a new subscription, until everything has arrived or the time is up."""
     arrivals = Arrivals()
 
     def came(consumer: int, message_id: MessageIdData, payload: bytes) -> bool:
@@ -153,7 +152,7 @@ class Cases:
         self._topics = 0
 
     def run(self, rates: Sequence[int], batches: Sequence[int]) -> Iterator[Line]:
-        """One after another."""
+        """Run the cases one after another."""
         for batch in batches:
             entries = max(CEILING_ENTRIES // batch, 2000)
             job = self._job()

@@ -1,13 +1,13 @@
-"""What the dashboard costs: until it is seen, for itself and for the box, with ten thousand subscriptions.
+"""Benchmark of the dashboard: startup, and its cost to itself and to the box, with ten thousand subscriptions.
 
-``python -m benchmarks.tui --subscriptions 10000 --seconds 20``: a box with so many, a terminal of 160 by 50 in which
-``pulsarbox top`` shows them twice a second, and the processor time and memory of both processes; ``--screens`` names
-others, with what they are sorted by (``subscriptions:cause``). With ``--moving 1`` each topic is published to once a
-second meanwhile, so that every backlog grows.
+``python -m benchmarks.tui --subscriptions 10000 --seconds 20``: a box with that many, a terminal of 160 by 50 in which
+``pulsarbox top`` shows them twice a second, and the CPU time and memory of both processes; ``--screens`` names other
+screens, with their sort column (``subscriptions:cause``). With ``--moving 1`` each topic receives a message per second
+meanwhile, so that every backlog grows.
 
-A start is measured beside that of a program which shows one word with the same library, by turns: on a machine with
-other work all of it takes longer, and the ratio says more. Both are compiled before, as what is installed is, and what
-they waited for a processor is taken off: that is told beside the time by the clock.
+Startup is measured alternately with that of a program that shows one word with the same library: on a busy machine both
+take longer, and the ratio is more meaningful. Both are compiled in advance, like installed programs, and the time spent
+waiting for a CPU is deducted in a figure beside the elapsed time.
 """
 
 import argparse
@@ -35,11 +35,11 @@ THREADS = 4
 ROWS_SEEN: Final = (b"bench-", b"No subscription has")
 WATCHED_SECONDS = 16.0
 SETTLED_SECONDS = 90.0
-"""Until what is not used has left the memory, of which a dashboard would hear, and the last checkpoint is written."""
+"""Time until inactive topics are unloaded, which a dashboard would notice, and the last checkpoint is written."""
 
 
 def subscribe(web_url: str, count: int, topics: int) -> None:
-    """Make topics and subscriptions over the Admin API."""
+    """Create topics and subscriptions over the Admin API."""
     host = urlsplit(web_url)
 
     def make(first: int) -> None:
@@ -62,12 +62,12 @@ def subscribe(web_url: str, count: int, topics: int) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """Of all its threads, as finely as the scheduler counts."""
+    """Return the CPU time of all its threads, at the scheduler's resolution."""
     return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def queued_seconds(pid: int) -> float:
-    """How long its main thread has waited for a processor that others had."""
+    """Return how long its main thread has waited for a CPU."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
@@ -81,20 +81,20 @@ class Word(App):
 
 Word().run()
 """
-"""A program that shows one word."""
+"""Program that shows one word."""
 
 
 class Start(NamedTuple):
-    """What it took until something was seen, in seconds."""
+    """Time until an expected output appeared, in seconds."""
 
     clock: float
     unqueued: float
-    """Without the time in which others had the processor: by the clock of a machine that does nothing else."""
+    """Elapsed time without waiting for a CPU: the elapsed time on an otherwise idle machine."""
     processor: float
 
 
 def started(command: list[str], home: Path, *seen: bytes) -> Start:
-    """Start it in a terminal, until one of these is seen."""
+    """Start a command in a terminal, and wait until one of the outputs appears."""
     before = time.monotonic()
     screen = RawTerminal(command, home, 160, 50)
     try:
@@ -106,7 +106,7 @@ def started(command: list[str], home: Path, *seen: bytes) -> Start:
 
 
 def starts(box: Box, count: int, home: Path) -> None:
-    """Print what starts take, by turns."""
+    """Measure starts alternately and print them."""
     commands = {
         "one word": ([sys.executable, "-c", WORD], (b"bench-word",)),
         "subscriptions": (pulsarbox("top", "subscriptions", "--admin-url", box.web_url), ROWS_SEEN),
@@ -127,7 +127,7 @@ def starts(box: Box, count: int, home: Path) -> None:
 
 @contextlib.contextmanager
 def moving(box: Box, a_second: float, topics: int) -> Iterator[None]:
-    """Every topic is published to so often."""
+    """Publish to every topic at this rate."""
     if not a_second:
         yield
         return
@@ -161,7 +161,7 @@ def box_process(box: Box) -> int:
 
 
 def measured(box: Box, screen_name: str, seconds: float, home: Path, alone: float) -> dict[str, float]:
-    """One screen of it for so long. ``alone``: what the box takes while nobody looks."""
+    """Measure one screen; ``alone``: the box's CPU use without viewers."""
     view, _, sort = screen_name.partition(":")
     words = ["--sort", sort] if sort else []
     screen = RawTerminal(pulsarbox("top", view, "--admin-url", box.web_url, *words), home, 160, 50)
@@ -184,7 +184,7 @@ def measured(box: Box, screen_name: str, seconds: float, home: Path, alone: floa
 
 
 def idle(box: Box, seconds: float) -> float:
-    """What the box takes while nobody looks."""
+    """Return the box's CPU use without viewers, in percent of a core."""
     pid = box_process(box)
     before = processor_seconds(pid)
     time.sleep(seconds)
@@ -214,7 +214,7 @@ def main() -> None:
                 if given.starts:
                     starts(box, given.starts, Path(data))
                 for name in given.screens:
-                    time.sleep(WATCHED_SECONDS)  # nobody looks any more
+                    time.sleep(WATCHED_SECONDS)  # until the box stops sampling for viewers
                     alone = idle(box, given.seconds)
                     print(f"{name:<22} box alone, % of a core    {alone:8.2f}  load {os.getloadavg()[0]:.1f}")
                     for figure, value in measured(box, name, given.seconds, Path(data), alone).items():

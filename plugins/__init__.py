@@ -1,5 +1,5 @@
-"""Plugins: contracts, registry, and the probe that loads a foreign plugin in a child process first.
+"""Plugins: contracts, registry, and the probe that first loads a third-party plugin in a child process.
 
-The rooms below hold the built-in ones and the conformance examples. May import protocol values. Must not import broker,
-server or client.
+The packages below hold the built-in plugins and the conformance checks. May import protocol values. Must not import
+broker, server or client.
 """

@@ -1,4 +1,4 @@
-"""What a plugin is made of, as one text: as long as it is the same, so is what a look at the plugin would find."""
+"""Fingerprints of plugins: a conformance result stays valid while the fingerprint is unchanged."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pulsarbox.plugins.registry import Found
 
 _FILES_MAX: Final = 2_000
 _BYTES_MAX: Final = 64 << 20
-"""A plugin that is made of more has no fingerprint: to read it all takes as long as to look at it."""
+"""Limits beyond which a plugin has no fingerprint: reading it all would take as long as checking it."""
 
 
 def fingerprint(found: Found) -> str | None:
-    """Of a plugin's files, its contract, and the versions of Python, pulsarbox and all that is installed beside it.
+    """Return a digest of a plugin's files and contract, the versions of Python and pulsarbox, and installed packages.
 
-    None where that cannot be said; the plugin has to be looked at then.
+    None if it cannot be computed; the plugin must then be checked again.
     """
     said = sha256(repr((found.kind, found.name, found.target, API, __version__, sys.version)).encode())
     try:
@@ -41,7 +41,7 @@ def fingerprint(found: Found) -> str | None:
 
 
 def _files(found: Found) -> Iterator[Path]:
-    """All files of the module or package in which it is. None of it is imported."""
+    """Yield all files of the plugin's module or package, without importing it."""
     if found.target.endswith(".py"):
         yield Path(found.target)
         return
@@ -59,7 +59,7 @@ def _files(found: Found) -> Iterator[Path]:
 
 
 def _installed() -> Iterator[str]:
-    """The distributions with their versions, as the names of their folders have them."""
+    """Yield the names of installed ``.dist-info`` directories, which contain distribution and version."""
     for folder in {path for path in sys.path if path}:
         if Path(folder).is_dir():
             yield from (each.name for each in Path(folder).glob("*.dist-info"))

@@ -1,12 +1,12 @@
-"""What stands around a plugin at run time: it counts, measures, checks what comes back, and contains what is raised.
+"""Runtime guard around a plugin: counts and times its calls, checks results, and contains exceptions.
 
-A guard belongs to one plugin in one process; the functions that it makes are called in place of the plugin's. Two rules
-say what happens where the plugin fails. *What can be decided anew for each message* (a partition, a consumer) goes the
-built-in way at once, and after ``ERRORS_MAX`` errors in a minute that way only, until the process ends: the guard has
-tripped. *What has to be the same each time* (the hash of a key) never trips: a key whose hash fails goes by the
-built-in hash, all others stay where they are. What has no substitute (a codec) raises ``PluginFailed``.
+A guard belongs to one plugin in one process; its functions are called in place of the plugin's. The fallback depends on
+the decision. *Decisions that are independent for each message* (a partition, a consumer) fall back on the built-in
+router, and after ``ERRORS_MAX`` errors in a minute do so until the process ends: the guard has tripped. *Decisions that
+must stay the same* (the hash of a key) never trip: a key whose hash fails uses the built-in hash, all others are
+unaffected. A plugin without a fallback (a codec) raises ``PluginFailed``.
 
-Time is a parameter, so the pure rooms can use this one. Source of the rules: docs/plugins.md.
+The clock is a parameter, so pure code can use this module. Source of the rules: docs/plugins.md.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pulsarbox.plugins.contracts import HASH_MAX, Choose, Unrouted
 
 ERRORS_MAX: Final = 10
-"""Errors in ``PERIOD_SECONDS`` after which a router is not asked any more."""
+"""Errors within ``PERIOD_SECONDS`` that trip the guard of a router."""
 PERIOD_SECONDS: Final = 60
 SAMPLE: Final = 256
-"""Of so many calls one is timed."""
+"""One call in this many is timed."""
 SAMPLES_KEPT: Final = 512
-"""The latest of those times, from which the percentiles are."""
+"""Number of recent samples from which percentiles are computed."""
 
 _PERIOD: Final = PERIOD_SECONDS * 1_000_000_000
 
@@ -32,25 +32,25 @@ CandidateT = TypeVar("CandidateT")
 
 
 class PluginFailed(Exception):
-    """A plugin without a substitute failed; the text names it and says how."""
+    """A plugin without a fallback failed; the message names the plugin and the reason."""
 
 
 class PluginEndless(BaseException):
-    """Raised inside of a plugin that does not come back; no ``except Exception`` of it stops that."""
+    """Raised inside a plugin that does not return; a BaseException, so that ``except Exception`` does not catch it."""
 
 
 class Trouble(NamedTuple):
-    """Something to be told about a plugin: it cannot be had; the first error of a period; it trips."""
+    """A reportable event of a plugin: a failure to load, the first error of a period, or a trip."""
 
     kind: str
     name: str
     reason: str
     trace: str
-    """Where it was raised, as Python shows it; empty where nothing was raised."""
+    """Traceback; empty if nothing was raised."""
     tripped: bool
-    """It is not asked any more."""
+    """Whether the plugin is disabled."""
     loading: bool = False
-    """It could not be loaded; it was not asked yet."""
+    """Whether the plugin failed to load and was never called."""
 
     def __str__(self) -> str:
         if self.loading:
@@ -61,16 +61,16 @@ class Trouble(NamedTuple):
 
 Tell = Callable[[Trouble], None]
 Clock = Callable[[], int]
-"""Nanoseconds that only grow."""
+"""Monotonic time in nanoseconds."""
 
 
 class Cost(NamedTuple):
-    """What a plugin has cost so far."""
+    """Cumulative cost of a plugin."""
 
     calls: int
     errors: int
     p50_ns: int
-    """Of the sampled calls; 0 where there was none."""
+    """Over the sampled calls; 0 without samples."""
     p99_ns: int
     tripped: bool
     last_error: str
@@ -81,37 +81,37 @@ def _anything(found: object) -> bool:
 
 
 class Guard:
-    """What is known of one plugin in use.
+    """Statistics and error state of one plugin in use.
 
-    Its functions count in variables of their own: an attribute would cost as much as all the rest. So the same few
-    lines stand in each of them.
+    Its functions count in local variables, because an attribute would cost as much as everything else. This is why each
+    of them repeats the same few lines.
     """
 
     def __init__(self, kind: str, name: str, clock: Clock, tell: Tell) -> None:
-        """``tell`` is called inside of the call that failed: it returns at once."""
+        """``tell`` is called within the failing call and must return immediately."""
         self.kind = kind
         self.name = name
         self.errors = 0
         self.tripped = False
         self.last = ""
-        """The last error, in words."""
+        """The last error message."""
         self._clock = clock
         self._tell = tell
         self._told = -_PERIOD
         self._recent: deque[int] = deque(maxlen=ERRORS_MAX)
-        """When the last errors were."""
+        """Times of the latest errors."""
         self._times: deque[int] = deque(maxlen=SAMPLES_KEPT)
         self._calls = 0
-        """As far as they are not counted by the functions."""
+        """Calls that the guarded functions do not count themselves."""
         self._busy = False
-        """A call that the functions do not count is being made, in the thread that decides."""
+        """Whether a call that the guarded functions do not track is in progress in the event loop's thread."""
         self._looks: list[Callable[[], tuple[int, bool]]] = []
-        """What the functions have counted, and whether a call is being made."""
+        """For each guarded function: returns its uncollected count, and whether a call is in progress."""
 
-    # What is called in place of the plugin
+    # Functions called in place of the plugin's
 
     def hashing(self, hash32: Callable[[bytes], int], instead: Callable[[bytes], int]) -> Callable[[bytes], int]:
-        """``hash32`` of a plugin; a key for which it fails goes by ``instead``."""
+        """Guard ``hash32`` of a plugin; a key for which it fails uses ``instead``."""
         timed, failed, most = self._timed, self._failed, HASH_MAX
         left, busy = SAMPLE, False
 
@@ -125,7 +125,7 @@ class Guard:
                 else:
                     left = SAMPLE
                     found = timed(hash32, key)
-                if found.__class__ is int and 0 <= found <= most:  # type(found) takes longer
+                if found.__class__ is int and 0 <= found <= most:  # faster than type(found)
                     busy = False
                     return found
                 raise _OutOfContract(f"hash32 gave {found!r:.80}, which is not a number from 0 to {HASH_MAX}")
@@ -141,7 +141,7 @@ class Guard:
         return guarded
 
     def partitions(self, choose: Choose, instead: Choose) -> Choose:
-        """What a router has opened; a message for which it fails goes by ``instead``."""
+        """Guard a router's partition function; a message for which it fails uses ``instead``."""
         timed, failed = self._timed, self._failed
         left, busy = SAMPLE, False
 
@@ -177,7 +177,7 @@ class Guard:
         choose: Callable[[Sequence[CandidateT]], CandidateT],
         instead: Callable[[Sequence[CandidateT]], CandidateT],
     ) -> Callable[[Sequence[CandidateT]], CandidateT]:
-        """A choice among consumers; where it fails ``instead`` chooses."""
+        """Guard a choice among consumers; if it fails, ``instead`` chooses."""
         timed, failed = self._timed, self._failed
         left, busy = SAMPLE, False
 
@@ -210,9 +210,9 @@ class Guard:
         return guarded
 
     def decided(self, decide: Callable[..., Any], *arguments: Any, fits: Callable[[Any], bool] = _anything) -> Any:
-        """One call about the consumers of a subscription, which is seldom: what was decided is kept.
+        """Make one infrequent call about a subscription's consumers, whose result the caller caches.
 
-        Raises PluginFailed where it fails, where the answer does not fit, and where it is not asked any more.
+        Raises PluginFailed if the call fails, if its result does not satisfy ``fits``, or if the guard has tripped.
         """
         if self.tripped:
             raise PluginFailed(f"the {self.kind} plugin {self.name!r} is not asked any more")
@@ -232,9 +232,9 @@ class Guard:
             self._busy = False
 
     def bytes_of(self, work: Callable[..., bytes]) -> Callable[..., bytes]:
-        """A method of a codec. Nothing stands in for it: raises PluginFailed where it fails.
+        """Guard a method of a codec. There is no fallback: raises PluginFailed if it fails.
 
-        It may be called by threads; who watches does not see it.
+        It may be called in any thread, and is not covered by ``busy``.
         """
 
         def guarded(*arguments: Any) -> bytes:
@@ -252,20 +252,20 @@ class Guard:
 
         return guarded
 
-    # What it has cost
+    # Cost
 
     @property
     def calls(self) -> int:
-        """Made so far."""
+        """Number of calls so far."""
         return self._calls + sum(look()[0] for look in self._looks)
 
     @property
     def busy(self) -> bool:
-        """Whether a call is being made right now: for who looks from a signal's handler."""
+        """Whether a call is in progress, for signal handlers."""
         return self._busy or any(look()[1] for look in self._looks)
 
     def cost(self) -> Cost:
-        """Calls, errors and times so far."""
+        """Return calls, errors and times so far."""
         times = sorted(self._times)
         p50, p99 = (times[len(times) // 2], times[len(times) * 99 // 100]) if times else (0, 0)
         return Cost(self.calls, self.errors, p50, p99, self.tripped, self.last)
@@ -296,11 +296,11 @@ class Guard:
 
 
 class _OutOfContract(Exception):
-    """What came back is not what the contract says."""
+    """A plugin's result violates its contract."""
 
 
 def _in_words(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # its __str__ is the plugin's as well
+    except Exception:  # the plugin's own __str__ may raise
         return type(error).__name__

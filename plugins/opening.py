@@ -1,4 +1,4 @@
-"""A router opened for a producer, with what decides where it fails."""
+"""Opening of a router for a producer, with a fallback for failures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pulsarbox.plugins.guard import Guard
 from pulsarbox.plugins.registry import PluginError, get
 
 INSTEAD = "round-robin"
-"""What stands in for a router that fails."""
+"""Fallback of a failing router."""
 
 
 def opened(plugin: Any, producing: Producing, guard: Guard | None) -> Choose:
-    """What chooses the partitions of a producer; ``guard``: of the plugin, None for a built-in one.
+    """Open a router for a producer; ``guard`` is the plugin's, or None for a built-in router.
 
-    Raises PluginError where the plugin does not choose partitions, or an option cannot be used.
+    Raises PluginError if the plugin does not select partitions, or if an option is invalid.
     """
     choose = _open(plugin, producing)
     return choose if guard is None else guard.partitions(choose, _open(get("routing", INSTEAD), producing))

@@ -1,8 +1,8 @@
-"""A look at a plugin in a process of its own, which may hang, end, or fill its memory without harm.
+"""Check of a plugin in a child process, which contains hangs, crashes and excessive memory use.
 
-``python -m pulsarbox.plugins.probe KIND NAME TARGET all`` loads it and asks what ``conformance`` asks, within bounds of
-processor time and memory that the system keeps; what it finds is the last line of stdout, as JSON. What a plugin prints
-goes to stderr.
+``python -m pulsarbox.plugins.probe KIND NAME TARGET all`` loads the plugin and runs the ``conformance`` checks with
+CPU and memory limits of the operating system. The last line of stdout is the report as JSON. Output of the plugin is
+redirected to stderr.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Final, NamedTuple
 from pulsarbox.plugins.registry import Found, PluginError, load
 
 SECONDS_MAX: Final = 20
-"""Of a processor's time; by the clock a multiple of that, for busy machines."""
+"""Seconds of CPU time; the wall-clock limit is a multiple, for busy machines."""
 MEMORY_MAX: Final = 1 << 30
-"""Bytes beyond what the process had when it began with the plugin."""
+"""Bytes beyond the size of the process when it starts loading the plugin."""
 
 
 class Report(NamedTuple):
-    """What was found out about a plugin."""
+    """The result of checking a plugin."""
 
     usable: bool
-    """It loads, and fits its contract from outside."""
+    """Whether the plugin loads and has the attributes of its kind."""
     problems: list[str]
-    """Empty where all is well."""
+    """Violations; empty if all checks pass."""
     trace: str = ""
     digest: str = ""
-    """Of what it decides, where that has to be the same in each process."""
+    """Digest of decisions that must be the same in every process."""
 
 
 def probe(found: Found, seconds: float = SECONDS_MAX, memory: int = MEMORY_MAX) -> Report:
-    """Load a plugin elsewhere and check it. Raises nothing: what cannot be found out is a problem.
+    """Load and check a plugin in a child process. Never raises: failures are reported as problems.
 
-    What has to be the same in each process is asked in two, between which Python's own ``hash`` differs.
+    Decisions that must be the same everywhere are compared between two processes with different hash seeds.
     """
     if found.problem:
         return Report(False, [found.problem])
@@ -76,7 +76,7 @@ def _in_a_process(found: Found, what: str, seconds: float, memory: int) -> Repor
 
 
 def _patience(seconds: float) -> float:
-    """By the clock."""
+    """Return the wall-clock limit in seconds."""
     return seconds * 4 + 10
 
 
@@ -91,7 +91,7 @@ def _ending(code: int, seconds: float) -> str:
 
 
 def _bounded() -> None:
-    """Keep this process within the bounds it was given."""
+    """Apply the CPU and memory limits to this process."""
     with contextlib.suppress(ImportError, ValueError, KeyError):
         import resource
 
@@ -103,7 +103,7 @@ def _bounded() -> None:
 
 
 def _size() -> int:
-    """Bytes of address space that this process has."""
+    """Return the size of this process's address space in bytes."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -112,7 +112,7 @@ def _size() -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """See the module."""
+    """Check one plugin and print the report; see the module docstring."""
     from pulsarbox.plugins.conformance import digest, problems
 
     kind, name, target, what = arguments
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> None:
     except PluginError as error:
         report = Report(False, [str(error)], error.trace)
     print(json.dumps(report), file=stdout, flush=True)
-    os._exit(0)  # nothing that the plugin has left to do at exit
+    os._exit(0)  # skip the plugin's exit handlers
 
 
 if __name__ == "__main__":

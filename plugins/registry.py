@@ -1,7 +1,7 @@
-"""Which plugins there are, and how one of them is got. Listing imports none of them.
+"""Registry of plugins: discovery without importing, and loading.
 
-The built-in ones come first: nothing else can have their names. Of two others with one name the first has it, in the
-order of distributions and then of files.
+Built-in plugins come first, and their names are reserved. If two others have the same name, the first one wins, in the
+order of distributions, then files.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ _METHODS: Final = {
     "hashing": (("hash32",),),
     "compression": (("open", "trained", "train"),),
 }
-"""What a plugin of each kind has to have, one of the alternatives."""
+"""Required methods of each kind, as alternatives."""
 
 
 class Found(NamedTuple):
-    """A plugin that is there. Nothing of it has been imported."""
+    """A discovered plugin that has not been imported."""
 
     kind: str
     name: str
     source: str
-    """``built-in``, a distribution with its version, or a file."""
+    """``built-in``, a distribution with its version, or the path of a file."""
     target: str
     """``module:Class``, or the path of a file."""
     problem: str = ""
-    """Why it cannot be used, as far as that can be seen from outside."""
+    """Why the plugin is unusable, as far as discovery can tell."""
 
 
 class PluginError(Exception):
-    """A plugin cannot be used; the text says why. ``trace``: where it went wrong, where that was in the plugin."""
+    """A plugin is unusable; the message gives the reason. ``trace``: a traceback, if the plugin raised."""
 
     def __init__(self, reason: str, trace: str = "") -> None:
         super().__init__(reason)
@@ -80,12 +80,12 @@ class PluginError(Exception):
 
 
 def built_in(kind: str) -> tuple[str, ...]:
-    """The names of the built-in plugins of a kind."""
+    """Return the names of the built-in plugins of a kind."""
     return tuple(_BUILT_IN[kind])
 
 
 def find(directory: Path | None = None) -> list[Found]:
-    """All plugins by kind, the built-in ones first; ``directory``: where files with plugins are."""
+    """Return all plugins by kind, built-in ones first; ``directory`` holds plugin files."""
     found = [
         Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}")
         for kind in KINDS
@@ -102,14 +102,14 @@ def find(directory: Path | None = None) -> list[Found]:
 
 
 def load(found: Found) -> Any:
-    """An object of the plugin, which fits the contract of its kind. Raises PluginError, whatever the plugin does."""
+    """Return an instance of a plugin that fits its contract. Raises PluginError, whatever the plugin does."""
     if found.problem:
         raise PluginError(found.problem)
     try:
         made = _class_of(found)()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit among them: a plugin does not end the process
+    except BaseException as error:  # includes SystemExit: a plugin must not end the process
         raise PluginError(f"{type(error).__name__}: {error}", traceback.format_exc()) from None
     problem = misfit(found.kind, made)
     if not problem and made.name != found.name:
@@ -120,7 +120,7 @@ def load(found: Found) -> Any:
 
 
 def get(kind: str, name: str, directory: Path | None = None) -> Any:
-    """The plugin of that name. Raises PluginError; where there is none, the text names those that there are."""
+    """Return the plugin with that name. Raises PluginError; for an unknown name, the message lists the known ones."""
     target = _BUILT_IN[kind].get(name)
     if target is not None:
         return load(Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}"))
@@ -128,7 +128,8 @@ def get(kind: str, name: str, directory: Path | None = None) -> Any:
 
 
 def choose(found: Iterable[Found], kind: str, name: str) -> Found:
-    """The one of that kind and name. Raises PluginError; where there is none, the text names those that there are."""
+    """Return the plugin of a kind and name. Raises PluginError; for an unknown name, the message lists the known
+    ones."""
     of_kind = [each for each in found if each.kind == kind]
     named = [each for each in of_kind if each.name == name]
     if not named:
@@ -138,7 +139,7 @@ def choose(found: Iterable[Found], kind: str, name: str) -> Found:
 
 
 def misfit(kind: str, plugin: object) -> str:
-    """Why an object is no plugin of a kind; empty where it is one."""
+    """Return why an object does not fit the contract of a kind; empty if it does."""
     api, name = getattr(plugin, "api", None), getattr(plugin, "name", None)
     if not isinstance(api, int):
         return f"it does not say for which version of the contract it was written (api = {API[kind]})"
@@ -169,8 +170,8 @@ def _class_of(found: Found) -> Any:
 
 
 class _Source(SourceFileLoader):
-    """A file as it is now. What Python keeps compiled of it goes by a time in whole seconds and the size: a plugin that
-    was changed twice within a second would be the old one."""
+    """Loader that compiles the current file. Python's bytecode cache compares size and whole seconds only, so a plugin
+    changed twice within a second would load its old code."""
 
     def get_code(self, fullname: str) -> CodeType:
         """See SourceFileLoader."""
@@ -184,7 +185,7 @@ def _module_of(path: Path) -> Any:
     spec = spec_from_file_location(name, path, loader=loader)
     assert spec is not None
     module = module_from_spec(spec)
-    sys.modules[name] = module  # as an import does: dataclasses and pickles look there
+    sys.modules[name] = module  # as an import does; dataclasses and pickle rely on it
     try:
         loader.exec_module(module)
     except BaseException:
@@ -194,7 +195,7 @@ def _module_of(path: Path) -> Any:
 
 
 def _of_distributions() -> Iterable[Found]:
-    from importlib.metadata import entry_points  # here, because it takes longer than all of the built-in plugins
+    from importlib.metadata import entry_points  # deferred: slower than loading all built-in plugins
 
     for kind in KINDS:
         for entry in sorted(entry_points(group=f"pulsarbox.{kind}"), key=lambda each: (each.name, each.value)):
@@ -213,7 +214,7 @@ def _of_files(directory: Path | None) -> Iterable[Found]:
 
 
 def _of_file(path: Path) -> Found:
-    """What a file says of its plugin: read, not run."""
+    """Read a plugin's declaration from a file without executing it."""
     import ast
 
     said: dict[str, Any] = {}

@@ -23,7 +23,7 @@ _HOMES = {
     "expect": "pulsarbox.embed.testing",
     "having": "pulsarbox.embed.testing",
 }
-"""Imported when they are asked for: ``import pulsarbox`` alone stays light."""
+"""Exported names and their modules, imported on first use: ``import pulsarbox`` alone stays cheap."""
 
 
 def __getattr__(name: str) -> Any:

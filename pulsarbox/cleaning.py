@@ -1,17 +1,17 @@
-"""What came from elsewhere, made fit for a terminal: by the commands, and by the dashboard."""
+"""Escaping of untrusted text before it is written to a terminal."""
 
 from typing import Any
 
 
 def clean(text: str) -> str:
-    """A text without anything that a terminal would obey, bidi controls too: such characters show as escapes."""
+    """Return ``text`` with every non-printable character (control codes, bidi controls) shown as an escape sequence."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def cleaned(value: Any) -> Any:
-    """The same for all texts of a JSON value, keys too."""
+    """Return a JSON value with every string in it cleaned, object keys included."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):

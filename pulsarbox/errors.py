@@ -1,16 +1,16 @@
-"""The error table: every failure the box can report, with its wire code and its HTTP status.
+"""The error table: every failure that the box can report, with its wire code and HTTP status.
 
 ::
 
     PulsarBoxError                      UnknownError, 500
     ├── MetadataError                   wrong state of metadata, 500
-    ├── PersistenceError                the store could not take or give an entry, 500
-    │   ├── StoreFull                   it has no room for entries
-    │   └── EntryDamaged                what is stored is not what was sent
+    ├── PersistenceError                the store failed to write or read an entry, 500
+        │   ├── StoreFull                   no room left for entries
+        │   └── EntryDamaged                the stored bytes differ from those that were sent
     ├── AuthenticationError             401
     ├── AuthorizationError              403
     ├── ConsumerBusy                    409
-    ├── ServiceNotReady                 503: try again
+    ├── ServiceNotReady                 503: retry
     ├── ChecksumError                   400
     ├── UnsupportedVersion              400
     ├── TopicNotFound                   404
@@ -20,7 +20,7 @@
     ├── TooManyRequests                 429
     ├── TopicTerminated                 409
     ├── ProducerBusy                    409
-    │   └── NamingError                 412: Pulsar reports bad names under the code of ProducerBusy
+    │   └── NamingError                 412: an invalid name; Pulsar uses the code of ProducerBusy
     ├── InvalidTopicName                412
     ├── IncompatibleSchema              409
     ├── ConsumerAssignError             409
@@ -29,52 +29,52 @@
     ├── TransactionConflict             409
     ├── TransactionNotFound             404
     ├── NotAllowed                      405
-    │   └── NotSupported                501: a thing this version does not do
+    │   └── NotSupported                501: not supported by this version
     ├── ProducerFenced                  409
-    ├── Conflict                        409: exists already, or is still in use
-    ├── NotFound                        404: a tenant, namespace or other named thing of the Admin API
-    ├── PreconditionFailed              412: a bad name or value in a request of the Admin API
-    ├── BadRequest                      400: a request of the Admin API that cannot be read
-    ├── NotAcceptable                   406: a number of partitions that no topic can have
-    └── Unprocessable                   422: a value that can be read and makes no sense
+    ├── Conflict                        409: the object already exists or is in use
+    ├── NotFound                        404: a tenant, namespace or other object of the Admin API does not exist
+    ├── PreconditionFailed              412: an invalid name or value in an Admin API request
+    ├── BadRequest                      400: a malformed Admin API request
+    ├── NotAcceptable                   406: an invalid number of partitions
+    └── Unprocessable                   422: a well-formed value that makes no sense
 
-The wire codes are those of ServerError in the Pulsar protocol; the mapping from exception to code is the broker's
-(protocol reference, "Exception -> ServerError map").
+The wire codes are those of ServerError in the Pulsar protocol. The mapping of exceptions to codes follows Pulsar's
+broker (protocol reference, "Exception -> ServerError map").
 """
 
 from typing import ClassVar
 
 
 class PulsarBoxError(Exception):
-    """Root of all errors that are told to a client. ``server_error`` is the wire code, ``http_status`` the REST one."""
+    """Base of all errors reported to clients. ``server_error`` is the wire code, ``http_status`` the REST status."""
 
     server_error: ClassVar[int] = 0
     http_status: ClassVar[int] = 500
     in_vain: ClassVar[bool] = False
-    """There is no use in trying again, and some clients would: see ``protocol.features.told_code``."""
+    """Whether a retry cannot succeed; some clients would retry anyway, see ``protocol.features.told_code``."""
 
 
 class MetadataError(PulsarBoxError):
-    """Metadata is missing or in a state that forbids the request."""
+    """Metadata is missing, or its state does not allow the request."""
 
     server_error = 1
 
 
 class PersistenceError(PulsarBoxError):
-    """The store could not take or give an entry."""
+    """The store failed to write or read an entry."""
 
     server_error = 2
 
 
 class StoreFull(PersistenceError):
-    """The store has no room for entries: nothing of the batch is stored. One without entries may still be taken."""
+    """The store is out of space: nothing of the batch is stored. A batch without entries may still be accepted."""
 
 
 class EntryDamaged(PersistenceError):
-    """Entries ``first`` to ``last`` of a ledger are lost: their bytes are not what was sent, or cannot be read at all.
+    """Entries ``first`` to ``last`` of a ledger are lost: their bytes are corrupt or unreadable.
 
-    ``body`` is what there is of the first one, empty where there is nothing. ``counts`` are its messages, its bytes,
-    and the topic's totals of both up to it, where they are known.
+    ``body`` holds the surviving bytes of the first entry, and is empty if none survived. ``counts`` holds its messages,
+    its bytes, and the topic's running totals of both up to it, if known.
     """
 
     def __init__(
@@ -97,64 +97,64 @@ class EntryDamaged(PersistenceError):
 
 
 class AuthenticationError(PulsarBoxError):
-    """The client did not prove who it is."""
+    """The client failed to authenticate."""
 
     server_error = 3
     http_status = 401
 
 
 class AuthorizationError(PulsarBoxError):
-    """The client may not do this."""
+    """The client is not authorized for the operation."""
 
     server_error = 4
     http_status = 403
 
 
 class ConsumerBusy(PulsarBoxError):
-    """The subscription cannot take this consumer beside those it has."""
+    """The subscription does not accept this consumer beside its current ones."""
 
     server_error = 5
     http_status = 409
 
 
 class ServiceNotReady(PulsarBoxError):
-    """Not now; clients try again with back-off."""
+    """The broker cannot serve the request now; clients retry with backoff."""
 
     server_error = 6
     http_status = 503
 
 
 class UnknownListener(ServiceNotReady):
-    """A client names a listener that the box does not have. C++ clients recognise the text and report ConnectError."""
+    """A client requested a listener that is not configured. C++ clients recognise the text and report ConnectError."""
 
 
 class ChecksumError(PulsarBoxError):
-    """The checksum that came with a message does not match its bytes."""
+    """The checksum of a message does not match its bytes."""
 
     server_error = 9
     http_status = 400
 
 
 class UnsupportedVersion(PulsarBoxError):
-    """The client's protocol version cannot do what it asks for."""
+    """The client's protocol version does not support the request."""
 
     server_error = 10
     http_status = 400
 
 
 class TopicNotFound(PulsarBoxError):
-    """The topic does not exist and may not be created."""
+    """The topic does not exist and is not created automatically."""
 
     server_error = 11
     http_status = 404
 
 
 class NamespaceNotFound(TopicNotFound):
-    """The tenant or the namespace of a topic does not exist."""
+    """The tenant or namespace of a topic does not exist."""
 
 
 class SubscriptionNotFound(PulsarBoxError):
-    """The subscription does not exist and may not be created."""
+    """The subscription does not exist and is not created automatically."""
 
     server_error = 12
     http_status = 404
@@ -162,49 +162,49 @@ class SubscriptionNotFound(PulsarBoxError):
 
 
 class ConsumerNotFound(PulsarBoxError):
-    """No consumer of that id on this connection."""
+    """The connection has no consumer with that ID."""
 
     server_error = 13
     http_status = 404
 
 
 class TooManyRequests(PulsarBoxError):
-    """A limit on concurrent requests is reached."""
+    """Too many concurrent requests."""
 
     server_error = 14
     http_status = 429
 
 
 class TopicTerminated(PulsarBoxError):
-    """The topic takes no more messages."""
+    """The topic is terminated and accepts no more messages."""
 
     server_error = 15
     http_status = 409
 
 
 class ProducerBusy(PulsarBoxError):
-    """The name or the right to produce is taken."""
+    """The producer name is in use, or another producer has exclusive access."""
 
     server_error = 16
     http_status = 409
 
 
 class ProducerHeld(PulsarBoxError):
-    """The topic's backlog has reached its quota: producers are to wait until it is smaller, and try again."""
+    """The topic's backlog quota is exceeded: producers wait until the backlog shrinks, then retry."""
 
     server_error = 7
     http_status = 409
 
 
 class ProducerQuotaExceeded(PulsarBoxError):
-    """The topic's backlog has reached its quota: nothing is taken, and what waits to be sent has failed."""
+    """The topic's backlog quota is exceeded: the producer is rejected, and its pending messages fail."""
 
     server_error = 8
     http_status = 409
 
 
 class NamingError(ProducerBusy):
-    """A name is empty, reserved or malformed; Pulsar reports it under the code of ProducerBusy."""
+    """A name is empty, reserved or malformed; Pulsar reports it with the code of ProducerBusy."""
 
     http_status = 412
 
@@ -218,110 +218,110 @@ class InvalidTopicName(PulsarBoxError):
 
 
 class IncompatibleSchema(PulsarBoxError):
-    """The schema cannot be used on this topic."""
+    """The schema is not compatible with the topic."""
 
     server_error = 18
     http_status = 409
 
 
 class InvalidSchema(IncompatibleSchema):
-    """A schema is no schema of its type."""
+    """A schema definition is not valid for its type."""
 
     http_status = 422
 
 
 class ConsumerAssignError(PulsarBoxError):
-    """The hash ranges that a consumer asks for cannot be given."""
+    """The hash ranges that a consumer requests cannot be assigned."""
 
     server_error = 19
     http_status = 409
 
 
 class TransactionCoordinatorNotFound(PulsarBoxError):
-    """There is no such transaction coordinator."""
+    """The transaction coordinator does not exist."""
 
     server_error = 20
     http_status = 404
 
 
 class InvalidTxnStatus(PulsarBoxError):
-    """The transaction has ended, or is about to."""
+    """The transaction has ended or is ending."""
 
     server_error = 21
     http_status = 409
 
 
 class TransactionConflict(PulsarBoxError):
-    """What is to be acknowledged in a transaction is acknowledged already, or in another open transaction."""
+    """A message is already acknowledged, or acknowledged in another open transaction."""
 
     server_error = 23
     http_status = 409
 
 
 class TransactionNotFound(PulsarBoxError):
-    """There is no such transaction: it was never begun, or ended long ago."""
+    """The transaction was never begun, or ended long ago."""
 
     server_error = 24
     http_status = 404
 
 
 class NotAllowed(PulsarBoxError):
-    """The request is understood and refused."""
+    """The request is valid but not allowed."""
 
     server_error = 22
     http_status = 405
 
 
 class NotSupported(NotAllowed):
-    """A thing that this version of the box does not do."""
+    """The operation is not supported by this version of the box."""
 
     http_status = 501
 
 
 class ProducerFenced(PulsarBoxError):
-    """Another producer holds the topic exclusively."""
+    """Another producer has exclusive access to the topic."""
 
     server_error = 25
     http_status = 409
 
 
 class Conflict(PulsarBoxError):
-    """The thing exists already, or is still in use."""
+    """The object already exists or is still in use."""
 
     server_error = 1
     http_status = 409
 
 
 class NotFound(PulsarBoxError):
-    """A named thing of the Admin API does not exist."""
+    """An object of the Admin API does not exist."""
 
     server_error = 1
     http_status = 404
 
 
 class PreconditionFailed(PulsarBoxError):
-    """A name or a value in a request of the Admin API is not acceptable."""
+    """A name or a value in an Admin API request is not acceptable."""
 
     server_error = 1
     http_status = 412
 
 
 class BadRequest(PulsarBoxError):
-    """A request of the Admin API cannot be read: it is not JSON, or JSON of another form."""
+    """An Admin API request is not valid JSON, or not of the expected form."""
 
     server_error = 1
     http_status = 400
 
 
 class NotAcceptable(PulsarBoxError):
-    """A number of partitions that no topic can have."""
+    """The number of partitions is invalid."""
 
     server_error = 1
     http_status = 406
 
 
 class Unprocessable(PulsarBoxError):
-    """A value in a request of the Admin API can be read and makes no sense."""
+    """A value in an Admin API request is well-formed but makes no sense."""
 
     server_error = 1
     http_status = 422

@@ -1,11 +1,11 @@
-"""The expressions of filters, whatever they are about: on command lines, in screens, in requests to the box.
+"""Filter expressions: for command lines, dashboard screens and requests to the box.
 
-They have the form of Python's, of which this takes comparisons, and, or, not, in, names, numbers, texts and a few
-functions: matches(text, pattern), startswith, endswith, contains, lower, len, time("-1h"). They are taken apart and put
-together from functions of this module: nothing is ever evaluated as Python. What is not there is None, and is neither
-more nor less than anything. Where things have texts to be searched, ``/pattern`` finds those in which one fits, and
-``!/pattern`` the others. Of a topic's name that is what people see of it, ``tenant/namespace/topic``: ``persistent://``,
-which almost all share, is searched only by a pattern that has ``://``.
+The syntax is a subset of Python's: comparisons, and, or, not, in, names, numbers, strings and a few functions:
+matches(text, pattern), startswith, endswith, contains, lower, len, time("-1h"). An expression is parsed to a syntax
+tree and compiled to closures of this module; nothing is evaluated as Python. A missing value is None, which is neither
+less nor greater than anything. For objects with searchable texts, ``/pattern`` selects those with a match and
+``!/pattern`` the others. A search sees a topic name in its short form, ``tenant/namespace/topic``: the common
+``persistent://`` is searched only if the pattern contains ``://``.
 """
 
 import ast
@@ -20,21 +20,21 @@ Value = Callable[[Any], Any]
 
 
 class Pattern(Protocol):
-    """A regular expression that was compiled."""
+    """A compiled regular expression."""
 
     def search(self, text: str, /) -> object:
-        """What of a text fits, None for nothing."""
+        """Return a match in ``text``, or None."""
 
 
 DEPTH_MAX: Final = 50
 LENGTH_MAX: Final = 10_000
-"""Characters of an expression."""
+"""Characters in an expression."""
 _INDEX_DIGITS_MAX: Final = 9
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
 def _texts(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of texts, None where it is given anything else."""
+    """Wrap a function of strings so that it returns None for any other argument."""
     return lambda *values: call(*values) if all(isinstance(each, str) for each in values) else None
 
 
@@ -52,7 +52,7 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def holds(left: Any, right: Any) -> bool:
         try:
             return left is not None and right is not None and compare(left, right)
-        except (TypeError, RecursionError):  # a text and a number; lists that are nested too deep
+        except (TypeError, RecursionError):  # a string and a number; lists that are nested too deeply
             return False
 
     return holds
@@ -91,9 +91,9 @@ _SCHEME_MARK: Final = "://"
 
 
 def compiled(text: str) -> Pattern:
-    """A regular expression of Python's. Raises ValueError, in words.
+    """Return a compiled Python regular expression. Raises ValueError with a readable message.
 
-    Some of them take forever: who matches what strangers send gives ``Language`` another function.
+    Some patterns take exponential time: for patterns from untrusted clients, pass ``Language`` another function.
     """
     try:
         return re.compile(text)
@@ -102,7 +102,7 @@ def compiled(text: str) -> Pattern:
 
 
 class Language:
-    """Expressions about things of one kind, whose names and what is in them ``names`` and ``member`` know."""
+    """Filter expressions on objects of one kind; ``names`` and ``member`` resolve their names and paths."""
 
     def __init__(
         self,
@@ -113,8 +113,10 @@ class Language:
         searched: Callable[[Any], Iterable[str]] | None = None,
         compiled: Callable[[str], Pattern] = compiled,
     ) -> None:
-        """``known`` lists the names, for errors. ``member`` is given a name and the path behind it; ``searched`` has
-        the texts of a thing that ``/pattern`` is looked for in; ``compiled`` raises ValueError, in words."""
+        """``known`` lists the names for error messages. ``member`` gets a name and the path behind it; ``searched``
+        returns an object's texts for ``/pattern``; ``compiled`` compiles patterns and raises ValueError if one is
+        invalid.
+        """
         self._names = names
         self._member_of = member
         self._known = known
@@ -135,9 +137,9 @@ class Language:
         }
 
     def parse(self, text: str, now: int) -> Callable[[Any], bool]:
-        """What tells whether a thing is wanted; ``now`` (ms since 1970) is what time("-1h") counts from.
+        """Return the predicate for an expression; ``now`` (ms since 1970) is the base of relative times such as "-1h".
 
-        Raises ValueError, in words.
+        Raises ValueError with a readable message.
         """
         self._now = now
         if len(text) > LENGTH_MAX:
@@ -154,7 +156,7 @@ class Language:
             ) from None
         try:
             value = self._value(tree, 0)
-        except RecursionError:  # of what writes it for an error
+        except RecursionError:  # raised by ast.unparse for an error message
             raise ValueError(f"the expression is nested more than {DEPTH_MAX} deep") from None
         return lambda thing: bool(value(thing))
 
@@ -259,7 +261,7 @@ class Language:
 
 
 def _path(node: ast.expr) -> tuple[str, list[str]] | None:
-    """``props.a``, ``props["a"]``, ``json.a.b[0]``: what it is of, and the path."""
+    """Return the name and the path of ``props.a``, ``props["a"]`` or ``json.a.b[0]``; None for anything else."""
     path: list[str] = []
     while True:
         if isinstance(node, ast.Attribute):
@@ -273,7 +275,7 @@ def _path(node: ast.expr) -> tuple[str, list[str]] | None:
 
 
 def inside(value: Any, path: Iterable[str]) -> Any:
-    """What is at a path of names and numbers within objects and lists; None where there is nothing."""
+    """Return the value at a path of names and indexes within objects and lists, or None."""
     for name in path:
         if isinstance(value, Mapping):
             value = value.get(name)

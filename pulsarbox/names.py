@@ -1,4 +1,4 @@
-"""Names of tenants, namespaces, topics and subscriptions: parsing and the rules they obey.
+"""Names of tenants, namespaces, topics and subscriptions: parsing and validation.
 
 A topic name is ``domain://tenant/namespace/local``; the short forms ``local`` and ``tenant/namespace/local`` mean
 ``persistent://public/default/local`` and ``persistent://tenant/namespace/local``. Partition i of a partitioned topic
@@ -19,18 +19,18 @@ DOMAINS = (PERSISTENT, NON_PERSISTENT)
 PARTITION_SUFFIX = "-partition-"
 
 COMPACTION_SUBSCRIPTION = "__compaction"
-"""The subscription that holds what is to be compacted yet; Pulsar's name for it."""
+"""Pulsar's name of the compaction subscription, whose cursor keeps messages until they are compacted."""
 
 TOPIC_NAME_MAX = 4096
-"""Characters of a topic's name."""
+"""Characters in a topic name."""
 _DASHES_MAX = 100
-"""Dashes in a name that ``origin_of`` takes apart: for each it looks a topic up."""
+"""Dashes in a name that ``origin_of`` splits: each one costs a topic lookup."""
 _ENTITY = re.compile(r"[-=:.\w]+")
 _PARTITION = re.compile(r"(?P<base>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 
 class TopicName(NamedTuple):
-    """A full topic name, taken apart."""
+    """A parsed, fully qualified topic name."""
 
     domain: str
     tenant: str
@@ -47,32 +47,32 @@ class TopicName(NamedTuple):
 
     @property
     def persistent(self) -> bool:
-        """Whether the topic's messages are stored."""
+        """Whether the topic is persistent."""
         return self.domain == PERSISTENT
 
     @property
     def partition_index(self) -> int:
-        """The partition's number, or -1 for a topic that is none."""
+        """The partition index, or -1 if the topic is not a partition."""
         match = _PARTITION.fullmatch(self.local)
         return int(match["index"]) if match else -1
 
     @property
     def base(self) -> "TopicName":
-        """The partitioned topic that this is a partition of; itself where it is none."""
+        """The partitioned topic of a partition; otherwise the topic name itself."""
         match = _PARTITION.fullmatch(self.local)
         return self._replace(local=match["base"]) if match else self
 
     def partition(self, index: int) -> "TopicName":
-        """The name of partition ``index`` of this topic."""
+        """Return the name of partition ``index`` of this topic."""
         return self._replace(local=f"{self.local}{PARTITION_SUFFIX}{index}")
 
 
 def parse_topic(text: str) -> TopicName:
-    """Take a topic name apart, filling in what the short forms leave out.
+    """Parse a topic name, completing the short forms.
 
-    Raises InvalidTopicName, with what is wrong, for anything else.
+    Raises InvalidTopicName if the name is malformed.
     """
-    if len(text) > TOPIC_NAME_MAX:  # before it is remembered
+    if len(text) > TOPIC_NAME_MAX:  # checked first, to keep it out of the cache
         raise InvalidTopicName(
             f"Invalid topic name {text[:100]!r}...: it has {len(text)} characters, and {TOPIC_NAME_MAX} are allowed"
         )
@@ -104,10 +104,10 @@ def _parsed(text: str) -> TopicName:
 
 
 def origin_of(letters: TopicName, suffix: str, there: Callable[[TopicName], bool]) -> tuple[TopicName, str] | None:
-    """The topic and the subscription that a topic for dead letters is called after; None where its name tells of none.
+    """Return the topic and subscription that a dead letter topic is named after, or None if its name does not match.
 
-    Clients call it after both, with a dash between and ``suffix`` behind. Names may have dashes as well: it is the
-    longest name of a topic that is ``there``.
+    Clients name it ``<topic>-<subscription><suffix>``. Both names may contain dashes: the longest prefix that names an
+    existing topic (``there``) wins.
     """
     local = letters.base.local
     if not local.endswith(suffix):
@@ -123,19 +123,19 @@ def origin_of(letters: TopicName, suffix: str, there: Callable[[TopicName], bool
 
 
 def is_entity_name(text: str) -> bool:
-    """Whether ``text`` may name a tenant or a namespace: letters, digits, ``-``, ``=``, ``:``, ``.`` and ``_``."""
+    """Whether ``text`` is a valid tenant or namespace name: letters, digits, ``-``, ``=``, ``:``, ``.`` and ``_``."""
     return text.isascii() and _ENTITY.fullmatch(text) is not None
 
 
 def check_entity_name(what: str, text: str) -> str:
-    """``text`` itself; raises PreconditionFailed where it cannot name a ``what``."""
+    """Return ``text``. Raises PreconditionFailed if it is not a valid name for a ``what``."""
     if not is_entity_name(text):
         raise PreconditionFailed(f"{what} name is not valid: {text!r} has more than letters, digits and - = : . _")
     return text
 
 
 def parse_namespace(text: str) -> tuple[str, str]:
-    """``tenant/namespace`` as a pair; raises PreconditionFailed for anything else."""
+    """Split ``tenant/namespace``. Raises PreconditionFailed if the text has another form."""
     parts = text.split("/")
     if len(parts) != 2:
         raise PreconditionFailed(f"Invalid namespace {text!r}: it must be tenant/namespace")

@@ -1,4 +1,4 @@
-"""What users' files of pipelines import, and their tests. Nothing of Spark is needed for either.
+"""Public API for pipeline files and their tests; neither requires a Spark installation.
 
 from pulsarbox.pipelines import frame, function
 """

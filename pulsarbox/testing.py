@@ -1,4 +1,4 @@
-"""Tests of plugins, for their authors: classes for pytest that a test file subclasses.
+"""Conformance tests for plugin authors: pytest classes to subclass in a test file.
 
     from pulsarbox.testing import HashingTests
     from my_hash import Fnv
@@ -7,8 +7,8 @@
         plugin = Fnv
         vectors = {b"": 0x011C9DC5, b"a": 0x640C292C}
 
-What they ask is what ``pulsarbox plugins doctor`` asks; docs/plugins.md says what each of it is good for. A class of
-compression keeps ``fixtures`` as well: what was written once has to be readable for ever.
+The tests run the same checks as ``pulsarbox plugins doctor``; docs/plugins.md explains each of them. A compression
+plugin also needs ``fixtures``: data that one version wrote must be readable by all later versions.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _BODIES: Final = {"empty": b"", "records": b"\n".join(records(50)), "noise": noi
 
 
 class _PluginTests:
-    """What all kinds have in common."""
+    """Tests common to all kinds of plugins."""
 
     plugin: ClassVar[type[Any]]
-    """The class of the plugin."""
+    """The plugin class."""
     kind: ClassVar[str]
 
     def test_it_fits_the_contract(self) -> None:
-        """Name, version and methods."""
+        """The plugin has a name, a version and the methods of its kind."""
         assert misfit(self.kind, self.plugin()) == ""
 
     def test_in_a_process_of_its_own(self) -> None:
-        """All checks within bounds of time and memory, as before it is used; and the same answers in two processes."""
+        """All checks pass in a child process within time and memory limits, and two processes agree on the answers."""
         plugin = self.plugin
         found = Found(self.kind, plugin.name, "its tests", f"{plugin.__module__}:{plugin.__qualname__}")
         report = probe(found)
@@ -50,22 +50,22 @@ class _PluginTests:
 
 
 class _DecidingTests(_PluginTests):
-    """What hashes and routers have in common."""
+    """Tests common to hashing and routing plugins."""
 
     def test_range(self) -> None:
-        """Numbers from 0 to 2147483647, of odd keys too; partitions that there are."""
+        """Hashes lie between 0 and 2147483647 for unusual keys too; chosen partitions exist."""
         self._assert("range")
 
     def test_repeatable(self) -> None:
-        """The same answer whenever it is asked; two producers that send the same choose the same."""
+        """Equal inputs give equal answers; two producers that send the same messages choose the same partitions."""
         self._assert("repeatable")
 
     def test_distribution(self) -> None:
-        """Keys spread over partitions, and none of these is left out."""
+        """Keys spread over all partitions."""
         self._assert("distribution")
 
     def test_threads(self) -> None:
-        """Two threads do not disturb each other."""
+        """Two threads do not interfere with each other."""
         self._assert("threads")
 
 
@@ -74,25 +74,25 @@ class HashingTests(_DecidingTests):
 
     kind: ClassVar[str] = "hashing"
     vectors: ClassVar[Mapping[bytes, int]] = {}
-    """Keys with the hashes that they have elsewhere: of the algorithm's definition, or of another client."""
+    """Keys and their expected hashes, from the algorithm's definition or from another client."""
 
     def test_vectors(self) -> None:
-        """The hashes are those of others."""
+        """The hashes match the test vectors."""
         plugin = self.plugin()
         assert {key: plugin.hash32(key) for key in self.vectors} == dict(self.vectors)
 
 
 class RoutingTests(_DecidingTests):
-    """Tests of a routing plugin of either form; those that are about the other one have nothing to ask."""
+    """Tests of a routing plugin of either form; tests of the other form pass without checking anything."""
 
     kind: ClassVar[str] = "routing"
 
     def test_growth(self) -> None:
-        """Partitions that were added."""
+        """Routing stays valid after partitions are added."""
         self._assert("growth")
 
     def test_choice(self) -> None:
-        """Consumers that are there."""
+        """Chosen consumers exist."""
         self._assert("choice")
 
 
@@ -101,38 +101,38 @@ class CompressionTests(_PluginTests):
 
     kind: ClassVar[str] = "compression"
     fixtures: ClassVar[Path | None] = None
-    """Directory of ``NAME.plain`` and ``NAME.packed``, which ``write_fixtures`` makes and nobody ever changes."""
+    """Directory of ``NAME.plain`` and ``NAME.packed`` files, written by ``write_fixtures`` and never changed."""
 
     def test_there_and_back(self) -> None:
-        """What was packed comes back."""
+        """Decompression restores the original bytes."""
         self._assert("there and back")
 
     def test_growth(self) -> None:
-        """What does not compress hardly grows."""
+        """Incompressible data hardly grows."""
         self._assert("growth")
 
     def test_sizes(self) -> None:
-        """Never more bytes than it was told."""
+        """Decompression never returns more bytes than expected."""
         self._assert("sizes")
 
     def test_junk(self) -> None:
-        """Damaged bytes raise an exception, or give as many bytes as they should."""
+        """Damaged input raises an exception or decompresses to the expected size."""
         self._assert("junk")
 
     def test_repeatable(self) -> None:
-        """What one object has packed another one reads."""
+        """One instance reads what another has written."""
         self._assert("repeatable")
 
     def test_threads(self) -> None:
-        """Codecs of two threads do not disturb each other."""
+        """Codecs in two threads do not interfere with each other."""
         self._assert("threads")
 
     def test_dictionary(self) -> None:
-        """A dictionary keeps to its size, and what was written with it is read with it."""
+        """A dictionary keeps within its size, and restores what was compressed with it."""
         self._assert("dictionary")
 
     def test_fixtures(self) -> None:
-        """What an earlier version has packed is still read."""
+        """Data that an earlier version compressed is still readable."""
         plugin = self.plugin()
         if plugin.rest_tag is None:
             return
@@ -146,7 +146,7 @@ class CompressionTests(_PluginTests):
 
 
 def write_fixtures(plugin: type[Any], directory: Path) -> list[Path]:
-    """Pack some bodies and keep them, to be read by all later versions; what is there stays as it is. What is new."""
+    """Write missing fixtures for later versions to read and return their paths; existing files are left unchanged."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, body in _BODIES.items():

@@ -1,4 +1,4 @@
-"""Points in time and lengths of time, as people write them."""
+"""Parsing of timestamps and durations as people write them."""
 
 import re
 from typing import Final
@@ -10,19 +10,19 @@ _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)")
 _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 
 _DIGITS_MAX: Final = 20
-"""Digits that are read of a number: more than any time has, and few enough for int()."""
+"""Digits parsed of a number: more than any timestamp has, and few enough for int()."""
 _SHOWN_MAX: Final = 60
-"""Characters of a wrong value that a message repeats."""
+"""Characters of an invalid value that an error message repeats."""
 
 DURATION_FORMS: Final = "such as 500ms, 30s, 5m, 1h30m, 10d"
 TIME_FORMS: Final = "such as 2026-11-21T10:00, 2026-11-21 10:00:00Z, -1h, +5m, or milliseconds since 1970"
 
 
 def duration(text: str) -> int:
-    """A length of time in milliseconds, at most ``WALL_MAX``. Raises ValueError, in words."""
+    """Parse a duration and return milliseconds, at most ``WALL_MAX``. Raises ValueError with a readable message."""
     if not _DURATION.fullmatch(text):
         raise ValueError(f"{_quoted(text)} is no length of time {DURATION_FORMS}")
-    # A float holds whatever the digits say, infinity at worst, so the bound is checked before it becomes an integer.
+    # A float holds any number of digits, as infinity at worst: check the bound before converting to an integer.
     length = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     if length > WALL_MAX:
         raise ValueError(f"{_quoted(text)} is too long: lengths of time end at {WALL_MAX // _UNITS['d']}d")
@@ -30,9 +30,10 @@ def duration(text: str) -> int:
 
 
 def moment(text: str, now: int) -> int:
-    """A point in time in milliseconds since 1970, from 0 to ``WALL_MAX``; ``now`` is what -1h and +5m count from.
+    """Parse a timestamp and return milliseconds since 1970, from 0 to ``WALL_MAX``.
 
-    A time without a zone is local. Raises ValueError, in words.
+    Relative times (-1h, +5m) count from ``now``. A time without a zone is local. Raises ValueError with a readable
+    message.
     """
     found = _moment(text, now)
     if not 0 <= found <= WALL_MAX:

@@ -15,10 +15,11 @@ from tests.tools import dealing
 ROOT = Path(__file__).parents[1]
 
 # How long an example takes says how busy the machine is, and nothing of what is tested. The examples are the same each
-# time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others.
+# time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others, `make campaigns` tries more.
 settings.register_profile(
     "any machine",
     deadline=None,
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "30")),
     derandomize="HYPOTHESIS_SEARCH" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -1,9 +1,9 @@
-"""The play, and its result.
+"""Script of the demo, and its result.
 
-    make demo                  # about a minute; ends with 1 if the numbers do not agree
-    make demo ARGS=--no-spark  # some 20 seconds: without the pipeline, as where Java is missing
+    make demo                  # about a minute; exits with 1 if the numbers do not agree
+    make demo ARGS=--no-spark  # about 20 seconds: without the pipeline, as when Java is missing
 
-Talk on stderr, the result on stdout.
+Diagnostics on stderr, the result on stdout.
 """
 
 import argparse
@@ -36,14 +36,14 @@ ARCHIVE: Final = "persistent://public/default/telemetry-archive"
 PARTITIONS: Final = 3
 MAX_REDELIVERIES: Final = 3
 TAKES: Final = 0.3
-"""Seconds that a reading is under way at a worker."""
+"""Seconds that a worker takes to process a reading."""
 
 talk: Final = Console(stderr=True, highlight=False)
 
 
 @dataclass
 class Cast:
-    """Everybody in the play."""
+    """All participants of the demo."""
 
     box: Box
     publisher: Publisher
@@ -54,21 +54,21 @@ class Cast:
     archive: Archive
     times: dict[str, float] = field(default_factory=dict)
     shares: list[Share] = field(default_factory=list)
-    """Of the first two workers, until one of them is killed."""
+    """Shares of the first two workers, until one of them is killed."""
     archived: set[int] = field(default_factory=set)
-    """The readings that were found in the archive."""
+    """Numbers of the readings found in the archive."""
     packed: dict[str, Any] | None = None
-    """What compressing has done to it, if anything."""
+    """Compression statistics of the archive, if any."""
     plugins: list[dict[str, Any]] = field(default_factory=list)
-    """What the box tells of its plugins: since its second start."""
+    """The box's plugin statistics since its second start."""
     runner: Runner | None = None
-    """Of the pipeline, where there is Spark."""
+    """Runner of the pipeline, if Spark is available."""
     outcome: Outcome | None = None
-    """What the pipeline has made of the readings."""
+    """Results of the pipeline."""
 
 
 def play(seconds: float, folder: Path, *, spark: bool) -> Cast:
-    """The whole of it; ``spark``: with the pipeline."""
+    """Run the demo; ``spark``: with the pipeline."""
     box = Box(folder / "data")
     start = box.start()
     talk.print(f"a box listens on {box.url}, {start:.2f} s after its start")
@@ -102,7 +102,7 @@ def play(seconds: float, folder: Path, *, spark: bool) -> Cast:
 
 
 def employ(cast: Cast) -> None:
-    """Both groups, ready to work. One of the workers fails now and then."""
+    """Start both groups and wait until they are ready. One of the workers fails now and then."""
     cast.workers.hire("worker 1", weight=3, takes=TAKES)
     cast.workers.hire("worker 2, unreliable", fails=5, takes=TAKES)
     cast.keys.hire("keys 1")
@@ -118,7 +118,7 @@ def employ(cast: Cast) -> None:
 
 
 def disturb(cast: Cast, seconds: float) -> None:
-    """Kill a worker of each group, and the box between them."""
+    """Kill a worker of each group, and the box in between."""
     begin = time.monotonic()
 
     def wait_until(part: float) -> None:
@@ -142,7 +142,7 @@ def disturb(cast: Cast, seconds: float) -> None:
 
 
 def finish(cast: Cast) -> None:
-    """Wait until everybody has everything, or until nobody believes that any more."""
+    """Wait until all groups have everything, or until the timeout."""
     wanted = cast.publisher.books.numbers
     talk.print(f"{len(wanted)} readings published; waiting for the consumers to have them all")
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -162,7 +162,7 @@ def finish(cast: Cast) -> None:
 
 
 def conclude(cast: Cast, runner: Runner, client: Any) -> Outcome:
-    """The pipeline is killed, mended, gets its dead letters back, and works until nothing is left."""
+    """Kill the pipeline, restart it without its bug, replay its dead letters, and wait for completion."""
     published = cast.publisher.books
     runner.wait_until(lambda: runner.dead_letters() > 0)
     talk.print(f"the pipeline has {runner.dead_letters()} dead letters so far; kill -9, and again without its mistake")
@@ -179,7 +179,7 @@ def conclude(cast: Cast, runner: Runner, client: Any) -> Outcome:
 
 
 def worked(cast: Cast) -> Books:
-    """What the workers did, and what none of them could do: together it should be everything, each reading once."""
+    """Return the books of the workers and the dead letters: together, each reading once."""
     books = cast.workers.books()
     for reading in cast.dead.readings:
         books.add(reading)
@@ -187,7 +187,7 @@ def worked(cast: Cast) -> Books:
 
 
 def verdicts(cast: Cast) -> dict[str, bool]:
-    """What has to hold, in words, and whether it does."""
+    """Return the conditions that must hold, in words, and whether they do."""
     published = cast.publisher.books
     poison = {number for number in published.numbers if is_poison(number)}
     keys = cast.keys.books()
@@ -208,7 +208,7 @@ def verdicts(cast: Cast) -> dict[str, bool]:
 
 
 def spark_verdicts(cast: Cast) -> dict[str, bool]:
-    """The same of the pipeline, where there is one."""
+    """Return the conditions of the pipeline, if there is one."""
     runner, found, published = cast.runner, cast.outcome, cast.publisher.books
     if runner is None or found is None:
         return {}
@@ -224,14 +224,14 @@ def spark_verdicts(cast: Cast) -> dict[str, bool]:
 
 
 def is_well(cast: Cast) -> bool:
-    """Whether the plugins did what they are there for. The box need not have had anything to compress."""
+    """Return whether each plugin was called and none failed. The box may have had nothing to compress."""
     calls = {each["name"]: each["calls"] for each in cast.plugins if not each["errors"]}
     wanted = {"hash-tag", "weighted"} | ({CODEC} if cast.packed is not None else set())
     return wanted <= calls.keys() and all(calls[name] for name in wanted) and len(calls) == len(cast.plugins)
 
 
 def show(cast: Cast, held: dict[str, bool]) -> None:
-    """The result."""
+    """Print the result."""
     sides = {"ledger": cast.ledger.books, "workers": worked(cast), "keys": cast.keys.books()}
     published = cast.publisher.books
     table = Table(title="telemetry, by device: what was published, and what each group has of it")
@@ -262,7 +262,7 @@ def show(cast: Cast, held: dict[str, bool]) -> None:
 
 
 def show_plugins(cast: Cast, console: Console) -> None:
-    """What the plugins did, as the box tells it."""
+    """Print the box's plugin statistics."""
     for share in cast.shares:
         console.print(f"weighted   {share}")
     for kind, topics in sorted(cast.ledger.topics.items()):

@@ -1,4 +1,4 @@
-"""The archive: readings by the hundred, for those who look at them much later. The box compresses it with ``xz``."""
+"""Archive of readings by the hundred, for later reads. The box compresses it with ``xz``."""
 
 import json
 import platform
@@ -11,29 +11,29 @@ from examples.demo.box import PATIENCE_SECONDS, Box
 from examples.demo.readings import Reading
 
 PAGE: Final = 100
-"""Readings of a page, which is one message."""
+"""Readings per page, which is one message."""
 CODEC: Final = "xz"
 
 
 class Archive:
-    """Writes pages, and reads them again; one thread at a time."""
+    """Writer and reader of pages; not thread-safe."""
 
     def __init__(self, client: Any, topic: str) -> None:
         self.pages = 0
         self._client = client
         self._topic = topic
         self._page: list[Reading] = []
-        # No time-out: what has no receipt when the box dies is sent again to its successor.
+        # No timeout: messages without a receipt when the box dies are resent after its restart.
         self._producer = client.create_producer(topic, send_timeout_millis=0, block_if_queue_full=True)
 
     def add(self, reading: Reading) -> None:
-        """Put a reading on the page that is being written."""
+        """Add a reading to the current page."""
         self._page.append(reading)
         if len(self._page) == PAGE:
             self._write()
 
     def close(self) -> None:
-        """Write the last page, and wait until the box has them all."""
+        """Write the last page, and wait for all receipts."""
         if self._page:
             self._write()
         self._producer.flush()
@@ -46,7 +46,7 @@ class Archive:
         self._page = []
 
     def read(self) -> set[int]:
-        """The numbers of all readings that the box has in it, from its first page on."""
+        """Return the numbers of all archived readings."""
         reader = self._client.create_reader(self._topic, pulsar.MessageId.earliest)
         numbers: set[int] = set()
         while reader.has_message_available():
@@ -62,13 +62,13 @@ def compress(box: Box, topic: str) -> None:
 
 
 def packed(box: Box, topic: str) -> dict[str, Any] | None:
-    """What compressing has done to a topic: entries, bytes, `stored` bytes on the disk, ratio. None: nothing so far."""
+    """Return a topic's compression: entries, bytes, `stored` bytes on disk, ratio. None if not compressed yet."""
     rows: list[dict[str, Any]] = box.ask("GET", "/pulsarbox/v1/compression")
     return next((row for row in rows if row["topic"] == topic and row["codec"] == CODEC), None)
 
 
 def wait_until_packed(box: Box, topic: str) -> dict[str, Any] | None:
-    """Wait until every volume that is full by now is packed, and return the same; None if no volume is full."""
+    """Wait until every volume sealed so far is packed, and return the compression as ``packed`` does."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     full = _full(box)
     while full:

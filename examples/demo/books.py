@@ -1,4 +1,4 @@
-"""The books of one side: what it knows of each device."""
+"""Books of one side: the readings it has seen of each device."""
 
 import zlib
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from examples.demo.readings import Reading
 
 @dataclass
 class Account:
-    """One device: how many readings, their sum, and a checksum over all of them in whatever order."""
+    """Count, sum and order-independent checksum of one device's readings."""
 
     count: int = 0
     total: float = 0.0
@@ -22,17 +22,17 @@ class Account:
 
 @dataclass
 class Books:
-    """One side. A reading that comes again (it was sent again, or its acknowledgement was lost) counts once."""
+    """Books of one side. A redelivered or resent reading counts once."""
 
     devices: dict[str, Account] = field(default_factory=dict)
     again: int = 0
     out_of_order: int = 0
-    """Readings of a device that came for the first time, but behind a later one of the same device."""
+    """First deliveries of a reading after a later one of the same device."""
     numbers: set[int] = field(default_factory=set)
     _newest: dict[str, int] = field(default_factory=dict)
 
     def add(self, reading: Reading) -> bool:
-        """Whether it is a new one."""
+        """Add a reading; return whether it is new."""
         if reading.number in self.numbers:
             self.again += 1
             return False
@@ -48,13 +48,13 @@ class Books:
         return len(self.numbers)
 
     def agrees_with(self, other: "Books") -> bool:
-        """To the last reading: numbers, sums and checksums of all devices. Sums in whatever order, so nearly."""
+        """Return whether all readings agree: numbers, and sums and checksums by device. Sums may differ by rounding."""
         if self.numbers != other.numbers or self.devices.keys() != other.devices.keys():
             return False
         return all(same(account, other.devices[device]) for device, account in self.devices.items())
 
 
 def same(one: Account, other: Account) -> bool:
-    """Whether two sides know the same of a device."""
+    """Return whether two accounts of a device agree."""
     near = abs(one.total - other.total) <= 1e-9 * max(abs(one.total), abs(other.total), 1.0)
     return one.count == other.count and one.checksum == other.checksum and near

@@ -1,4 +1,4 @@
-"""``pulsarbox start`` in a process of its own, which can be killed and started again in place."""
+"""Subprocess of ``pulsarbox start`` that can be killed and restarted in place."""
 
 import json
 import os
@@ -34,7 +34,7 @@ maxMessageSize = 200000
 
 
 class Box:
-    """A box on a data directory and two free ports."""
+    """Box on a data directory and two free ports."""
 
     def __init__(self, data: Path) -> None:
         with socket.socket() as one, socket.socket() as other:
@@ -70,12 +70,12 @@ class Box:
         self.ask("PUT", f"/admin/v2/{topic.replace('://', '/')}/partitions", count)
 
     def dead_letters(self, topic: str, subscription: str, redeliveries: int, target: str) -> None:
-        """Have the box put aside what is given back more often: `pulsarbox sub dead-letter`."""
+        """Set a dead letter policy of the box, as `pulsarbox sub dead-letter` does."""
         policy = {"maxRedeliverCount": redeliveries, "deadLetterTopic": target}
         self.ask("POST", f"/pulsarbox/v1/dead-letter-policy/{topic.replace('://', '/')}/{subscription}", policy)
 
     def ask(self, method: str, path: str, value: Any = None) -> Any:
-        """One request to the Admin API, whose port waits for whoever comes early."""
+        """Send a request to the Admin API. Early requests wait in its listen queue."""
         body = None if value is None else json.dumps(value).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.web_url}{path}", method=method, data=body, headers=headers)
@@ -84,7 +84,7 @@ class Box:
         return json.loads(answer) if answer else None
 
     def end(self, how: signal.Signals) -> None:
-        """Send a signal, and wait for the end."""
+        """Send a signal and wait for the exit."""
         if self._process is not None:
             if self._process.poll() is None:
                 os.kill(self._process.pid, how)

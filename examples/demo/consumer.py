@@ -1,4 +1,4 @@
-"""A consumer in this process that keeps the books of what comes."""
+"""Consumer in this process that keeps books."""
 
 import threading
 from typing import Any
@@ -11,14 +11,14 @@ from examples.demo.readings import Reading, kind_of, read
 
 
 class Consumer(threading.Thread):
-    """Consumes until it is told to end."""
+    """Consumer thread that runs until ``end``."""
 
     def __init__(self, client: Any, topic: str, subscription: str, archive: Archive | None = None) -> None:
         super().__init__(name=subscription)
         self.books = Books()
         self.readings: list[Reading] = []
         self.topics: dict[str, set[str]] = {}
-        """By kind of device: the partitions from which its readings have come."""
+        """Partitions that readings came from, by kind of device."""
         self._archive = archive
         self._ended = threading.Event()
         self._consumer = client.subscribe(
@@ -35,7 +35,7 @@ class Consumer(threading.Thread):
                 message = self._consumer.receive(timeout_millis=100)
                 self._take(read(message.data()), message)
                 self._consumer.acknowledge(message)
-            except pulsar.PulsarException:  # nothing yet, or the box is away: the client connects again by itself
+            except pulsar.PulsarException:  # nothing yet, or the box is down: the client reconnects
                 continue
 
     def _take(self, reading: Reading, message: Any) -> None:
@@ -45,6 +45,6 @@ class Consumer(threading.Thread):
             self._archive.add(reading)
 
     def end(self) -> None:
-        """Consume nothing more."""
+        """Stop consuming."""
         self._ended.set()
         self.join()

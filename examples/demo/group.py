@@ -1,4 +1,4 @@
-"""A group of worker processes on one subscription, and what they have told."""
+"""Group of worker processes on one subscription, with their reports."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 class Worker:
-    """One process, and the thread that listens to it."""
+    """One worker process, and the thread that reads its reports."""
 
     def __init__(self, name: str, command: list[str], group: "Group") -> None:
         self.name = name
@@ -36,7 +36,7 @@ class Worker:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if not line.endswith(b"\n"):
-                return  # it was killed while it told of a reading, which it had not acknowledged
+                return  # killed while reporting a reading, which it had not acknowledged
             told = json.loads(line)
             if told["what"] == "ready":
                 self.ready.set()
@@ -47,13 +47,13 @@ class Worker:
                 self._group.take(told["at"], read(told["body"].encode()))
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._thread.join()
 
     def end(self) -> None:
-        """Let it end by itself, and see that it does."""
+        """Ask the worker to exit; kill it after a timeout."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -64,7 +64,7 @@ class Worker:
 
 
 class Group:
-    """The workers of one subscription."""
+    """Workers of one subscription."""
 
     def __init__(self, url: str, topic: str, subscription: str, kind: str, log: Path, *, picky: bool = False) -> None:
         self.log = log
@@ -78,7 +78,7 @@ class Group:
         self._lock = threading.Lock()
 
     def hire(self, name: str, *, fails: int = 0, weight: int = 1, takes: float = 0.0) -> Worker:
-        """One worker more. It need not be ready yet."""
+        """Start another worker, without waiting until it is ready."""
         command = [sys.executable, "-m", "examples.demo.worker", *self._words, "--name", name]
         command += ["--fails", str(fails), "--weight", str(weight), "--takes", str(takes)]
         worker = Worker(name, command, self)
@@ -86,18 +86,18 @@ class Group:
         return worker
 
     def take(self, at: int, reading: Reading) -> None:
-        """A worker has done a reading."""
+        """Record a reading that a worker has processed."""
         with self._lock:
             self._told.append((at, reading))
             self._numbers.add(reading.number)
 
     def has(self) -> set[int]:
-        """The numbers of the readings that are done."""
+        """Return the numbers of the processed readings."""
         with self._lock:
             return set(self._numbers)
 
     def books(self) -> Books:
-        """What all of them have done, in the order in which they did it: several processes, one clock."""
+        """Return the books of all workers, in processing order: all processes share one clock."""
         books = Books()
         for _, reading in sorted(self._told, key=lambda each: each[0]):
             books.add(reading)

@@ -1,4 +1,4 @@
-"""The side that publishes."""
+"""Publisher of the readings."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ ROUNDS_A_SECOND: Final = 30
 
 
 class Publisher(threading.Thread):
-    """Reads the machine, publishes, and keeps the books of what was published."""
+    """Thread that measures, publishes, and keeps books of the published readings."""
 
     def __init__(self, client: Any, topic: str, seconds: float) -> None:
         super().__init__(name="publisher")
@@ -23,7 +23,7 @@ class Publisher(threading.Thread):
         self.receipts = 0
         self.failed = 0
         self._seconds = seconds
-        # No time-out: what has no receipt when the box dies is sent again to its successor.
+        # No timeout: messages without a receipt when the box dies are resent after its restart.
         self._producer = client.create_producer(
             topic,
             producer_name="telemetry",
@@ -32,7 +32,7 @@ class Publisher(threading.Thread):
             batching_max_publish_delay_ms=5,
             block_if_queue_full=True,
             send_timeout_millis=0,
-            # As it is asked for each message, all of a batch of a key go to one partition.
+            # Called per message, so that all messages of a key-based batch go to one partition.
             message_router=router("consistent", topic=topic, hashing="hash-tag", plugins_dir=PLUGINS),
         )
 

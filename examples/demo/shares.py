@@ -1,4 +1,4 @@
-"""What the plugin ``weighted`` does: who is given how much, as the box counts it."""
+"""Shares of the workers under the plugin ``weighted``, from the box's statistics."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -6,23 +6,23 @@ from typing import Final, NamedTuple
 from examples.demo.box import Box
 
 NEAR: Final = 0.15
-"""A share may be so far from what the weight says: whoever is slow for a moment is given less."""
+"""Tolerance of a share: a worker that is slow for a moment receives less."""
 
 
 class Share(NamedTuple):
-    """One worker."""
+    """Share of one worker."""
 
     name: str
     weight: int
     given: int
-    """Messages that the box has sent to it, those that came again included."""
+    """Messages sent to it, including redeliveries."""
     of: int
-    """To all of them together."""
+    """Messages sent to all workers."""
     weights: int
 
     @property
     def is_near(self) -> bool:
-        """Whether it is what the weight says."""
+        """True if the share is close to the weight."""
         return abs(self.given / max(1, self.of) - self.weight / self.weights) <= NEAR
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class Share(NamedTuple):
 
 
 def shares(box: Box, topics: Sequence[str], subscription: str) -> list[Share]:
-    """Of all workers of a subscription to these topics; the weight is the property with which they subscribed."""
+    """Return the shares of all workers of a subscription; a worker's weight is a property of its consumer."""
     given: dict[str, int] = {}
     weights: dict[str, int] = {}
     for topic in topics:

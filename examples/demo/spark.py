@@ -1,4 +1,4 @@
-"""The pipeline of ``telemetry.py`` in a process of its own; and what came of it, read by the official client."""
+"""Subprocess of the pipeline in ``telemetry.py``, and its results as read by the official client."""
 
 import json
 import math
@@ -25,13 +25,13 @@ from examples.demo.telemetry import CHECKED, ROLLUP, TELEMETRY, UNCHECKED
 
 FILE: Final = Path(__file__).with_name("telemetry.py")
 PATIENCE_SECONDS: Final = 300.0
-"""Spark takes its time to start, the more so where others are at work."""
+"""Spark starts slowly, more so on a busy machine."""
 QUERIES: Final = ("checked", "rollup")
 JOB: Final = "mended"
 
 
 def missing() -> str:
-    """What is not there of what Spark needs, in a line; empty where it is all there."""
+    """Return what Spark lacks, in a line; empty if nothing."""
     if find_spec("pyspark") is None:
         return "PySpark is not installed (pip install 'pulsarbox[spark]')"
     home = os.environ.get("JAVA_HOME")
@@ -42,48 +42,48 @@ def missing() -> str:
 
 @dataclass
 class Outcome:
-    """What came to the pipeline and what it has made of that, from the first message of its topics on.
+    """Input and output of the pipeline, from the first message of its topics on.
 
-    A reading may come twice: the publisher has sent it again, as the box died with its receipt; or it was put back. The
-    pipeline answers for messages, so these are counted as they come.
+    A reading may be in the input twice, if the publisher resent it after the box died, or a dead letter was replayed.
+    The pipeline guarantees exactly-once per message, so messages are counted.
     """
 
     came: Counter[int] = field(default_factory=Counter)
-    """By reading: the messages of its input."""
+    """Input messages by reading."""
     checked: Books = field(default_factory=Books)
     rows_checked: Counter[int] = field(default_factory=Counter)
     accounts: dict[str, Account] = field(default_factory=dict)
-    """By device: all that was checked, what came twice counted twice."""
+    """All checked messages by device, duplicates included."""
     rollup: dict[str, Account] = field(default_factory=dict)
-    """By device: the last word of all its windows."""
+    """Latest rows of all windows, by device."""
     rows: int = 0
     """Messages of the rollup's topic."""
     unchecked: Counter[int] = field(default_factory=Counter)
-    """The readings that became dead letters."""
+    """Dead letters by reading."""
 
     def add_checked(self, reading: Reading) -> None:
-        """A message of the topic of what is checked."""
+        """Add a message of the topic of checked readings."""
         self.checked.add(reading)
         self.rows_checked[reading.number] += 1
         self.accounts.setdefault(reading.device, Account()).add(reading)
 
     def is_whole(self, published: Books) -> bool:
-        """Whether every reading was checked, each message of it is dealt with, and in its window."""
+        """Return whether every reading was checked, and each message is accounted for and in its window."""
         return self.checked.numbers == published.numbers and self.is_exact() and self.adds_up()
 
     def is_exact(self) -> bool:
-        """Whether of each message that came there is one that was checked, or one dead letter."""
+        """Return whether each input message was checked or dead-lettered exactly once."""
         return self.rows_checked + self.unchecked == self.came
 
     def adds_up(self) -> bool:
-        """Whether the windows have all that was checked, as many of each device and with the same sum."""
+        """Return whether the windows contain all checked readings: equal counts and sums per device."""
         if self.rollup.keys() != self.accounts.keys():
             return False
         return all(near(account, self.accounts[device]) for device, account in self.rollup.items())
 
 
 def outcome(client: Any) -> Outcome:
-    """What is in the topics of the pipeline now."""
+    """Read the topics of the pipeline."""
     found = Outcome()
     found.came.update(read(message.data()).number for message in _messages(client, TELEMETRY))
     for message in _messages(client, CHECKED):
@@ -101,7 +101,7 @@ def outcome(client: Any) -> Outcome:
 
 
 def near(one: Account, other: Account) -> bool:
-    """Whether two sides have added up the same, in whatever order."""
+    """Return whether counts and sums agree, up to rounding."""
     return one.count == other.count and math.isclose(one.total, other.total, rel_tol=1e-9, abs_tol=1e-9)
 
 
@@ -115,13 +115,13 @@ def _messages(client: Any, topic: str) -> Iterator[Any]:
 
 
 class Runner:
-    """``pulsarbox pipeline run``, which can be killed and started again."""
+    """Subprocess of ``pulsarbox pipeline run`` that can be killed and restarted."""
 
     def __init__(self, box: Box, folder: Path) -> None:
         self.shown: set[str] = set()
-        """The queries that the box knew to be running: what the dashboard shows."""
+        """Queries that the box reported as running: those that the dashboard shows."""
         self.groups: list[dict[str, Any]] = []
-        """The dead letters, by why they failed."""
+        """Dead letters, grouped by failure cause."""
         self.put_back = 0
         self._box = box
         self._state = folder / "pipelines"
@@ -129,7 +129,7 @@ class Runner:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, mended: bool = False) -> None:
-        """Start it; it goes on where it stopped."""
+        """Start the runner; it resumes from its checkpoints."""
         conf = ["--conf", "spark.driver.memory=512m", "--conf", "spark.sql.shuffle.partitions=1"]
         words = ["run", str(FILE), "--master", "local[2]", "--restarts", "20", "--state", str(self._state), *conf]
         environment = os.environ | {"MENDED": "1" if mended else ""}
@@ -143,7 +143,7 @@ class Runner:
             )
 
     def end(self, how: signal.Signals) -> None:
-        """Send a signal, and wait for the end."""
+        """Send a signal and wait for the exit."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -156,7 +156,7 @@ class Runner:
         self._process = None
 
     def wait_until(self, holds: Callable[[], bool]) -> bool:
-        """Wait for the pipeline to have done something; false where nobody believes in it any more."""
+        """Wait for a condition; return false on timeout."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not holds():
             if self._process is not None and self._process.poll() is not None:
@@ -168,7 +168,7 @@ class Runner:
         return True
 
     def dead_letters(self) -> int:
-        """How many its queries have told of since the runner began."""
+        """Return the dead letters that its queries have reported since the runner started."""
         return sum(row["deadLetters"] or 0 for row in self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ class Runner:
         return found
 
     def replay(self) -> None:
-        """Look at the dead letters by why they failed, and have a job put them back where they came from."""
+        """Group the dead letters by failure cause, and replay them to their origin with a job."""
         self.groups = self._asked("dlq", "groups", UNCHECKED)
         words = ["--replay", "--job", JOB, "--rate", "0", "--master", "local[2]", "--state", str(self._state)]
         ways = self._asked("pipeline", "dlq-triage", UNCHECKED, *words, "--url", self._box.url)

@@ -1,8 +1,8 @@
-"""A pipeline on Spark: every reading is checked, and rolled up by device and by windows of a few seconds.
+"""Pipeline on Spark: checks every reading, and rolls readings up by device in windows of a few seconds.
 
     pulsarbox pipeline run examples/demo/telemetry.py
 
-Readings that cannot be checked go to a dead letter topic, as long as `checked` has its mistake: MENDED=1 is without it.
+Readings that fail the check go to a dead letter topic, as long as `checked` has its bug; MENDED=1 runs it without.
 """
 
 import json
@@ -19,7 +19,7 @@ CHECKED: Final = "persistent://public/default/telemetry-checked"
 UNCHECKED: Final = "persistent://public/default/telemetry-checked-DLQ"
 ROLLUP: Final = "persistent://public/default/telemetry-rollup"
 POISON: Final = 100
-"""Every so manieth reading is one that the mistake is about."""
+"""Every reading with this interval triggers the bug."""
 
 
 @function(
@@ -30,7 +30,7 @@ POISON: Final = 100
     config={"mended": os.environ.get("MENDED") == "1"},
 )
 def checked(value: bytes, ctx: Any) -> Any:
-    """The reading as it came, by its device."""
+    """Return the reading unchanged, keyed by its device."""
     reading = json.loads(value)
     if reading["n"] % POISON == POISON - 1 and not ctx.config["mended"]:
         raise ValueError("a reading that nobody can check")
@@ -39,7 +39,7 @@ def checked(value: bytes, ctx: Any) -> Any:
 
 @frame(inputs=CHECKED, output=ROLLUP, mode="update", sink={"valueFormat": "json"})
 def rollup(df: "DataFrame") -> "DataFrame":
-    """What each device had in five seconds; a row again, with the same key, as often as that changes."""
+    """Aggregate each device in windows of five seconds; a changed window is emitted again, with the same key."""
     from pyspark.sql import functions as sql
 
     fields = "n bigint, device string, value double"

@@ -1,10 +1,10 @@
-"""One worker: a process that consumes, and tells on stdout what it has done, one JSON document a line.
+"""Worker process: consumes, and reports on stdout what it has done, one JSON document per line.
 
     python -m examples.demo.worker --url URL --topic T --subscription S --type Shared --name N --log F
 
-A reading takes it a while (--takes), as a store elsewhere would, and many are under way at a time: how many it is given
-follows from what it holds, for its --weight. It tells of a reading before it acknowledges it: killed in between, it is
-told of twice, never not at all. It ends when its stdin is closed.
+A reading takes some time (--takes), as a write to a remote store would, and several are in progress at once: the share
+of a worker depends on how many it holds relative to its --weight. It reports a reading before acknowledging it: if
+killed in between, the reading is reported twice, never lost. It exits when its stdin is closed.
 """
 
 import argparse
@@ -53,14 +53,14 @@ def main() -> None:
 
 
 def work(consumer: Any, given: argparse.Namespace, ended: threading.Event) -> None:
-    """Take readings, and finish each when it has taken its time."""
+    """Receive readings, and finish each after its processing time."""
     count = 0
     under_way: deque[tuple[float, Any]] = deque()
     while not ended.is_set():
         try:
             message = consumer.receive(timeout_millis=20 if under_way else 200)
             under_way.append((time.monotonic() + given.takes, message))
-        except pulsar.PulsarException:  # nothing yet, or the box is away: the client connects again by itself
+        except pulsar.PulsarException:  # nothing yet, or the box is down: the client reconnects
             pass
         while under_way and under_way[0][0] <= time.monotonic():
             _, message = under_way.popleft()
@@ -76,7 +76,7 @@ def work(consumer: Any, given: argparse.Namespace, ended: threading.Event) -> No
 
 
 def acknowledge(consumer: Any, message: Any) -> None:
-    """Where the box is away, the reading comes again, to whomever."""
+    """Acknowledge a message. If the box is down, it will be redelivered."""
     try:
         consumer.acknowledge(message)
     except pulsar.PulsarException:

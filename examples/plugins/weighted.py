@@ -1,8 +1,8 @@
-"""Shared subscriptions: consumers get work by their size, which they name as a property ``weight`` (1 without one).
+"""Weighted consumer selection for Shared subscriptions, by the consumer property ``weight`` (default 1).
 
-Who holds the fewest unacknowledged messages for its weight is next, so a machine with weight 4 has four times as much
-on its desk as one with weight 1. Use: ``sharedConsumerSelection = weighted``, as a setting or as a property of the
-subscription, and ``client.subscribe(..., properties={"weight": "4"})``.
+The consumer with the fewest unacknowledged messages relative to its weight is next, so a consumer with weight 4 holds
+four times as many as one with weight 1. Use: ``sharedConsumerSelection = weighted``, as a setting or as a property of
+the subscription, and ``client.subscribe(..., properties={"weight": "4"})``.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Plugin:
     api = 1
 
     def choose(self, ready: Sequence[Any]) -> Any:
-        """Of equals whose turn was longest ago: it stands first."""
+        """Return the least loaded consumer; of equals the first, whose turn was longest ago."""
         return min(ready, key=_load)
 
 

@@ -1,4 +1,4 @@
-"""LZMA for what is kept for long: smaller than ZSTD, and far slower to write; reading is quick enough."""
+"""LZMA for long-term storage: smaller than ZSTD and far slower to write, with adequate read speed."""
 
 import lzma
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 20}]
 
 
 class _Raw:
-    """LZMA2 without the container: that has 60 bytes, which is much for a small message."""
+    """Raw LZMA2 without the container, whose 60 bytes are significant for a small message."""
 
     def compress(self, data: bytes) -> bytes:
         """See Codec."""
@@ -18,7 +18,7 @@ class _Raw:
     def decompress(self, data: bytes, size: int) -> bytes:
         """See Codec."""
         unpacking = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=_FILTERS)
-        body = unpacking.decompress(data, size + 1)  # one more than it should be, so that a bomb is noticed
+        body = unpacking.decompress(data, size + 1)  # one byte more than expected, to detect a decompression bomb
         if len(body) != size:
             raise ValueError(f"these are not {size} bytes")
         return body
@@ -38,7 +38,7 @@ class Plugin:
         return _Raw()
 
     def trained(self, dictionary: bytes) -> Codec | None:
-        """It has no dictionaries."""
+        """Return None: dictionaries are not supported."""
         return None
 
     def train(self, samples: Sequence[bytes], size: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""A compression plugin behind its guard: whatever it raises is a ``PluginFailed``, and its calls are counted."""
+"""Guarded compression plugins: any failure becomes ``PluginFailed``, and calls are counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Guarded:
 
 
 class GuardedCompression:
-    """The plugin, for who keeps what it makes. Many at once go one by one: each call is looked at."""
+    """A guarded compression plugin. It has no bulk methods, so that each call is checked."""
 
     wire_id = None
 
@@ -37,7 +37,7 @@ class GuardedCompression:
         return None if codec is None else _Guarded(codec, self._guard)
 
     def train(self, samples: Sequence[bytes], size: int) -> bytes | None:
-        """See Compression; None where it fails, or gives something else than a dictionary of that size."""
+        """See Compression; None if training fails or does not return a dictionary of at most ``size`` bytes."""
         try:
             found = self._called(lambda: self._plugin.train(samples, size))
         except PluginFailed:

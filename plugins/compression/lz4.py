@@ -1,4 +1,4 @@
-"""LZ4: a raw block without a size before it, as Pulsar writes it. Needs cramjam (``pulsarbox[codecs]``)."""
+"""LZ4 as Pulsar writes it: a raw block without a size prefix. Needs cramjam (``pulsarbox[codecs]``)."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Final
@@ -6,11 +6,11 @@ from typing import ClassVar, Final
 from pulsarbox.plugins.contracts import Codec
 
 _RATIO: Final = 255
-"""No block gets larger than so many times its size, so that little can be claimed to be much."""
+"""Maximum compression ratio of a block; a larger claimed size is rejected before memory is allocated."""
 
 
 class Lz4:
-    """The quickest; a plugin and its own codec."""
+    """The fastest built-in codec. Stateless: the plugin is its own codec."""
 
     api: ClassVar = 1
     name: ClassVar = "lz4"
@@ -18,7 +18,7 @@ class Lz4:
     rest_tag: ClassVar = b"lz4 "
 
     def __init__(self) -> None:
-        """Raises ImportError where its library is not installed."""
+        """Raises ImportError if cramjam is not installed."""
         import cramjam
 
         self._lz4 = cramjam.lz4
@@ -28,10 +28,10 @@ class Lz4:
         return self
 
     def trained(self, dictionary: bytes) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def train(self, samples: Sequence[bytes], size: int) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def compress(self, data: bytes) -> bytes:
         """See Codec."""
@@ -41,6 +41,6 @@ class Lz4:
         """See Codec."""
         if size > _RATIO * len(data):
             raise ValueError(f"{len(data)} bytes cannot be {size}")
-        unpacked = bytearray(size)  # decompress_block gives as many bytes as it is told, with zeros at the end
+        unpacked = bytearray(size)  # decompress_block pads its result with zeros to the requested size
         written = self._lz4.decompress_block_into(data, unpacked, output_len=size)
         return bytes(unpacked[:written])

@@ -1,7 +1,7 @@
-"""The codecs of what stands on the disk, by name and by the tag before what they have written.
+"""Codecs for compression at rest, by name and by the tag stored before compressed data.
 
-The tags of the built-in ones are never used again for another form; tests/data/compressed has bytes of each, which
-every later version has to read. A plugin's tag is its own (``rest_tag``).
+A built-in codec's tag is never reused for another format: tests/data/compressed has samples that every later version
+must read. A plugin chooses its own tag (``rest_tag``).
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from pulsarbox.plugins.contracts import Compression
 from pulsarbox.plugins.registry import PluginError, get
 
 TAGS: Final = {"lz4": b"lz4 ", "zlib": b"zlib", "zstd": b"zstd", "snappy": b"snap"}
-"""Of the built-in ones. That of ``none`` never stands anywhere: what is not compressed has no tag."""
+"""Tags of the built-in codecs. ``none`` has no entry: uncompressed data has no tag."""
 NONE: Final = "none"
 _BY_TAG: Final = {tag: name for name, tag in TAGS.items()}
 _NEEDS_CRAMJAM: Final = ("lz4", "snappy")
 
 Load = Callable[[str, str], Any]
-"""The plugin of a kind and name. Raises PluginError."""
+"""Returns the plugin of a kind and name. Raises PluginError."""
 
 
 class RestCodecs:
-    """The codecs that a store may use, got when they are first asked for."""
+    """The codecs available to a store, loaded on first use."""
 
     def __init__(self, load: Load = get) -> None:
         self.load = load
-        """Where codecs come from. The owner of a store may replace it before the store is opened."""
+        """Loader of codecs. The owner of a store may replace it before opening the store."""
         self._known: dict[str, Compression] = {}
 
     def named(self, name: str) -> Compression:
-        """The codec of that name. Raises CodecMissing, which says what to do."""
+        """Return the codec with that name. Raises CodecMissing with a suggested fix."""
         found = self._known.get(name)
         if found is None:
             try:
@@ -47,7 +47,7 @@ class RestCodecs:
         return found
 
     def tagged(self, tag: bytes, name: str) -> Compression:
-        """The codec that writes ``tag``, which was called ``name`` when it did. Raises CodecMissing."""
+        """Return the codec that writes ``tag``; ``name`` is its name at the time of writing. Raises CodecMissing."""
         found = self.named(_BY_TAG.get(tag, name))
         if found.rest_tag != tag:
             raise CodecMissing(f"the codec {name!r} writes the tag {found.rest_tag!r} now, the disk has {tag!r}")

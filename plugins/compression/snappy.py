@@ -1,4 +1,4 @@
-"""SNAPPY: a raw block, as Pulsar writes it. Needs cramjam (``pulsarbox[codecs]``)."""
+"""Snappy as Pulsar writes it: a raw block. Needs cramjam (``pulsarbox[codecs]``)."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -7,7 +7,7 @@ from pulsarbox.plugins.contracts import Codec
 
 
 class Snappy:
-    """A plugin and its own codec."""
+    """Snappy. Stateless: the plugin is its own codec."""
 
     api: ClassVar = 1
     name: ClassVar = "snappy"
@@ -15,7 +15,7 @@ class Snappy:
     rest_tag: ClassVar = b"snap"
 
     def __init__(self) -> None:
-        """Raises ImportError where its library is not installed."""
+        """Raises ImportError if cramjam is not installed."""
         import cramjam
 
         self._snappy = cramjam.snappy
@@ -25,10 +25,10 @@ class Snappy:
         return self
 
     def trained(self, dictionary: bytes) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def train(self, samples: Sequence[bytes], size: int) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def compress(self, data: bytes) -> bytes:
         """See Codec."""

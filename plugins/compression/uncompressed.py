@@ -1,4 +1,4 @@
-"""No compression, as a codec."""
+"""The identity codec."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -7,7 +7,7 @@ from pulsarbox.plugins.contracts import Codec
 
 
 class Uncompressed:
-    """Bytes as they are; a plugin and its own codec."""
+    """Leaves bytes unchanged. Stateless: the plugin is its own codec."""
 
     api: ClassVar = 1
     name: ClassVar = "none"
@@ -19,10 +19,10 @@ class Uncompressed:
         return self
 
     def trained(self, dictionary: bytes) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def train(self, samples: Sequence[bytes], size: int) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def compress(self, data: bytes) -> bytes:
         """See Codec."""

@@ -1,6 +1,6 @@
-"""The codecs of message bodies, by their numbers on the wire: ZLIB and ZSTD always, LZ4 and SNAPPY where cramjam is.
+"""Codecs of message bodies by CompressionType: ZLIB and ZSTD always, LZ4 and SNAPPY if cramjam is installed.
 
-The metadata tells the uncompressed size; nothing longer is ever unpacked. Source: Pulsar's CompressionType.
+The metadata contains the uncompressed size; no body is decompressed beyond it. Source: Pulsar's CompressionType.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _CLASSES: Final = {1: "lz4.Lz4", 2: "zlib.Zlib", 3: "zstd.Zstd", 4: "snappy.Snap
 _NAMES: Final = {number: name for name, number in CODECS.items()}
 
 UNCOMPRESSED_MAX: Final = 1 << 28
-"""Bytes of a body that is unpacked at most, whatever its metadata says."""
+"""Maximum bytes of a decompressed body, whatever its metadata says."""
 
 
 class CodecMissing(Exception):
-    """The codec is not known, or its library is not installed; the text says what to do."""
+    """The codec is unknown or its library is not installed; the message suggests a fix."""
 
 
 class NotUnpacked(Exception):
-    """The body is not what its metadata says."""
+    """The body cannot be decompressed to the size in its metadata."""
 
 
 class _OfThread(local):
-    """What a thread has opened: codecs keep state while they work, so no two threads share one."""
+    """Codecs opened by one thread: codecs are stateful, so threads do not share them."""
 
     def __init__(self) -> None:
         self.codecs: dict[int, Codec] = {}
@@ -38,7 +38,7 @@ _of_thread = _OfThread()
 
 
 def codec(number: int) -> Codec:
-    """The codec of a CompressionType other than NONE, this thread's own. Raises CodecMissing."""
+    """Return this thread's codec for a CompressionType other than NONE. Raises CodecMissing."""
     found = _of_thread.codecs.get(number)
     if found is None:
         found = _of_thread.codecs[number] = _opened(number)
@@ -58,12 +58,12 @@ def _opened(number: int) -> Codec:
 
 
 def compress(number: int, data: bytes) -> bytes:
-    """``data``, compressed as CompressionType ``number`` says. Raises CodecMissing."""
+    """Compress ``data`` with CompressionType ``number``. Raises CodecMissing."""
     return codec(number).compress(data) if number else data
 
 
 def decompress(number: int, data: bytes, size: int, most: int = UNCOMPRESSED_MAX) -> bytes:
-    """The ``size`` bytes that were compressed, ``most`` at most. Raises CodecMissing, NotUnpacked."""
+    """Decompress ``data`` to ``size`` bytes, at most ``most``. Raises CodecMissing, NotUnpacked."""
     if not number:
         return data
     if size > most:
@@ -71,7 +71,7 @@ def decompress(number: int, data: bytes, size: int, most: int = UNCOMPRESSED_MAX
     found = codec(number)
     try:
         unpacked = found.decompress(data, size)
-    except Exception as error:  # each library has its own
+    except Exception as error:  # each library raises its own types
         raise NotUnpacked(f"a body cannot be decompressed ({_NAMES[number]}): {error}") from None
     if len(unpacked) != size:
         raise NotUnpacked(f"a body of {len(unpacked)} bytes says that it has {size} ({_NAMES[number]})")

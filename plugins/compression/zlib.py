@@ -1,4 +1,4 @@
-"""ZLIB, with its header. Of Python itself: there everywhere, and the slowest."""
+"""ZLIB with its header, from Python's standard library: always available, but the slowest codec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsarbox.plugins.contracts import Codec
 
 
 class Zlib:
-    """At zlib's own level, 6; a plugin and its own codec."""
+    """zlib at its default level, 6. Stateless: the plugin is its own codec."""
 
     api: ClassVar = 1
     name: ClassVar = "zlib"
@@ -22,10 +22,10 @@ class Zlib:
         return self
 
     def trained(self, dictionary: bytes) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def train(self, samples: Sequence[bytes], size: int) -> None:
-        """There are no dictionaries."""
+        """Return None: dictionaries are not supported."""
 
     def compress(self, data: bytes) -> bytes:
         """See Codec."""
@@ -35,7 +35,7 @@ class Zlib:
         """See Codec."""
         unpacker = zlib.decompressobj()
         unpacked = unpacker.decompress(data, max(1, size))
-        # No flush(): it would unpack all that is left, however much that is.
+        # No flush(): it would decompress all remaining input without a limit.
         if unpacker.unconsumed_tail and unpacker.decompress(unpacker.unconsumed_tail, 1):
             raise ValueError(f"there are more than {size} bytes")
         if not unpacker.eof:

@@ -1,4 +1,4 @@
-"""ZSTD frames, and dictionaries: what many small messages have in common is kept once."""
+"""ZSTD frames, optionally with dictionaries, which store what many small messages have in common once."""
 
 import struct
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ LEVEL: Final = 3
 
 
 class _Context:
-    """Compressor and decompressor are made once: making them costs more than small bodies."""
+    """A reusable compressor and decompressor: creating them costs more than compressing a small body."""
 
     def __init__(self, dictionary: zstandard.ZstdCompressionDict | None = None) -> None:
-        # Whoever has a dictionary knows by itself which: four bytes less for each body.
+        # The dictionary is known from the context, so its ID is omitted: four bytes less for each body.
         size = len(dictionary) if dictionary is not None else 0
         parameters = zstandard.ZstdCompressionParameters.from_level(LEVEL, dict_size=size, write_dict_id=False)
         self._compressor = zstandard.ZstdCompressor(compression_params=parameters, dict_data=dictionary)
@@ -34,7 +34,7 @@ class _Context:
 
     def compress_many(self, bodies: Sequence[bytes]) -> list[bytes]:
         """See ManyAtOnce."""
-        if not any(bodies):  # of nothing at all the library makes an error
+        if not any(bodies):  # the library rejects input that is empty altogether
             return [self.compress(body) for body in bodies]
         return _all_of(self._compressor.multi_compress_to_buffer(list(bodies), threads=1))
 
@@ -52,7 +52,7 @@ def _all_of(found: zstandard.BufferWithSegmentsCollection) -> list[bytes]:
 
 
 class Zstd:
-    """At level 3, as Pulsar's clients use it."""
+    """zstd at level 3, as in Pulsar's clients."""
 
     api: ClassVar = 1
     name: ClassVar = "zstd"
@@ -68,7 +68,7 @@ class Zstd:
         return _Context(zstandard.ZstdCompressionDict(dictionary))
 
     def train(self, samples: Sequence[bytes], size: int) -> bytes | None:
-        """See Compression. None where there is too little to learn from."""
+        """See Compression. None if there are too few samples."""
         try:
             return zstandard.train_dictionary(size, list(samples), level=LEVEL).as_bytes()
         except zstandard.ZstdError:

@@ -1,8 +1,8 @@
-"""Whether a plugin keeps its contract: plain functions that give what is wrong, as sentences.
+"""Conformance checks of plugins: plain functions that yield a sentence for each problem.
 
-They are what ``pulsarbox plugins doctor`` asks, and what the classes of ``pulsarbox.testing`` assert. They take plugins
-that fit their contract from outside (``registry.misfit``), run for a second at the most where the plugin returns, and
-give the same result each time. A plugin that may hang or end the process is asked in another one (``probe``).
+``pulsarbox plugins doctor`` runs them, and the classes of ``pulsarbox.testing`` assert them. They expect a plugin with
+the right attributes (``registry.misfit``), take at most a second if the plugin returns promptly, and are repeatable.
+A plugin that may hang or end the process is checked in a child process (``probe``).
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ CHECKS: Final[dict[str, dict[str, Any]]] = {
     "hashing": hashing.CHECKS,
     "compression": compression.CHECKS,
 }
-"""By kind and respect: a function that gives what is wrong there."""
+"""Checks by plugin kind and check name; each check yields problems."""
 
 
 def digest(kind: str, plugin: Any) -> str:
-    """What a plugin decides, as one text: the same in each process. Empty for codecs, whose bytes may differ."""
+    """Return a digest of a plugin's decisions, equal in all processes. Empty for codecs, whose output may differ."""
     if kind == "hashing":
         return hashing.digest(plugin)
     return routing.digest(plugin) if kind == "routing" else ""
 
 
 def problems(kind: str, plugin: Any) -> list[str]:
-    """Everything that is wrong with a plugin; nothing it raises comes out of here but KeyboardInterrupt."""
+    """Return all problems of a plugin. No exception of the plugin escapes except KeyboardInterrupt."""
     found = []
     for respect, check in CHECKS[kind].items():
         try:
             found += [f"{respect}: {problem}" for problem in check(plugin)]
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit among them
+        except BaseException as error:  # includes SystemExit
             found.append(f"{respect}: {type(error).__name__}: {error}")
     return found

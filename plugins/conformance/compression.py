@@ -1,4 +1,4 @@
-"""What a codec has to keep."""
+"""Conformance checks of compression plugins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BODIES: Final = (
     b"\n".join(records(400)),
 )
 _GROWTH_MAX: Final = 1.1
-"""What does not compress may grow by a tenth, and by ``_GROWTH_BYTES``."""
+"""Incompressible data may grow by a tenth plus ``_GROWTH_BYTES``."""
 _GROWTH_BYTES: Final = 64
 _DICTIONARY: Final = 4096
 
@@ -46,7 +46,7 @@ def _growth(plugin: Compression) -> Iterator[str]:
 
 
 def _lies(plugin: Compression) -> Iterator[str]:
-    """Of more bytes than it is told it must not make more than it is told."""
+    """Check that decompression never returns more than the size it is given."""
     codec = plugin.open()
     body = b"a" * 1_000_000
     packed = codec.compress(body)
@@ -61,7 +61,7 @@ def _lies(plugin: Compression) -> Iterator[str]:
 
 
 def _junk(plugin: Compression) -> Iterator[str]:
-    """Anything but bytes of the right number, or an exception, is wrong; so is the end of the process."""
+    """Check that damaged input raises an exception or yields bytes within the size; it must not end the process."""
     codec = plugin.open()
     packed = codec.compress(_BODIES[-1])
     damaged = [packed[: len(packed) // 2], packed[1:], noise(100), b"", packed[:-1] + b"\0", packed * 2]
@@ -76,7 +76,7 @@ def _junk(plugin: Compression) -> Iterator[str]:
 
 
 def _repeats(plugin: Compression) -> Iterator[str]:
-    """What one object has written another one reads: that is what a restart is."""
+    """Check that one instance reads what another has written, as after a restart."""
     packed = [plugin.open().compress(body) for body in _BODIES]
     other = type(plugin)().open()
     for each, body in zip(packed, _BODIES, strict=True):
@@ -113,7 +113,7 @@ def _dictionary(plugin: Compression) -> Iterator[str]:
 
 
 def _many(plugin: Compression) -> Iterator[str]:
-    """What many at once give is what each by itself does; and they lie no better."""
+    """Check that bulk methods agree with the single ones and respect sizes as well."""
     for codec, what in _codecs(plugin):
         if not isinstance(codec, ManyAtOnce):
             continue

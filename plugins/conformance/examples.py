@@ -1,4 +1,4 @@
-"""What plugins are asked with: the same in each process, without any dice."""
+"""Deterministic inputs for conformance checks, equal in every process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ODD_KEYS: Final = (
     "é".encode(),
     "日本語".encode(),
     "😀".encode(),
-    b"\xed\xa0\x80",  # half of a surrogate pair, which is no UTF-8
+    b"\xed\xa0\x80",  # half of a surrogate pair, not valid UTF-8
     b" ",
     b"a" * 10_000,
     bytes(range(256)),
@@ -31,19 +31,19 @@ THREADS: Final = 2
 
 
 def side_by_side(work: Callable[[], Any]) -> list[Any]:
-    """What two threads get that do the same at the same time."""
+    """Run ``work`` in two threads at the same time and return both results."""
     with ThreadPoolExecutor(THREADS) as pool:
         return [each.result() for each in [pool.submit(work) for _ in range(THREADS)]]
 
 
 def noise(size: int, seed: int = 0) -> bytes:
-    """Bytes that hardly compress."""
+    """Return bytes that hardly compress."""
     words = (crc32(b"%d %d" % (seed, i)).to_bytes(4, "little") for i in range(size // 4 + 1))
     return b"".join(words)[:size]
 
 
 def records(number: int) -> list[bytes]:
-    """Small documents that look alike, as telemetry does."""
+    """Return small, similar documents, as in telemetry."""
     return [
         b'{"device":"sensor-%04d","temperature":%d.%d,"unit":"celsius","at":"2026-01-%02dT%02d:%02d:00Z","ok":%s}'
         % (i % 977, i % 40, i % 10, i % 28 + 1, i % 24, i % 60, b"true" if i % 3 else b"false")

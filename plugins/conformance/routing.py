@@ -1,4 +1,4 @@
-"""What a router has to keep."""
+"""Conformance checks of routing plugins."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pulsarbox.plugins.hashing.murmur3 import Murmur3
 _PARTITIONS: Final = (1, 2, 3, 16, 1000)
 _SLOTS: Final = (1, 2, *range(100, SLOTS, 97), SLOTS - 1)
 _SHARE_MIN: Final = 0.1
-"""Of what would be even; below that a partition is as good as left out."""
+"""Minimum share of a partition relative to an even distribution."""
 
 
 class Standing:
-    """A consumer as a router sees it."""
+    """A consumer as routers see it."""
 
     def __init__(self, name: str, permits: int, unacked: int) -> None:
         self.name, self.permits, self.unacked = name, permits, unacked
@@ -26,13 +26,13 @@ class Standing:
 
 
 def _options(plugin: Any) -> Mapping[str, str]:
-    """Options with which it can be opened: those it names as an example, where it needs any."""
+    """Return the plugin's example options, which are required if it cannot be opened without options."""
     found: Mapping[str, str] = getattr(plugin, "example_options", {})
     return MappingProxyType(dict(found))
 
 
 def opened(plugin: Any, waiting: tuple[int, ...] = ()) -> Choose:
-    """As for a producer with the options that it names as an example."""
+    """Open a router for a producer with the plugin's example options."""
     hash32 = Murmur3().hash32
     topic = "persistent://public/default/orders"
     choose: Choose = plugin.open(Producing(topic, hash32, lambda: waiting, _options(plugin)))
@@ -76,7 +76,7 @@ def _partition_repeats(plugin: Any) -> Iterator[str]:
 
 
 def digest(plugin: Any) -> str:
-    """Of all choices; empty for a choice among the consumers that are ready, which is nobody else's."""
+    """Return a digest of all decisions; empty for consumer choice, which depends on the moment."""
     if hasattr(plugin, "divide"):
         divided = Divided(plugin)
         return sha256(repr([divided.owners() for _ in divided.stages()]).encode()).hexdigest()
@@ -115,24 +115,24 @@ def _consumer_choice(plugin: Any) -> Iterator[str]:
 
 
 class Divided:
-    """A selector with consumers, as the box has it: told of each who comes and goes."""
+    """A selector with consumers, which are added and removed as by the broker."""
 
     def __init__(self, plugin: Any) -> None:
         self.selector = plugin.divide()
         self.here: list[Standing] = []
 
     def come(self, number: int) -> None:
-        """One more."""
+        """Add a consumer."""
         consumer = Standing(f"c{number % 5}", 1 + number, 0)
         self.here.append(consumer)
         self.selector.add(consumer)
 
     def go(self, index: int) -> None:
-        """One less."""
+        """Remove a consumer."""
         self.selector.remove(self.here.pop(index))
 
     def stages(self) -> Iterator[int]:
-        """Some come, some go: how many are here each time."""
+        """Add and remove consumers; yield their number after each change."""
         for number in range(6):
             self.come(number)
             yield len(self.here)
@@ -143,7 +143,7 @@ class Divided:
         yield len(self.here)
 
     def owners(self) -> list[int]:
-        """Who has each of the slots that are looked at, by number; -1: none of those that are here."""
+        """Return the owner of each sampled slot, by index; -1 for an owner that is not among the consumers."""
         places = {id(each): place for place, each in enumerate(self.here)}
         return [places.get(id(self.selector.select(slot)), -1) for slot in _SLOTS]
 

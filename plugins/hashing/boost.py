@@ -1,4 +1,4 @@
-"""``boost::hash<std::string>`` of Boost 1.81 and later on 64 bits: the default of C++ clients, and all of Python's."""
+"""``boost::hash<std::string>`` of 64-bit Boost 1.81 and later: the hash of Python clients, and the C++ default."""
 
 from typing import ClassVar, Final
 
@@ -15,7 +15,7 @@ def _mix(number: int) -> int:
 
 
 class Boost:
-    """Its low 31 bits, as the client takes them. Source: Boost.ContainerHash, hash_range of characters."""
+    """The low 31 bits, as in the C++ client. Source: Boost.ContainerHash, hash_range of characters."""
 
     api: ClassVar = 1
     name: ClassVar = "boost"

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli): the checksum of Pulsar's frames, as a hash. Fast, and the same in every language."""
+"""CRC-32C (Castagnoli), the checksum of Pulsar's frames, as a hash: fast, and the same in every language."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from pulsarbox.plugins.contracts import HASH_MAX
 
 
 class Crc32c:
-    """Its low 31 bits."""
+    """The low 31 bits of the checksum."""
 
     api: ClassVar = 1
     name: ClassVar = "crc32c"

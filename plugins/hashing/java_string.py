@@ -1,4 +1,4 @@
-"""``String.hashCode`` of Java: the default of Java clients (JavaStringHash), and what C++ clients make of it."""
+"""Java's ``String.hashCode``: the default of Java clients (JavaStringHash), and the C++ clients' variant of it."""
 
 from typing import ClassVar, Final
 
@@ -8,7 +8,7 @@ _WRAP: Final = 0xFFFFFFFF
 
 
 class JavaString:
-    """Over UTF-16 code units, as Java has it. Bytes that are no UTF-8 count as U+FFFD, as Java reads them."""
+    """Hash of UTF-16 code units, as in Java. Invalid UTF-8 is read as U+FFFD, as in Java."""
 
     api: ClassVar = 1
     name: ClassVar = "java"
@@ -17,7 +17,7 @@ class JavaString:
         """See Hashing."""
         units: bytes | memoryview = key
         if not key.isascii():
-            wide = key.decode(errors="replace").encode("utf-16")[2:]  # in the machine's own order, without its mark
+            wide = key.decode(errors="replace").encode("utf-16")[2:]  # native byte order, without the BOM
             units = memoryview(wide).cast("H")
         number = 0
         for unit in units:
@@ -26,9 +26,9 @@ class JavaString:
 
 
 class JavaStringCpp:
-    """Over the bytes of the UTF-8, each with its sign: C++ clients with JavaStringHash.
+    """Hash of UTF-8 bytes as signed characters: JavaStringHash in C++ clients.
 
-    For keys of ASCII it is the same as ``java``, for others not. Source: pulsar-client-cpp, lib/JavaStringHash.cc.
+    Equal to ``java`` for ASCII keys only. Source: pulsar-client-cpp, lib/JavaStringHash.cc.
     """
 
     api: ClassVar = 1

@@ -1,4 +1,4 @@
-"""Murmur3, x86, 32 bits, seed 0: what clients offer as Murmur3_32Hash, and what brokers use for Key_Shared."""
+"""Murmur3 (x86, 32 bits, seed 0): Murmur3_32Hash in clients, and the hash of Key_Shared in brokers."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from pulsarbox.plugins.contracts import HASH_MAX
 
 
 class Murmur3:
-    """Without its sign bit, as Pulsar takes it."""
+    """The hash without its sign bit, as in Pulsar."""
 
     api: ClassVar = 1
     name: ClassVar = "murmur3"

@@ -1,4 +1,4 @@
-"""xxHash, 32 bits, seed 0: fast for long keys."""
+"""xxHash (32 bits, seed 0): fast for long keys."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from pulsarbox.plugins.contracts import HASH_MAX
 
 
 class XxHash:
-    """Its low 31 bits."""
+    """The low 31 bits of the hash."""
 
     api: ClassVar = 1
     name: ClassVar = "xxhash"

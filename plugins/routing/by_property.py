@@ -1,4 +1,4 @@
-"""By a property of the message: what belongs together without being its key, such as a tenant or a region."""
+"""Routing by a message property that is not the key, such as a tenant or a region."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
 
 
 class ByProperty:
-    """Option ``property``: its name. Messages without it go by their key, or in turn."""
+    """Option ``property``: its name. Messages without it are routed by key, or round robin."""
 
     api: ClassVar = 1
     name: ClassVar = "property"

@@ -1,4 +1,4 @@
-"""By the key, so that as few keys as possible move when partitions are added: of n + 1 partitions, one key in n + 1."""
+"""Consistent routing by key: adding a partition to n moves only one key in n + 1."""
 
 from typing import ClassVar, Final
 
@@ -9,7 +9,7 @@ _GENERATOR: Final = 2862933555777941757
 
 
 def jump(key: int, buckets: int) -> int:
-    """Jump consistent hashing (Lamping and Veach, 2014): a bucket from 0, for ``buckets`` of at least 1."""
+    """Jump consistent hashing (Lamping and Veach, 2014): return a bucket from 0, for ``buckets`` of at least 1."""
     bucket, after = 0, 0
     while after < buckets:
         bucket = after
@@ -19,7 +19,7 @@ def jump(key: int, buckets: int) -> int:
 
 
 class Consistent:
-    """Messages without a key go in turn."""
+    """Consistent hashing; messages without a key are routed round robin."""
 
     api: ClassVar = 1
     name: ClassVar = "consistent"

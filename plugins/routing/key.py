@@ -1,4 +1,4 @@
-"""By the key alone: messages without one count as messages with an empty key, and so keep their order."""
+"""Routing by key alone; messages without a key are routed as with an empty key, and so stay in order."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
 
 
 class ByKey:
-    """For topics where every message should have a key."""
+    """For topics on which every message should have a key."""
 
     api: ClassVar = 1
     name: ClassVar = "key"

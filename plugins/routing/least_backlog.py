@@ -1,4 +1,4 @@
-"""Where the fewest messages wait: a partition whose consumers are slow gets less. By the key where there is one."""
+"""Routing to the partition with the smallest backlog, so that slow consumers get less; keyed messages go by key."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
 
 
 class LeastBacklog:
-    """Of equals whose turn was longest ago. What it has sent since it was told of the backlogs counts as waiting."""
+    """Ties go to the least recently chosen partition. Messages sent since the last backlog update count as waiting."""
 
     api: ClassVar = 1
     name: ClassVar = "least-backlog"

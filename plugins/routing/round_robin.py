@@ -1,4 +1,4 @@
-"""In turn, a batch at a time; by the key where there is one: the default of Pulsar's clients."""
+"""Round robin, a batch at a time; keyed messages go by key. The default of Pulsar's clients."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ class RoundRobin:
     name: ClassVar = "round-robin"
 
     def open(self, producing: Producing) -> Choose:
-        """See Routing. It begins with the first partition."""
+        """See Routing. Starts with the first partition."""
         hash32 = producing.hash32
 
         def choose(message: Unrouted, partitions: int) -> int:

@@ -1,4 +1,4 @@
-"""One partition for all messages of a producer that have no key, by the key where there is one."""
+"""Routing of all messages without a key to a single partition; keyed messages go by key."""
 
 from typing import ClassVar
 
@@ -6,9 +6,9 @@ from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
 
 
 class Single:
-    """Order of all that has no key. Source: Pulsar's SinglePartition, which takes a partition by chance.
+    """Keeps a producer's unkeyed messages in order. Source: Pulsar's SinglePartition, which picks a random partition.
 
-    Option ``partition``: which one it is. Without it the topic's name decides, so that producers agree.
+    Option ``partition``: its index. By default it is derived from the topic's name, so that producers agree.
     """
 
     api: ClassVar = 1

@@ -4,8 +4,8 @@ Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(no
 ``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``, ``on_timer(now)``.
 Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``, ``next_timer()``.
 
-Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
-again), and ``full``, the open batch (the shell stops reading).
+Backpressure is two booleans. A full outbox stops the dispatcher until ``cnx.writable``. A full open batch (``full``)
+makes the shell stop reading sockets.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,25 +49,25 @@ if TYPE_CHECKING:
     from pulsarbox.broker.faults.faults import Faults
 
 Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
-"""A name, the work, and who is told in the loop what it has given or raised."""
+"""Runs a named piece of work outside the turn, then calls back in the loop with its result or exception."""
 
 _ROUNDS_MAX = 100
-"""What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
+"""Rounds of due deadlines that ``advance_clock`` runs at once; the following turns run the rest."""
 
 
 class Broker:
     """The pure core of the box."""
 
     folder: Path | None = None
-    """The data directory, set by the shell; None where there is none."""
+    """Data directory, set by the shell; None without one."""
     standing: Callable[[], dict[str, Any]] | None = None
-    """What the store takes and holds, for ``beside``; None where it is in memory."""
+    """Returns the store's disk usage and volumes; called through ``beside``. None for an in-memory store."""
     whereabouts: Callable[[Sequence[int]], Whereabouts] | None = None
-    """In which volumes ledgers stand, for ``beside``; None where the store is in memory."""
+    """Returns the volumes that hold given ledgers; called through ``beside``. None for an in-memory store."""
     faults: "Faults | None" = None
-    """Rules of faults to inject; None where the box was not made for it."""
+    """Fault injection rules; None if fault injection is disabled."""
     on_shutdown: Callable[[str], None] | None = None
-    """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
+    """Shuts the process down in order and logs the given reason; None if the box does not own its process."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class Broker:
         authentication: Authentication | None = None,
         plugins: Plugins | None = None,
     ) -> None:
-        """``now`` is real time: what the virtual clock adds stands with the data.
+        """Create the broker on the recovered store; ``now`` is real time, without the virtual clock's stored offset.
 
-        ``authentication``: where it has been made already, of these settings. Raises PersistenceError where the data is
-        ahead of the real time and the clock is not virtual, or where a hash is missing that subscriptions go by;
-        ConfigError where authentication cannot work.
+        ``authentication`` overrides the one built from the settings. Raises PersistenceError if the data is ahead of
+        real time and the clock is not virtual, or if the hashing plugin of an existing subscription is missing;
+        ConfigError if authentication cannot be set up.
         """
         self.authentication = authentication or authentication_of(settings)
-        """Who clients are; None where authentication is off, and nobody is anybody."""
+        """Authenticates clients; None if authentication is disabled."""
         self.endpoints = endpoints
         store = Store(recovery)
         offset = offset_of(store, settings.brokerClock)
@@ -107,7 +107,7 @@ class Broker:
         self.samples = Samples(self.topics, store, self.core.commits.times)
         self.core.jobs = Jobs(self.core, self.topics, self.schemas)
         self.pipelines = Pipelines()
-        """What runners of pipelines tell of themselves."""
+        """Status reports of running pipelines."""
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
@@ -117,16 +117,16 @@ class Broker:
         self.core.jobs.start(box_now)
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
         self.refusals = Refusals(self.core.events)
-        """What clients were refused, for the log."""
+        """Aggregates refused client requests for the log."""
         self.beside: Beside = _at_once
-        """Has work done that is no turn's: reading files, taking apart what clients have packed."""
+        """Runs slow work outside the turn, such as reading files or decompressing client data."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
             self._take_faults()
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
-        """By clients since the start."""
+        """Client connections since the start."""
         self._waiting: list[Outbox] = []
 
     def _take_faults(self) -> None:
@@ -143,7 +143,7 @@ class Broker:
     # Inputs
 
     def new_outbox(self) -> Outbox:
-        """An outbox for a connection to come."""
+        """Return an outbox for a new connection."""
         return self._outbox_of(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
     def connected(
@@ -157,9 +157,10 @@ class Broker:
         secure: bool = False,
         certificate: str = "",
     ) -> ServerCnx:
-        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port.
+        """Register a client connection from ``address`` to ``reached`` (both ``host:port``).
 
-        ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
+        ``listener``: the listener whose own port (bindAddresses) accepted it, empty for the shared port. ``secure``:
+        over TLS. ``certificate``: the common name of the client certificate, if any.
         """
         self.connections_made += 1
         cnx = self._cnx_of(self, outbox, address, now)
@@ -170,39 +171,39 @@ class Broker:
         return cnx
 
     def committed(self, batch: Batch, now: Now, error: Exception | None = None) -> None:
-        """The batch is durable; with ``error``, nothing of it is stored."""
+        """Complete a commit: the batch is durable, or with ``error`` nothing of it is stored."""
         if error is None:
             self.core.commits.committed(batch, now)
         else:
             self.core.commits.failed(batch, now, error)
 
     def read_done(self, token: int, entries: list[Entry], now: Now, error: Exception | None = None) -> None:
-        """A read has brought its entries; with ``error``, none."""
+        """Complete a read with its entries, or with ``error`` and none."""
         self.core.reads.done(token, entries, now, error)
 
     def chore_done(
         self, chore: Chore, now: Now, error: Exception | None = None, reclaimed: Reclaimed | None = None
     ) -> None:
-        """A chore is carried out; with ``error`` it is not."""
+        """Complete a chore; with ``error`` it failed."""
         self.core.commits.housekeeping.done(chore, now, error, reclaimed)
 
     def plugin_brought(self, key: Key, found: object, now: Now) -> None:
-        """A plugin is there, or the PluginError that says why not."""
+        """Complete the loading of a plugin; ``found`` is the plugin or a PluginError."""
         self.core.plugins.brought(key, found, now)
 
     def on_timer(self, now: Now) -> None:
-        """A deadline of ``next_timer`` has come."""
+        """Run everything that is due."""
         self.core.timers.run(now)
 
     def advance_clock(self, by: int, now: Now) -> Now:
-        """Move the virtual clock forward by ``by`` milliseconds and do what is due then; this instant as it is then.
+        """Move the virtual clock forward by ``by`` milliseconds, run what is then due, and return the new time.
 
-        Raises Conflict where the clock is not virtual, BadRequest where it cannot be moved so.
+        Raises Conflict if the clock is not virtual, BadRequest if it cannot be moved that far.
         """
         now = self.clock.advance(by, now)
         text = f"the clock was moved forward by {in_words(by)}"
         self.core.events.tell("clock-moved", "", text, now, by=by, offset=now.offset)
-        for _ in range(_ROUNDS_MAX):  # what is done may set a deadline that has passed as well
+        for _ in range(_ROUNDS_MAX):  # an action may set a deadline that is already due
             wall = self.next_timer().wall
             if wall is None or wall > now.wall:
                 break
@@ -210,7 +211,7 @@ class Broker:
         return now
 
     def is_catching_up(self, now: Now) -> bool:
-        """Whether anything that is due by the wall clock, or follows from a changed policy, is still to be done."""
+        """Whether due wall-clock work or the effects of a changed policy are still outstanding."""
         wall = self.next_timer().wall
         core = self.core
         return (
@@ -220,50 +221,50 @@ class Broker:
     # Outputs
 
     def take_waiting(self) -> list[Outbox]:
-        """The outboxes that have something to send, or to close."""
+        """Return the outboxes that have bytes to send or a connection to close."""
         waiting = self._waiting.copy()
         self._waiting.clear()
         return waiting
 
     def take_batch(self, now: Now) -> Batch | None:
-        """The next batch to commit, None while one is under way or nothing is due."""
+        """Return the next batch to commit; None while one is in flight or nothing is due."""
         return self.core.commits.take(now)
 
     def take_reads(self) -> list[ReadRequest]:
-        """Reads to carry out."""
+        """Return the reads to carry out."""
         return self.core.reads.take()
 
     def take_chore(self, now: Now) -> Chore | None:
-        """A checkpoint to write, or disk to give back; None while one is under way or nothing is to be done."""
+        """Return the next checkpoint or reclaim; None while one is under way or nothing is due."""
         return self.core.commits.housekeeping.take(now)
 
     def take_plugins(self) -> list[Key]:
-        """Plugins to load, see ``plugin_brought``."""
+        """Return the plugins to load; the shell answers with ``plugin_brought``."""
         return self.core.plugins.take_wanted()
 
     def next_timer(self) -> Deadlines:
-        """When ``on_timer`` is to be called next."""
+        """Return when to call ``on_timer`` next."""
         return self.core.timers.next()
 
     @property
     def committing(self) -> bool:
-        """A batch is under way: ``take_batch`` gives no other before it is committed."""
+        """Whether a batch is in flight; ``take_batch`` returns None until it completes."""
         return self.core.commits.in_flight is not None
 
     @property
     def is_worth_a_commit(self) -> bool:
-        """So much has gathered that a sync for it alone does not count."""
+        """Whether the open batch is large enough to justify a sync before the turn ends."""
         return self.core.commits.is_worth_a_sync
 
     @property
     def full(self) -> bool:
-        """The open batch is full: read nothing more from clients."""
+        """Whether the open batch is full; the shell then stops reading from clients."""
         return self.core.commits.full
 
     # For the rooms above
 
     def when_durable(self, callback: Callable[[Now], None], now: Now) -> None:
-        """Call back when every change of the metadata made so far is durable; at once where none is pending."""
+        """Call back once all metadata changes so far are durable; immediately if none is pending."""
         commits = self.core.commits
         if commits.metadata_pending:
             commits.after_commit(callback)
@@ -271,12 +272,12 @@ class Broker:
             callback(now)
 
     def look(self, now: Now) -> None:
-        """Keep the counters of the box as a whole; see Meter.look. Topics are looked at one by one."""
+        """Sample the box-wide counters; see Meter.look. Topics are sampled one by one."""
         self.core.commits.times.look(now)
         self.core.cache_use.look(now)
 
     def drain(self, now: Now) -> None:
-        """Prepare to stop: let clients go, write the checkpoint."""
+        """Prepare to stop: disconnect clients and request a checkpoint."""
         self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
         self.core.at_rest.held = True
         self.core.jobs.rest()
@@ -286,7 +287,7 @@ class Broker:
 
 
 def _at_once(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
-    """Where there is no shell with threads."""
+    """Run work synchronously: the default without a shell that has threads."""
     try:
         result = work()
     except Exception as error:

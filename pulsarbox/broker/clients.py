@@ -1,7 +1,7 @@
-"""Who is connected, one by one: connections, producers, consumers, each by an id; and letting one of them go.
+"""Connections, producers and consumers by client ID, and their forced disconnection.
 
-An id is ``7`` of a connection, ``7-p3`` of its producer 3 and ``7-c3`` of its consumer 3, as its client numbers them.
-No connection gets the number of another while the box runs.
+Connection 7 has the ID ``7``, its producer 3 ``7-p3`` and its consumer 3 ``7-c3``, numbered as the client does.
+Connection numbers are not reused while the box runs.
 """
 
 import logging
@@ -36,7 +36,7 @@ class Client(NamedTuple):
 
     @property
     def id(self) -> str:
-        """As ``find`` takes it."""
+        """Client ID, as accepted by ``find``."""
         if self.producer is not None:
             return f"{self.cnx.number}-p{self.producer.producer_id}"
         if self.consumer is not None:
@@ -45,28 +45,28 @@ class Client(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Which of the three."""
+        """One of CONNECTION, PRODUCER and CONSUMER."""
         if self.producer is not None:
             return PRODUCER
         return CONSUMER if self.consumer is not None else CONNECTION
 
     @property
     def topic(self) -> str | None:
-        """The topic of a producer or consumer, by its full name."""
+        """Full topic name of a producer or consumer; None for a connection."""
         if self.producer is not None:
             return str(self.producer.topic.name)
         return str(self.consumer.subscription.topic_name) if self.consumer is not None else None
 
     @property
     def namespace(self) -> str:
-        """The same of its namespace; empty of a connection."""
+        """Namespace of the topic; empty for a connection."""
         if self.producer is not None:
             return self.producer.topic.name.namespace
         return self.consumer.subscription.topic_name.namespace if self.consumer is not None else ""
 
 
 def on(cnx: "ServerCnx") -> Iterator[Client]:
-    """A connection, and what is on it."""
+    """Yield a connection, then its producers and consumers."""
     yield Client(cnx)
     for producer in list(cnx.producers.values()):
         yield Client(cnx, producer=producer)
@@ -75,25 +75,25 @@ def on(cnx: "ServerCnx") -> Iterator[Client]:
 
 
 def unread(broker: "Broker") -> int:
-    """The number of connections that are not read."""
+    """Return the number of connections whose sockets are not being read."""
     return sum([cnx.unread is not None for cnx in broker.cnxs])
 
 
 def suspended(broker: "Broker") -> int:
-    """The number of producers that are suspended."""
+    """Return the number of suspended producers."""
     holding = [cnx for cnx in broker.cnxs if cnx.held_bytes]
     return sum([producer.suspended > 0 for cnx in holding for producer in cnx.producers.values()])
 
 
 def held_bytes(broker: "Broker") -> int:
-    """Bytes of the messages whose receipts publish rates hold back."""
+    """Return the bytes of messages whose receipts are held back by publish rates."""
     return sum([cnx.held_bytes for cnx in broker.cnxs])
 
 
 def find(broker: "Broker", client_id: str) -> Client:
-    """The client of that id. Raises BadRequest for what is no id, NotFound for one who is not, or not any more, here.
+    """Return the client with that ID. Raises BadRequest for an invalid ID, NotFound if it is not connected.
 
-    All connections are looked through: it is asked rarely, and they need no table for it.
+    Scans all connections: lookups are too rare to maintain an index.
     """
     match = _ID.fullmatch(client_id)
     if match is None:
@@ -109,9 +109,9 @@ def find(broker: "Broker", client_id: str) -> Client:
 
 
 def kick(client: Client, by: str, now: Now) -> None:
-    """Let a client go: its connection is closed, or its producer or consumer, and it is told to come back.
+    """Disconnect a client: its connection, or one producer or consumer, which then reconnects.
 
-    ``by``: who wants that, for the log.
+    ``by``: the requester, for the log.
     """
     log.info(
         "%s kicks the %s %s of %s (%s)",

@@ -32,6 +32,7 @@ from pulsarbox.storage.record import Entry
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
     from pulsarbox.broker.command_table import CommandRow
+    from pulsarbox.broker.opening import Key, Kind, Opening
     from pulsarbox.broker.security.credential_expiry import Proof
     from pulsarbox.broker.topic.list_watchers import TopicList
 
@@ -101,10 +102,8 @@ class ServerCnx:
         self.draining: dict[int, Producer] = {}
         """Producers that are closed, or have lost their topic, while messages of theirs are on the way to the disk."""
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
-        self.coming: dict[int, Producer] = {}
-        """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
-        self.opening: dict[tuple[str, int], int] = {}
-        """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
+        self.opening: dict[Key, Opening] = {}
+        """Pending PRODUCER and SUBSCRIBE commands by kind ("producer", "consumer") and id, oldest first."""
         self.watched: dict[int, TopicList] = {}
         """The lists of topics that it watches, by the watcher's id."""
         self.pending_sends = 0
@@ -280,18 +279,19 @@ class ServerCnx:
         if self.proof is not None:
             self.proof.end()
             self.proof = None
-        # Those that wait first, so that none of them is given the place of another that goes too.
-        producers = [*self.coming.values(), *self.producers.values()]
-        self.coming.clear()
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        for consumer in consumers:
+            consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
+        # Pending commands before open producers, the newest first: none takes the place of another one that closes.
+        for opening in reversed(list(self.opening.values())):
+            opening.abandon(now)
+        producers = list(self.producers.values())
         self.producers.clear()
         self.draining.clear()
         for producer in producers:
             producer.closed = True
             producer.topic.remove_producer(producer, now)
-        consumers = list(self.consumers.values())
-        self.consumers.clear()
-        for consumer in consumers:
-            consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
         for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
         for watcher_id in list(self.watched):
@@ -389,6 +389,12 @@ class ServerCnx:
             answered(alive, now)
 
     # Producers and consumers
+
+    def abandon(self, kind: "Kind", object_id: int, now: Now) -> None:
+        """Abandon the pending PRODUCER or SUBSCRIBE of a producer or consumer, if there is one."""
+        opening = self.opening.get((kind, object_id))
+        if opening is not None:
+            opening.abandon(now)
 
     def producer_is_gone(self, producer: Producer, now: Now) -> None:
         """The broker closed a producer."""

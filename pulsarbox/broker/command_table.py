@@ -1,7 +1,7 @@
-"""The command table: which commands the broker takes, in which state of the connection, who may send them, who answers.
+"""The command table: accepted commands, the connection states and permission they require, and their handlers.
 
-A command that stands nowhere here closes the connection, as does one sent in another state. A row whose
-permission has no rule does not load.
+A command that is not in the table, or arrives in another state, closes the connection. Loading the table fails if a
+row's permission has no rule.
 """
 
 from collections.abc import Callable
@@ -26,24 +26,24 @@ from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 
 Handler = Callable[[ServerCnx, Any, Now], None]
 Refusal = Callable[[int, int, str], bytes]
-"""Makes the answer that says no, from the request id, the code of the error and its text."""
+"""Builds the error response from the request ID, error code and message."""
 
 START = frozenset({"start"})
 CONNECTED = frozenset({"connected"})
 
 
 class CommandRow(NamedTuple):
-    """One command the broker takes."""
+    """One command that the broker accepts."""
 
     type: int
     states: frozenset[str]
     permission: Needs
     handler: Handler
     words: str = ""
-    """What the client is told that it is not authorized to: Pulsar's words."""
+    """The operation named in "not authorized" errors, in Pulsar's wording."""
     refusal: Refusal = replies.error
     rule: Rule | None = None
-    """Asks whether the client may; None where there is nothing to ask, as with authorization off."""
+    """Authorizes the command; None if nothing is to check or authorization is disabled."""
 
 
 _ROWS: Final = (
@@ -100,7 +100,7 @@ _ROWS: Final = (
 
 
 def command_table(authorization: Authorization) -> dict[int, CommandRow]:
-    """The table by command type. Raises ValueError for a row whose permission has no rule."""
+    """Return the table by command type. Raises ValueError for a row whose permission has no rule."""
     table: dict[int, CommandRow] = {row[0]: CommandRow(*row) for row in _ROWS}
     for number, row in table.items():
         if row.permission not in RULES:

@@ -1,7 +1,6 @@
-"""What is compressed on the disk: made of the rows of the last checkpoint, in the housekeeper's thread.
+"""The compression at rest of each ledger, chosen by the housekeeper's thread from the last checkpoint's rows.
 
-The core only says when its answers may be other ones. What was set a moment ago holds with the next checkpoint, which
-is asked for at once.
+The core only counts changes. A changed policy takes effect with the next checkpoint, which is requested at once.
 """
 
 import json
@@ -21,62 +20,62 @@ _TOPICS: Final = policies_key("").encode()
 
 
 class _Set(NamedTuple):
-    """What the rows say."""
+    """The stored policies that set compression at rest."""
 
     generation: int
     namespaces: dict[str, Row]
     topics: dict[str, Row]
-    """By the names of topics without their partitions."""
+    """Keyed by topic name without partition."""
 
 
 class AtRest:
-    """What is to be compressed, and when that may have changed."""
+    """Chooses what to compress at rest, and tracks when that choice may have changed."""
 
     def __init__(self, settings: Settings, disabled: Callable[[], frozenset[tuple[str, str]]]) -> None:
-        """``disabled``: plugins that are not to be used."""
+        """``disabled`` returns the disabled plugins."""
         self._settings = settings
         self._disabled = disabled
         self._changes = 1
         self._made = self._stored = 1
-        """As of the last checkpoint that was made, and the last on the disk."""
+        """Values of ``_changes`` at the last checkpoint made, and at the last one on disk."""
         self._set: _Set | None = None
         self.held = False
-        """Nothing more is to be compressed for now: the box stops, or has to stand still."""
+        """Whether compression is paused because the box is stopping or its store must not change."""
         self.waited_for: Callable[[], bool] = bool
-        """Whether something waits until the step that is under way has ended."""
+        """Returns whether another chore is waiting for the current step to end."""
         self.changed: Callable[[], None] = _nothing
-        """Is called when a checkpoint is wanted, because something else is to be compressed by now."""
+        """Called to request a checkpoint after a change."""
 
-    # In the core's thread
+    # Called by the core's thread
 
     def take(self, settings: Settings) -> None:
-        """Go by these settings from now on."""
+        """Apply changed settings."""
         before, self._settings = self._settings, settings
         if _of(before) != _of(settings):
             self._has_changed()
 
     def policies_changed(self, before: Row, row: Row) -> None:
-        """The policies of a namespace or a topic were others before."""
+        """Note a change of a namespace's or topic's policies."""
         if _values(before) != _values(row):
             self._has_changed()
 
     def made(self) -> None:
-        """A checkpoint is made: its rows are those of now."""
+        """Record that a checkpoint with the current rows was made."""
         self._made = self._changes
 
     def stored(self) -> None:
-        """It is on the disk."""
+        """Record that the checkpoint is on disk."""
         self._stored = self._made
 
     def compressing(self) -> Compressing:
-        """For the next step of giving disk back."""
+        """Return what the next reclaim step needs in order to compress."""
         return Compressing(self._chooser, self._settings.compressionAtRestCpuPercent, self._stored, self._is_hurried)
 
     def _has_changed(self) -> None:
         self._changes += 1
         self.changed()
 
-    # In the housekeeper's
+    # Called by the housekeeper's thread
 
     def _is_hurried(self) -> bool:
         return self.held or self.waited_for()
@@ -93,7 +92,7 @@ class AtRest:
 
 
 class _Choices:
-    """By ledger, looked up once for each topic."""
+    """Compression choices by ledger, resolved once per topic."""
 
     def __init__(
         self,
@@ -111,9 +110,9 @@ class _Choices:
         self._known: dict[str, Choice | None] = {}
 
     def of(self, ledger_id: int) -> Choice | None:
-        """See Choose."""
+        """Return the choice for a ledger; see Choose."""
         owner = self._rows.get(owner_key(ledger_id).encode())
-        if owner is None:  # compacted ledgers have none: a view is written anew all the time
+        if owner is None:  # compacted ledgers have no owner row; they are rewritten too often to be worth compressing
             return None
         topic: str = json.loads(owner)
         if topic not in self._known:
@@ -131,7 +130,7 @@ class _Choices:
 
 
 def _read(rows: Rows, generation: int) -> _Set:
-    """Return the rows of namespaces and topics that set the policy; most do not, and are not parsed."""
+    """Return the rows of namespaces and topics that set the policy, without parsing the others."""
     namespaces: dict[str, Row] = {}
     topics: dict[str, Row] = {}
     for prefix, found, place in (
@@ -147,7 +146,7 @@ def _read(rows: Rows, generation: int) -> _Set:
 
 
 def _values(row: Row) -> list[Any]:
-    """Return what a row sets, of a namespace or a topic: their members have different keys."""
+    """Return the values that a namespace's or topic's row sets; the two kinds use different keys."""
     return [each.value for each in set_values(POLICY.row, levels_of(row, row), "")]
 
 
@@ -160,4 +159,4 @@ def _not_compressed(_: int) -> Choice | None:
 
 
 def _nothing() -> None:
-    """Nobody has to know."""
+    """Do nothing: the default callback."""

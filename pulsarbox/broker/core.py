@@ -1,4 +1,4 @@
-"""What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
+"""The shared services of one broker (settings, timers, group commit, reads), passed down explicitly."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -39,23 +39,23 @@ class Core:
     """The shared parts of one broker."""
 
     under_way = 0
-    """Topics in which messages expire or are evicted right now, read by read."""
+    """Number of topics that are expiring or evicting messages right now, read by read."""
     _producer_names = 0
 
     def __init__(self, settings: Settings, store: Store, started: int = 0, plugins: Plugins | None = None) -> None:
         self.settings = settings
         self.events = Events(store.ids()["boot"] + 1)
-        """What people want to hear of."""
+        """Operator-facing events."""
         self.plugins = plugins or Plugins()
         self.plugins.events = self.events
         self.bounds = Bounds(settings)
         self.started = started
-        """When the box was started, in milliseconds since 1970."""
+        """When the box started, in milliseconds since 1970."""
         self.store = store
         self.compressed = store.compressed
-        """What compressing on the disk has done for each topic."""
+        """Returns compression-at-rest statistics by topic."""
         self.unpacked = store.unpacked
-        """What keeping in memory what was compressed has been good for."""
+        """Returns statistics of the cache of decompressed entries."""
         self.catalog = store.catalog
         self.timers = Timers()
         self.computations = Computations(self.timers)
@@ -69,7 +69,7 @@ class Core:
         self.quarantine = Quarantine(store.catalog, self.commits, self.events)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.unsubscribed = UnsubscribedIndex(store.catalog, self.commits, self.timers, settings)
-        """Messages that no subscription has covered, of all topics."""
+        """Index of messages that no subscription has covered, across all topics."""
         self.walks = Walks(store.catalog, self.commits, self.timers)
         self.policies.for_unloaded = self._policies_changed
         self.at_rest = AtRest(settings, lambda: self.plugins.disabled)
@@ -78,16 +78,16 @@ class Core:
         self.unacked = BrokerUnacked(settings)
         self.compactions = Compactions()
         self.let_go: Callable[[Topic, Now], None] = _nobody
-        """Deletes a topic because nobody has used it for too long."""
+        """Deletes a topic that has been inactive for too long."""
         self.office: DeadLetterOffice
-        """Where dead letters go; the broker sets it once there are topics."""
+        """Dead letter router; set by the broker once topics exist."""
         self.transactions = Coordinator(self)
         self.epochs = Epochs(self)
         self.jobs: Jobs
-        """What operators have asked for; set as the office is."""
+        """Job registry; set by the broker once topics exist."""
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:
-        """Go by these settings from now on, as far as they are dynamic. Without ``now``: nothing is running yet."""
+        """Apply the dynamic settings. Without ``now``, the broker is not running yet."""
         self.settings = settings
         self.limits.take(settings, now or BEGINNING)
         self.policies.take(settings, now)
@@ -100,7 +100,7 @@ class Core:
         self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
 
     def _connect_compression(self) -> None:
-        """Have the housekeeper compress, and have a checkpoint when what is compressed changes."""
+        """Have the housekeeper compress, and request a checkpoint when the choice of codecs changes."""
         self.at_rest.changed = self.commits.housekeeping.ask_checkpoint
         self.at_rest.waited_for = lambda: self.commits.housekeeping.is_ready
         self.commits.housekeeping.at_rest = self.at_rest
@@ -110,12 +110,12 @@ class Core:
         self.at_rest.policies_changed(before, row)
 
     def put_resource_group(self, name: str, row: Row | None, now: Now) -> None:
-        """Write a resource group, None where it is deleted: it holds at once for the namespaces attached to it."""
+        """Write a resource group, or delete it with None; attached namespaces are affected at once."""
         self.limits.put_group(name, row, now)
         self.policies.take(self.settings, now)
 
     def producer_name(self) -> str:
-        """A name for a producer that brought none; never given twice, over restarts too."""
+        """Return a producer name that is unique across restarts."""
         self._producer_names += 1
         return f"{self.settings.clusterName}-{self.commits.boot}-{self._producer_names - 1}"
 

@@ -1,4 +1,4 @@
-"""Settings that are changed while the box runs: kept with the data, before what files and options say.
+"""Dynamic settings: changed at run time, stored with the data, and preferred to configuration files and options.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-brokers/#dynamic-broker-configuration.
 """
@@ -26,7 +26,7 @@ class DynamicConfiguration:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._given = core.settings
-        """What files and options say."""
+        """Settings from configuration files and options."""
         settings = self._given
         for name, text in self.values().items():
             settings = _with_any(settings, name, text)
@@ -34,19 +34,19 @@ class DynamicConfiguration:
 
     @property
     def names(self) -> list[str]:
-        """The settings that can be changed: those of a box, and those of Pulsar that have no effect here."""
+        """Settings that can be changed: those of pulsarbox, and Pulsar's that have no effect here."""
         return sorted(PULSAR_DYNAMIC | {row.name for row in settings_table() if row.dynamic})
 
     def values(self) -> dict[str, str]:
-        """Those that were changed, as the texts that were given."""
+        """Return the changed settings, as the text that was provided."""
         return dict(self._core.catalog.get(DYNAMIC) or {})
 
     def update(self, name: str, text: str, now: Now) -> None:
-        """Change a setting, now and at every start.
+        """Change a setting, now and for every later start.
 
-        As in Pulsar, a setting of Pulsar is stored and shown whatever its value is. Where the value, or the setting,
-        has no effect in a box, the log says so. Raises PreconditionFailed for a setting that is not dynamic, and for a
-        value that a setting of the box itself does not take.
+        Like Pulsar, accept any value for a setting of Pulsar; log a warning if the setting or its value has no effect
+        here. Raises PreconditionFailed for a setting that is not dynamic, and for an invalid value of a pulsarbox
+        setting.
         """
         self._check(name, "update")
         if name in PULSAR_DYNAMIC:
@@ -61,7 +61,7 @@ class DynamicConfiguration:
         self._put(self.values() | {name: text}, settings, now)
 
     def delete(self, name: str, now: Now) -> None:
-        """Return to what files and options say. Raises PreconditionFailed for a setting that is not dynamic."""
+        """Restore the value from files and options. Raises PreconditionFailed for a setting that is not dynamic."""
         self._check(name, "delete")
         left = {each: text for each, text in self.values().items() if each != name}
         row, settings = settings_by_name().get(name), self._core.settings
@@ -86,7 +86,7 @@ class DynamicConfiguration:
 
 
 def _with_any(settings: Settings, name: str, text: str) -> Settings:
-    """The settings with another value; unchanged, with a warning, where the setting or its value has no effect."""
+    """Return the settings with a changed value; unchanged, with a warning, if the setting or value has no effect."""
     try:
         return _with(settings, name, text)
     except KeyError:
@@ -97,7 +97,10 @@ def _with_any(settings: Settings, name: str, text: str) -> Settings:
 
 
 def _with(settings: Settings, name: str, text: str) -> Settings:
-    """The settings with another value. Raises KeyError for a name without effect, ValueError or ConfigError else."""
+    """Return the settings with a changed value.
+
+    Raises KeyError for a setting that is not dynamic here, ValueError or ConfigError for an invalid value.
+    """
     row = settings_by_name()[name]
     if not row.dynamic:
         raise KeyError(name)

@@ -1,7 +1,8 @@
-"""Where clients are told that the box is: what a lookup answers.
+"""The addresses that lookups return to clients.
 
-A box is one broker, so the address by which a client has come is right for all topics. It is what counts as long as the
-settings name no other. Source: Pulsar documentation, "Connect to Pulsar from outside (advertised listeners)"; PIP-61.
+A box is a single broker, so the address a client has connected to is right for all topics. Lookups return it unless the
+settings configure another. Source: Pulsar documentation, "Connect to Pulsar from outside (advertised listeners)";
+PIP-61.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _NO_URLS: Mapping[str, str] = MappingProxyType({})
 
 
 class Place(NamedTuple):
-    """Where a client is sent."""
+    """The URLs returned to a client."""
 
     url: str
-    """``pulsar://host:port``; empty where there is one with TLS only."""
+    """``pulsar://host:port``; empty if only TLS is available."""
     url_tls: str
     """``pulsar+ssl://host:port``, or empty."""
     web_url: str
@@ -35,15 +36,15 @@ class Place(NamedTuple):
 
     @property
     def through_service_url(self) -> bool:
-        """Whether a client does better to stay with the address by which it has come: loopback means others elsewhere.
+        """Whether clients should keep using their current address, because the advertised one is loopback.
 
-        The rule of a standalone Pulsar.
+        Follows Pulsar standalone.
         """
         return is_loopback(urlsplit(self.url or self.url_tls).hostname or "")
 
 
 class Ports(NamedTuple):
-    """The ports that are listened on; OFF where there is none."""
+    """Listening ports; OFF if disabled."""
 
     broker: int
     web: int
@@ -55,44 +56,45 @@ class Endpoints(NamedTuple):
     """The addresses of one box."""
 
     broker_url: str
-    """``pulsar://host:port``, for clients that name no listener; empty where there is TLS only, as are those below."""
+    """``pulsar://host:port`` for clients that name no listener; empty if only TLS is available."""
     web_url: str
-    """``http://host:port``"""
+    """``http://host:port``; empty if only TLS is available."""
     broker_url_tls: str = ""
-    """``pulsar+ssl://host:port``; empty where there is no TLS."""
+    """``pulsar+ssl://host:port``; empty without TLS."""
     web_url_tls: str = ""
-    """``https://host:port``"""
+    """``https://host:port``; empty without TLS."""
     listeners: Mapping[str, Mapping[str, str]] = _NO_LISTENERS
-    """The URLs of advertisedListeners, by listener and scheme."""
+    """URLs in advertisedListeners, by listener and scheme."""
     unnamed: Mapping[str, str] = _NO_URLS
-    """The advertised URL of each scheme for clients that name no listener."""
+    """Advertised URL of each scheme, for clients that name no listener."""
     fixed: bool = False
-    """Whether the settings say where the box is. If not, the address by which a client has come does."""
+    """Whether the settings configure the address; if not, lookups return the one the client has connected to."""
 
     @property
     def broker_id(self) -> str:
-        """The name of the broker: ``host:port`` of its web service."""
+        """Broker ID: ``host:port`` of the web service."""
         return (self.web_url or self.web_url_tls).partition("://")[2]
 
     @property
     def host(self) -> str:
-        """The host of that."""
+        """Host of the web service."""
         return self.broker_id.rpartition(":")[0]
 
     def of(self, listener: str) -> Place:
-        """Return the URLs for a client that names a listener, or none. Raises UnknownListener."""
+        """Return the URLs for a client, for its listener if it names one. Raises UnknownListener."""
         urls = self.listeners.get(listener, {}) if listener else self.unnamed
         url, url_tls = urls.get("pulsar", ""), urls.get("pulsar+ssl", "")
         if not url and not url_tls:
             if listener:
                 raise UnknownListener(f"the broker do not have {listener} listener")
             url, url_tls = self.broker_url, self.broker_url_tls
-        # With an address for only one of the two schemes, the other has none: the box's own may be of another network.
+        # If only one scheme has an advertised address, leave the other empty: the box's own may be on another
+        # network.
         return Place(url, url_tls, urls.get("http", self.web_url), urls.get("https", self.web_url_tls))
 
 
 def endpoints_of(settings: Settings, host: str, ports: Ports) -> Endpoints:
-    """The addresses that the settings give; ``host`` where they give none."""
+    """Return the configured addresses; ``host`` is the default."""
     listeners = advertised(settings.advertisedListeners)
     urls = unnamed(listeners, settings.internalListenerName)
     host = host_in_url(settings.advertisedAddress or host)

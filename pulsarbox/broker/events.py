@@ -1,7 +1,7 @@
-"""What happens in a box that people want to hear of: one value an event, the last of them kept, a storm a number.
+"""Operator-facing events: a ring of recent ones, rate-limited per kind.
 
-Pure: nothing is written here. ``tell`` is the one way in, for every room that is handed the core; the shell takes what
-there is from ``listeners`` and calls ``settle`` once a second, which tells how much of each kind was not told.
+Pure: nothing is written here. Every component with the core reports through ``tell``; the shell subscribes to
+``listeners``. It calls ``settle`` once a second, which reports the number of suppressed events of each kind.
 """
 
 from collections import deque
@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.clock import Now
 
 RING: Final = 4096
-"""Events that are kept in memory."""
+"""Events kept in memory."""
 PERIOD_SECONDS: Final = 10.0
 SUBJECTS_MAX: Final = 20
-"""Of one kind so many subjects are told in a period, each of them once; then how much else there was."""
+"""Subjects of one kind reported per period, once each; beyond that, events are only counted."""
 TEXT_MAX: Final = 500
-"""Characters of a subject or a text."""
+"""Maximum characters of a subject or a text."""
 BOOT_STEP: Final = 1_000_000_000
-"""Between the numbers of the events of two starts: no number is given twice, whatever was lost in a crash."""
+"""Event numbers reserved per start, so that a number lost in a crash is never reused."""
 
 INFO: Final = "info"
 WARNING: Final = "warning"
@@ -30,7 +30,7 @@ SEVERITIES: Final = (INFO, WARNING, ERROR)
 
 
 class Kind(NamedTuple):
-    """What an event may be about."""
+    """Severity and meaning of a kind of event."""
 
     severity: str
     meaning: str
@@ -82,7 +82,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "job-failed": Kind(ERROR, "a job cannot go on: its topic or subscription is gone"),
     }
 )
-"""All kinds of events: a kind that is not here cannot be told."""
+"""All kinds of events; ``tell`` accepts no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +90,24 @@ class Event:
     """One event."""
 
     sequence: int
-    """Grows from event to event, over restarts too; there are gaps."""
+    """Increases with each event, across restarts; may have gaps."""
     time: int
-    """Milliseconds since 1970, by the clock of the box."""
+    """Milliseconds since 1970, by the box's clock."""
     severity: str
     """One of SEVERITIES."""
     kind: str
     """One of KINDS."""
     subject: str
-    """What it is about: a topic, an address, a plugin; empty for the box."""
+    """What the event concerns: a topic, an address, a plugin; empty for the box."""
     text: str
-    """In words."""
+    """Human-readable description."""
     count: int
-    """How many such happenings it stands for."""
+    """Number of occurrences that the event represents."""
     fields: Mapping[str, Any]
-    """Numbers and names of that kind."""
+    """Details specific to the kind."""
 
     def as_json(self) -> dict[str, Any]:
-        """As it is kept and answered."""
+        """Return the event as stored in files and returned over HTTP."""
         return {name: getattr(self, name) for name in FIELDS} | {"fields": dict(self.fields)}
 
 
@@ -115,16 +115,16 @@ FIELDS: Final = tuple(each.name for each in fields(Event))
 
 
 class _Period:
-    """What was told of one kind lately."""
+    """Rate-limiting state of one kind of event."""
 
     __slots__ = ("ends", "more", "subjects")
 
     def __init__(self, ends: float) -> None:
         self.ends = ends
         self.subjects: dict[str, int] = {}
-        """How often each happened again since it was told."""
+        """Repetitions of each subject since its event."""
         self.more = 0
-        """Happenings with subjects that were not told."""
+        """Occurrences on subjects beyond SUBJECTS_MAX."""
 
     @property
     def untold(self) -> bool:
@@ -135,9 +135,9 @@ class Events:
     """The events of one box since its start."""
 
     def __init__(self, boot: int = 0) -> None:
-        """``boot``: which start of the box it is; their numbers go on behind those of the start before."""
+        """``boot``: the number of this start; event numbers continue after those of the previous start."""
         self.listeners: dict[Callable[[Event], None], None] = {}
-        """Called with each event, in order; they must be short and not tell events."""
+        """Called with each event, in order; must be fast and must not report events."""
         self._ring: deque[Event] = deque(maxlen=RING)
         self._sequence = boot * BOOT_STEP
         self._periods: dict[str, _Period] = {}
@@ -145,23 +145,23 @@ class Events:
 
     @property
     def first(self) -> int:
-        """The number of the oldest event in memory; of what is before it, only files know."""
+        """Number of the oldest event in memory; older ones are only in files."""
         return self._ring[0].sequence if self._ring else self._sequence + 1
 
     @property
     def last(self) -> int:
-        """The number of the newest event."""
+        """Number of the newest event."""
         return self._sequence
 
     def after(self, sequence: int, limit: int) -> list[Event]:
-        """The oldest ``limit`` events in memory with greater numbers."""
+        """Return up to ``limit`` events in memory with higher numbers, oldest first."""
         if sequence >= self._sequence:
             return []
-        at = max(sequence + 1 - self.first, 0)  # in memory there are no gaps
+        at = max(sequence + 1 - self.first, 0)  # numbers in memory have no gaps
         return list(islice(self._ring, at, at + limit))
 
     def tell(self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, **about: Any) -> None:
-        """Something has happened ``count`` times. Of many alike only the first of a period is an event of its own."""
+        """Report ``count`` occurrences; repetitions on the same subject within a period are only counted."""
         period = self._periods.get(kind)
         if period is not None and now.monotonic >= period.ends:
             self._end(kind, period, now)
@@ -177,11 +177,11 @@ class Events:
             self._add(kind, subject, text, count, about, now)
 
     def tell_undated(self, kind: str, subject: str, text: str, **about: Any) -> None:
-        """Something has happened where it is not known what time it is; ``settle`` tells it."""
+        """Queue an event from code without the time; ``settle`` reports it."""
         self._undated.append((kind, subject, text, about))
 
     def settle(self, now: Now) -> None:
-        """Tell what was held back: of periods that are over, how often things happened that were not told."""
+        """Report queued events, and the repetitions counted in periods that have ended."""
         while self._undated:
             kind, subject, text, about = self._undated.popleft()
             self.tell(kind, subject, text, now, **about)

@@ -1,7 +1,6 @@
-"""Whether the box works: a message is published, stored and read back, on the way of any client's message.
+"""The health check: publishes a message, waits for the commit and reads the message back.
 
-It goes to a system topic of its own. Who asks while a check is under way waits for the next one, which all of them
-share: however many ask, there is one message on its way.
+It uses a system topic. Requests that arrive during a check share the next one, so at most one message is in flight.
 """
 
 from collections.abc import Callable
@@ -21,14 +20,14 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.record import Entry, Position
 
 HEALTH_SECONDS: Final = 15.0
-"""A check that takes longer has failed. Clients of the Admin API wait for a minute."""
+"""Timeout of a check. Clients of the Admin API wait for a minute."""
 
 Checked = Callable[[Exception | None, Now], None]
-"""Is told how it went: None where all is well."""
+"""Receives the result: None if the box is healthy."""
 
 
 class _Run:
-    """One check, and who waits for it."""
+    """One check, and the callbacks waiting for it."""
 
     def __init__(self, asked: list[Checked]) -> None:
         self.asked = asked
@@ -36,7 +35,7 @@ class _Run:
 
 
 class HealthCheck:
-    """Checks, one after the other."""
+    """Runs health checks one at a time."""
 
     def __init__(self, core: Core, topics: Topics) -> None:
         self._core = core
@@ -46,7 +45,7 @@ class HealthCheck:
         self._running: _Run | None = None
 
     def run(self, checked: Checked, now: Now) -> None:
-        """Check, and tell how it went: within ``HEALTH_SECONDS``, twice that where another check is under way."""
+        """Report the result within ``HEALTH_SECONDS``, or twice that if another check is in progress."""
         self._waiting.append(checked)
         if self._running is None:
             self._begin(now)
@@ -74,7 +73,7 @@ class HealthCheck:
         return topic, topic.append(parse_entry(payload), payload, now)
 
     def _stored(self, run: _Run, topic: PersistentTopic, entry: Entry, now: Now) -> None:
-        """A commit is through, this one's or, where that has failed, the next."""
+        """Read the message back after a commit: its own or, if that failed, the next."""
         if run is self._running:
             topic.read_run(
                 Position(entry.ledger_id, entry.entry_id), entry.entry_id, 1, partial(self._read, run, entry)

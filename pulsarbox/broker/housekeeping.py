@@ -1,8 +1,8 @@
-"""Chores beside the commits: checkpoints, and giving disk back. Asked for here, carried out by a thread of the shell.
+"""Chores beside the commits: checkpoints, reclaiming disk space, and room checks.
 
-There is one at a time. A checkpoint is made with a batch and handed out once that is committed; so the log that a start
-has to read again is bounded by how often they are made, in bytes of the log. Disk is given back after a checkpoint, and
-when a volume may have been closed.
+Chores are requested here and carried out by a thread of the shell, one at a time. A checkpoint is made with a batch and
+handed out once that batch is committed. The bytes of log between checkpoints bound what a start has to replay. Disk
+space is reclaimed after a checkpoint, and when a volume may have been sealed.
 """
 
 import logging
@@ -20,69 +20,69 @@ log = logging.getLogger(__name__)
 
 
 class Reclaim:
-    """The chore of one step of giving disk back; ``compressing``: what is to be compressed with it."""
+    """One step of reclaiming disk space, with compression as ``compressing`` specifies."""
 
     def __init__(self, compressing: Compressing | None = None) -> None:
         self.compressing = compressing
 
 
 class CheckRoom:
-    """The chore of finding out whether there is room for messages again."""
+    """A check whether a full store has room for messages again."""
 
 
 CHECK_ROOM: Final = CheckRoom()
 Chore = Checkpoint | Reclaim | CheckRoom
 
 FULL_SECONDS = 1.0
-"""How often it is looked whether a full disk has room again."""
+"""Interval between room checks of a full store."""
 ROWS_MAX = 10_000
-"""Rows that a checkpoint waits for at most: they are in memory until then, and a start has to read them again."""
+"""Metadata rows that trigger a checkpoint: they stay in memory until it is made, and a start has to replay them."""
 DROPPED_SECONDS = 2.0
-"""How long after a ledger was dropped a checkpoint is made for its sake: only then its disk comes back."""
+"""Delay from dropping a ledger to the checkpoint that allows its disk space to be reclaimed."""
 RETRY_SECONDS = 1.0
-"""Pause after a chore that failed."""
+"""Pause after a failed chore."""
 LAG_FACTOR = 4
-"""Times the bytes between two checkpoints that may stand in the log without one; then nothing more is published."""
+"""Publishing stops if checkpoints fail and the log since the last one exceeds this many checkpoint intervals."""
 
 
 class Housekeeping:
-    """Which chore is next."""
+    """Schedules chores."""
 
     def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
         self.at_rest: AtRest | None = None
-        """What is to be compressed; None for nothing."""
+        """Compression at rest; None if unset."""
         self._store = store
         self._events = events
         self._timers = timers
         self.checkpoint_every = settings.journalCheckpointMbytes << 20
         self._written = store.replayed_bytes
-        """Bytes of the log since the start, those that were read again included."""
+        """Log bytes written since the start, including replayed ones."""
         self._made_at = self._covered = 0
-        """How many of them the last checkpoint speaks for, and the last one on the disk."""
+        """Values of ``_written`` at the last checkpoint made, and at the last one on disk."""
         self._dropped = store.dropped
-        # What went shortly before the last start is in no checkpoint yet, and the timer that would have seen to it is
-        # gone. The first batch of a start carries one.
+        # Ledgers dropped shortly before the last stop are in no checkpoint yet, and their timer is lost. The first
+        # batch after a start carries a checkpoint.
         self._asked = bool(self._dropped)
         self._taken: Checkpoint | None = None
-        """A checkpoint that is made and not on the disk yet."""
+        """Checkpoint that is made but not on disk yet."""
         self._committed = False
-        """The batch that it goes with is committed, and the one that it may need behind it."""
+        """Whether the batch at ``_said_by`` is committed."""
         self._said_by = 0
-        """Which one that is."""
+        """Position of the last batch that the checkpoint depends on."""
         self._reclaim = True
         self._under_way: Chore | None = None
         self._not_before = 0.0
         self._failed = ""
         self._waiting_for_drop = False
         self._full = ""
-        """Why the store takes no messages."""
+        """Why the store has no room for messages; empty if it has."""
         self._check_room = False
         self.refusal: str | None = None
-        """Why no messages are taken right now, None where they are."""
+        """Why messages are rejected right now; None if they are accepted."""
 
     @property
     def idle(self) -> bool:
-        """Whether no checkpoint is asked for or under way."""
+        """Whether no checkpoint is requested or under way."""
         return self._taken is None and not self._asked
 
     @property
@@ -92,11 +92,11 @@ class Housekeeping:
 
     @property
     def lag(self) -> int:
-        """Bytes of the log that no checkpoint speaks for."""
+        """Log bytes since the last checkpoint on disk."""
         return self._written - self._covered
 
     def _judge(self) -> None:
-        """Whether messages can be taken: there is room, and the log has not outgrown its checkpoint by far."""
+        """Update ``refusal`` from the room in the store and the log since the last checkpoint."""
         lag = self.lag
         if self._full:
             self.refusal = self._full
@@ -107,15 +107,15 @@ class Housekeeping:
             self.refusal = None
 
     def ask_checkpoint(self) -> None:
-        """Make a checkpoint with the next batch, however little there is to write."""
+        """Request a checkpoint with the next batch, however little there is to write."""
         self._asked = True
 
     def ask_reclaim(self) -> None:
-        """Look once more whether disk can be given back, or something be compressed."""
+        """Request another reclaim step, which may also compress."""
         self._reclaim = True
 
     def ledger_dropped(self, ledger_id: int, now: Now) -> None:
-        """A ledger is no more: with the next checkpoint its disk can be given back."""
+        """Note a dropped ledger; its disk space can be reclaimed after the next checkpoint."""
         self._dropped.append(ledger_id)
         if not self._waiting_for_drop:
             self._waiting_for_drop = True
@@ -127,7 +127,7 @@ class Housekeeping:
             self._asked = True
 
     def appended(self, size: int) -> bool:
-        """A batch of ``size`` bytes is about to be committed; whether a checkpoint is to be made with it."""
+        """Count a batch of ``size`` bytes about to be committed; return whether a checkpoint is due with it."""
         self._written += size
         if self._failed:
             self._judge()
@@ -136,25 +136,25 @@ class Housekeeping:
 
     @property
     def asked(self) -> bool:
-        """Whether a checkpoint is wanted however little there is in the log."""
+        """Whether a checkpoint is requested however small the log is."""
         return self._asked and self._taken is None
 
     @property
     def waiting(self) -> bool:
-        """Whether a checkpoint is made that waits for a batch to be committed."""
+        """Whether a checkpoint is made and waits for a commit."""
         return self._taken is not None and not self._committed
 
     @property
     def is_ready(self) -> bool:
-        """Whether a checkpoint could be written, were there nothing under way. Any thread may ask."""
+        """Whether a checkpoint is ready to be written. Safe to call from any thread."""
         return self._taken is not None and self._committed
 
     def needs(self, position: int) -> None:
-        """The checkpoint that was just made lacks something that the batch at ``position`` will say: it waits."""
+        """Delay the checkpoint just made until the batch at ``position`` is committed: it depends on that batch."""
         self._said_by = position
 
     def made(self, position: int) -> None:
-        """The state up to the batch at ``position`` is in the rows: they become the checkpoint."""
+        """Turn the rows, which hold the state up to the batch at ``position``, into a checkpoint."""
         dropped, self._dropped = tuple(self._dropped), []
         self._taken = Checkpoint(position, self._store.catalog.take(), dropped)
         self._said_by = position
@@ -164,12 +164,12 @@ class Housekeeping:
             self.at_rest.made()
 
     def committed(self, position: int) -> None:
-        """The batch at ``position`` is committed, or there is nothing to be said in it."""
+        """Note that the batch at ``position`` is committed or not needed."""
         if self._taken is not None and position >= self._said_by:
             self._committed = True
 
     def commit_failed(self, position: int) -> None:
-        """The batch at ``position`` is not stored."""
+        """Discard the checkpoint if it was made with the failed batch at ``position``."""
         if self._taken is not None and self._taken.position == position:
             self._give_back()
 
@@ -181,7 +181,7 @@ class Housekeeping:
         self._asked = True
 
     def store_is_full(self, reason: str, now: Now) -> None:
-        """The store had no room for messages: look every second whether it has."""
+        """Reject messages and check every second whether the store has room again."""
         if not self._full:
             self._events.tell("disk-full", "", f"{reason}: messages are refused until there is room", now)
             self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
@@ -192,7 +192,7 @@ class Housekeeping:
         self._check_room = True
 
     def take(self, now: Now) -> Chore | None:
-        """The next chore; None while one is under way, or nothing is to be done."""
+        """Return the next chore; None while one is under way or nothing is due."""
         if self._under_way is not None or now.monotonic < self._not_before:
             return None
         if self._taken is not None and self._committed:
@@ -207,7 +207,7 @@ class Housekeeping:
         return self._under_way
 
     def done(self, chore: Chore, now: Now, error: Exception | None, reclaimed: Reclaimed | None) -> None:
-        """A chore has been carried out, or could not be."""
+        """Complete a chore, successfully or with ``error``."""
         assert chore is self._under_way
         self._under_way = None
         if isinstance(chore, CheckRoom):
@@ -244,7 +244,7 @@ class Housekeeping:
 
 
 def carry_out(chore: Chore, engine: Engine) -> Reclaimed | None:
-    """Carry out a chore, in the shell's thread; what was given back, if that was the chore. Raises PersistenceError."""
+    """Carry out a chore in the shell's thread and return what a reclaim step did. Raises PersistenceError."""
     if isinstance(chore, Checkpoint):
         engine.checkpoint(chore)
     elif isinstance(chore, Reclaim):
@@ -255,4 +255,4 @@ def carry_out(chore: Chore, engine: Engine) -> Reclaimed | None:
 
 
 def _wake(now: Now) -> None:
-    """A timer that only makes the shell look for a chore again."""
+    """Do nothing: the timer only makes the shell call ``take_chore``."""

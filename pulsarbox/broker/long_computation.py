@@ -1,7 +1,7 @@
-"""Computations too long for one turn of the event loop, a slice at a time.
+"""Computations too long for one turn of the event loop, run in slices.
 
-One is under way at a time. Those that wait take turns by the connection they came from, so that a client with many
-delays another by one. A computation that fits into the rest of a slice is done where it is asked for.
+One computation runs at a time. Waiting ones take turns by connection, so that a client with many delays another client
+by at most one. A computation that fits into the rest of a slice finishes immediately.
 """
 
 import logging
@@ -23,7 +23,7 @@ SLICE_STEPS: Final = 500
 PERIOD_SECONDS: Final = 0.003
 """Time from one slice to the next: computations leave two thirds of the loop to everything else."""
 WAITING_BYTES_MAX: Final = 64 << 20
-"""Bytes of the commands and requests whose computations are not done; beyond that the next one is refused."""
+"""Maximum bytes of commands and requests whose computations are unfinished; further ones are rejected."""
 
 
 class _Computation(NamedTuple):
@@ -39,7 +39,7 @@ class Computations:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._left = 0
-        """Steps that are left of the slice."""
+        """Steps left in the current slice."""
         self._slice_ends = float("-inf")
         self._current: _Computation | None = None
         self._waiting: OrderedDict[object, deque[_Computation]] = OrderedDict()
@@ -50,10 +50,10 @@ class Computations:
     def run(
         self, asker: object, size: int, steps: Steps[T], then: Callable[[T | PulsarBoxError, Now], None], now: Now
     ) -> None:
-        """Call ``then`` with what a computation returns, or with the error that it raises; at once if it is short.
+        """Call ``then`` with the computation's result or error; immediately if it is short.
 
-        ``asker`` is the connection that asked, or what stands for a group of them; ``size`` the bytes that it holds
-        until then. Raises ServiceNotReady if too much is waiting.
+        ``asker`` is the requesting connection, or an object that represents several. ``size`` is the bytes the request
+        holds until then. Raises ServiceNotReady if too much is waiting.
         """
         size = max(size, 1)
         if self._total and self._total + size > WAITING_BYTES_MAX:
@@ -72,11 +72,11 @@ class Computations:
         self._advance(now)
 
     def held(self, asker: object) -> int:
-        """Bytes that the computations of a connection hold."""
+        """Return the bytes held by the computations of a connection."""
         return self._bytes.get(asker, 0) if self._bytes else 0
 
     def drop(self, asker: object) -> None:
-        """Abandon the computations of a connection that is gone; their ``then`` is not called."""
+        """Abandon the computations of a closed connection without calling ``then``."""
         held = self._bytes.pop(asker, 0)
         if not held:
             return
@@ -95,7 +95,7 @@ class Computations:
         self._advance(now)
 
     def _advance(self, now: Now) -> None:
-        """Compute until the slice is used up, or nothing is left."""
+        """Compute until the slice is used up or nothing is left."""
         while self._left > 0:
             if self._current is None:
                 self._current = self._next()
@@ -107,7 +107,7 @@ class Computations:
             self._timers.at(self._slice_ends, self._slice)
 
     def _next(self) -> _Computation | None:
-        """The computation of the asker that has waited longest for its turn."""
+        """Remove and return the next computation, from the asker that has waited longest."""
         if not self._waiting:
             return None
         asker, theirs = self._waiting.popitem(last=False)

@@ -1,11 +1,11 @@
-"""What a connection is to send: the core's only way out to a client."""
+"""The outbox of a connection: the core's only way to send to a client."""
 
 
 class Outbox:
     """Bytes for one client, gathered until the shell takes them, once a turn.
 
-    ``full`` is the backpressure: the dispatcher stops at it. It is set when more than ``limit`` bytes wait here or
-    when the shell says so; the shell clears it and calls ``cnx.writable``. Replies are always taken.
+    ``full`` is the backpressure: it stops the dispatcher. It is set when more than ``limit`` bytes are waiting, or by
+    the shell, which also clears it and calls ``cnx.writable``. Replies are always accepted.
     """
 
     __slots__ = ("_waiting", "blocked", "close_reason", "full", "limit", "parts", "size")
@@ -17,12 +17,12 @@ class Outbox:
         self.size = 0
         self.full = False
         self.blocked = False
-        """The shell's own word: the transport takes no more."""
+        """Set by the shell while the transport accepts no more bytes."""
         self.close_reason: str | None = None
-        """Why the connection is to be closed once everything is sent; None while it stays open."""
+        """Why to close the connection once everything is sent; None while it stays open."""
 
     def send(self, data: bytes) -> None:
-        """Send one frame."""
+        """Queue one frame."""
         parts = self.parts
         if not parts:
             self._waiting.append(self)
@@ -30,7 +30,7 @@ class Outbox:
         self.size += len(data)
 
     def send_parts(self, parts: list[bytes], size: int) -> None:
-        """Send frames given in pieces, ``size`` bytes altogether."""
+        """Queue frames in pieces, ``size`` bytes altogether."""
         if not self.parts:
             self._waiting.append(self)
         self.parts += parts
@@ -39,14 +39,14 @@ class Outbox:
             self.full = True
 
     def close(self, reason: str) -> None:
-        """Close the connection after what is sent so far."""
+        """Close the connection after everything queued so far is sent."""
         if self.close_reason is None:
             self.close_reason = reason
             if not self.parts:
                 self._waiting.append(self)
 
     def take(self) -> bytes:
-        """Everything to be written now."""
+        """Remove and return all queued bytes."""
         data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
         self.parts.clear()
         self.size = 0

@@ -1,9 +1,9 @@
-"""The plugins that a broker was handed: hashes of Key_Shared, choices among consumers, selectors, routers.
+"""The broker's plugins: Key_Shared hashes, consumer choices, selectors, partition routers and codecs.
 
-The broker never looks for plugins. The shell gives it a function that does, and a clock to time them with; without them
-there are the built-in ones only. To look at a plugin takes a second, in which nothing else may stand still: so who
-needs one asks for it (``want``), the shell takes what is asked for (``take_wanted``), gets it beside the loop and
-brings it (``brought``). What cannot be had is replaced by the built-in one; but for hashes, see ``key_hashes``.
+The broker does not discover plugins. The shell passes a loader, and a clock to time the plugins; without a loader, only
+built-in plugins exist. Loading takes up to a second, which must not block the loop: code that needs a plugin requests
+it (``want``), the shell takes the requests (``take_wanted``), loads outside the loop and returns the result
+(``brought``). An unavailable plugin is replaced by the built-in one, except for hashes (see ``key_hash``).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MURMUR3: Final = "murmur3"
-"""The hash of Pulsar's brokers; it stands in the header of each entry."""
+"""The hash that Pulsar's brokers use; each entry's header holds it."""
 HASHING: Final = "keySharedHashing"
-"""Setting of the broker, and property of a subscription that goes before it; so are ``CHOICE`` and ``SELECTOR``."""
+"""Broker setting, and the subscription property that overrides it. ``CHOICE`` and ``SELECTOR`` are, too."""
 
 Load = Callable[[str, str], Any]
-"""The plugin of a kind and name. Raises PluginError."""
+"""Loads the plugin of a kind and name. Raises PluginError."""
 Hash = Callable[[bytes], int]
 Key = tuple[str, str]
 """Kind and name."""
 
 _AGAIN_NANOS: Final = 10_000_000_000
-"""What could not be had is looked for again after that time, when somebody asks."""
+"""Delay until an unavailable plugin may be loaded again."""
 _MISSING_MAX: Final = 1000
 _LATER: Final = "it is being loaded"
 
@@ -59,36 +59,37 @@ def _nothing_else(kind: str, name: str) -> Any:
 
 
 class Plugins:
-    """The plugins in use, each with its guard."""
+    """Loaded plugins, each with its guard."""
 
     def __init__(self, load: Load = _nothing_else, clock: Callable[[], int] = int, *, beside: bool = False) -> None:
-        """``clock``: nanoseconds that only grow; without one nothing is timed, and errors are all of one minute.
+        """Create an empty registry.
 
-        ``beside``: the shell calls ``take_wanted``. Else ``load`` is called where something is needed.
+        ``clock``: monotonic nanoseconds; without it, calls are not timed and all errors count as of the same minute.
+        ``beside``: the shell calls ``take_wanted``. Otherwise ``load`` is called on demand.
         """
         self.guards: dict[Key, Guard] = {}
         self.missing: dict[Key, str] = {}
-        """What was asked for and cannot be had, and why."""
+        """Requested plugins that are unavailable, and why."""
         self.disabled: frozenset[Key] = frozenset()
-        """What is not to be used from now on (``pluginsDisabled``)."""
+        """Plugins in ``pluginsDisabled``."""
         self.events: Events | None = None
-        """Where troubles are told, besides the log; the core sets it."""
+        """Receives plugin failures in addition to the log; set by the core."""
         self.guarded: Callable[[], None] = _nothing
-        """Called when a plugin has come into use."""
+        """Called when a plugin comes into use."""
         self.load = load
         self._clock = clock
         self._beside = beside
         self._there: dict[Key, Any] = {}
         self._failed: dict[Key, tuple[PluginError, int]] = {}
-        """Why it cannot be had, and when that was found out."""
+        """Why a plugin is unavailable, and when that was found."""
         self._wanted: list[Key] = []
         self._waiting: dict[Key, list[Callable[[Now], None]]] = {}
-        """Who waits for what is being loaded."""
+        """Callbacks waiting for a plugin to load."""
         self._hashes: dict[str, Hash] = {}
         self._choices: dict[str, Choose] = {}
 
     def take(self, settings: Settings) -> None:
-        """Go by these settings from now on. What was missing, or was not asked any more, gets another chance."""
+        """Apply changed settings; give missing and tripped plugins another chance."""
         disabled = frozenset(named(settings.pluginsDisabled))
         for key, guard in self.guards.items():
             if key in self.disabled and key not in disabled:
@@ -103,7 +104,10 @@ class Plugins:
     # Loading
 
     def want(self, keys: Iterable[Key], then: Callable[[Now], None]) -> bool:
-        """Whether any of these has to be loaded first; ``then`` is called when all are there, or cannot be had."""
+        """Request plugins; return whether any has to be loaded.
+
+        If so, ``then`` is called once all are loaded or have failed.
+        """
         missing = [key for key in dict.fromkeys(keys) if not self._is_known(key)]
         if not self._beside or not missing:
             return False
@@ -122,7 +126,7 @@ class Plugins:
         return True
 
     def prepare(self, settings: Settings) -> None:
-        """Ask for what the settings name, so that it is there when it is needed."""
+        """Preload the plugins named in the settings."""
         wanted = [("routing", settings.routing), ("hashing", settings.routingHashing)]
         for sub_type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared):
             wanted += needed_by(sub_type, {}, settings)
@@ -137,12 +141,12 @@ class Plugins:
         return failed[0] if failed is not None and self._clock() - failed[1] < _AGAIN_NANOS else None
 
     def take_wanted(self) -> list[Key]:
-        """What is to be loaded, and then brought."""
+        """Remove and return the plugins to load; the shell answers with ``brought``."""
         wanted, self._wanted = self._wanted, []
         return wanted
 
     def brought(self, key: Key, found: Any, now: Now) -> None:
-        """A plugin that was wanted, or the PluginError that says why it cannot be had."""
+        """Complete the loading of a plugin; ``found`` is the plugin or a PluginError."""
         if isinstance(found, PluginError):
             self._cannot(key, found)
         else:
@@ -151,7 +155,7 @@ class Plugins:
             then(now)
 
     def _loaded(self, kind: str, name: str, *, at_once: bool = False) -> Any:
-        """Raises PluginError, also where it is not there yet and would have to be waited for."""
+        """Return a plugin. Raises PluginError, also if it is not loaded yet and loading must not block."""
         key = kind, name
         if name in built_in(kind):
             return get(kind, name)
@@ -170,7 +174,7 @@ class Plugins:
         return self._there[key]
 
     def _cannot(self, key: Key, error: PluginError) -> None:
-        for known in (self._failed, self.missing):  # clients may name what they like
+        for known in (self._failed, self.missing):  # bounded, because clients choose the names
             if len(known) >= _MISSING_MAX:
                 del known[next(iter(known))]
         self._failed[key] = error, self._clock()
@@ -186,14 +190,14 @@ class Plugins:
         return guard
 
     def _tell(self, trouble: Trouble) -> None:
-        """A plugin fails or cannot be had; see Guard for how often."""
+        """Report that a plugin failed or is unavailable; Guard limits how often."""
         log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
         if self.events is not None:
             subject = f"{trouble.kind} {trouble.name}"
             self.events.tell_undated("plugin-failed", subject, str(trouble), tripped=trouble.tripped)
 
     def _routing(self, name: str, form: str, what: str) -> Any:
-        """A routing plugin of one form. Raises PluginError."""
+        """Return a routing plugin of one form. Raises PluginError."""
         if ("routing", name) in self.disabled:
             raise PluginError("it is disabled")
         plugin = self._loaded("routing", name)
@@ -206,9 +210,9 @@ class Plugins:
     # Hashes of Key_Shared
 
     def key_hash(self, name: str, *, decided: bool = False) -> Hash | None:
-        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it.
+        """Return the hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError.
 
-        ``decided``: keys of the subscription go by it already, so it is had though it is disabled.
+        ``decided``: the subscription already uses this hash, which is therefore available even if disabled.
         """
         if name == MURMUR3:
             return None
@@ -220,28 +224,28 @@ class Plugins:
             raise ConsumerAssignError(f"The hashing plugin '{name}' cannot be used: {error}") from None
 
     def load_hash(self, name: str, *, at_once: bool = True) -> Hash:
-        """The same, also where it takes a while. Raises PluginError."""
+        """Return the hash of that name, loading it synchronously by default. Raises PluginError."""
         plugin = self._loaded("hashing", name, at_once=at_once)
         found = self._hashes[name] = self._guard("hashing", name).hashing(plugin.hash32, key_hash)
         return found
 
     def replace_hash(self, name: str, instead: Hash) -> None:
-        """What goes by a hash that cannot be had goes by another one."""
+        """Use another hash in place of an unavailable one."""
         self._hashes[name] = instead
 
     # Codecs
 
     def codec(self, kind: str, name: str) -> Any:
-        """The codec of that name for what stands on the disk, with its guard. Raises PluginError.
+        """Return the guarded codec of that name for data at rest. Raises PluginError.
 
-        Other threads ask as well; that two of them load the same one does no harm.
+        Safe to call from other threads: loading the same plugin twice is harmless.
         """
         if name in built_in(kind):
             return get(kind, name)
         return GuardedCompression(self._loaded(kind, name, at_once=True), self._guard(kind, name))
 
     def require_codec(self, name: str) -> None:
-        """Raise PluginError where entries cannot be compressed with a codec on the disk."""
+        """Raise PluginError if the codec cannot compress entries at rest."""
         if name == NONE:
             return
         if ("compression", name) in self.disabled:
@@ -254,9 +258,9 @@ class Plugins:
     # Consumers
 
     def choice_of(self, default: str, properties: Mapping[str, str]) -> Choose:
-        """The choice among the consumers of a Shared subscription with these properties; see CHOICES.
+        """Return the consumer choice of a Shared subscription with these properties; see CHOICES.
 
-        A name that is none, nor that of a plugin, counts as none.
+        Unknown names are ignored.
         """
         for name in (properties.get(CHOICE), default):
             found = (CHOICES.get(name) or self._choice(name)) if name else None
@@ -277,9 +281,9 @@ class Plugins:
     def selector_of(
         self, mode: KeySharedMode, settings: Settings, properties: Mapping[str, str]
     ) -> StickyKeySelector[Consumer]:
-        """The selector of a Key_Shared subscription with these properties, in a mode that its first consumer wants.
+        """Return the selector of a Key_Shared subscription with these properties, in its first consumer's mode.
 
-        Ranges that consumers choose for themselves are no matter of plugins.
+        Plugins do not apply to ranges that consumers choose themselves (Sticky).
         """
         for name in (properties.get(SELECTOR), settings.keySharedSelector):
             if not name or mode is not KeySharedMode.AUTO_SPLIT:
@@ -294,7 +298,7 @@ class Plugins:
         return make_selector(mode, settings)
 
     def told_of(self, sub_type: int, properties: Mapping[str, str], settings: Settings) -> object:
-        """What decides which plugins a subscription goes by: where it is another one, its dispatcher is made anew."""
+        """Return a value that changes whenever the subscription's dispatcher must be rebuilt for other plugins."""
         names = [properties.get(each) for each in (CHOICE, SELECTOR, HASHING)]
         there = [(key, key in self._there) for key in needed_by(sub_type, properties, settings)]
         return names, there
@@ -302,9 +306,9 @@ class Plugins:
     # Partitions
 
     def router(self, name: str, hashing: str, producing: Callable[[Hash], Producing]) -> Partition:
-        """What chooses partitions where the box does. Raises PluginError, also where it is not there yet.
+        """Return a partition router for the box's own producers. Raises PluginError, also if it is not loaded yet.
 
-        ``producing`` is given the hash of keys.
+        ``producing`` receives the hash of keys.
         """
         hash32 = self._loaded("hashing", hashing).hash32
         if hashing not in built_in("hashing"):
@@ -313,13 +317,13 @@ class Plugins:
         guard = None if name in built_in("routing") else self._guard("routing", name)
         try:
             return opened(plugin, producing(hash32), guard)
-        except PluginError as error:  # of its options
+        except PluginError as error:  # raised by its options
             self._cannot(("routing", name), error)
             raise
 
 
 def needed_by(sub_type: int, properties: Mapping[str, str], settings: Settings) -> Iterable[Key]:
-    """What a subscription of a type, with these properties, needs of plugins."""
+    """Yield the plugins that a subscription of a type needs, given its properties."""
     if sub_type == CommandSubscribe.Shared:
         for name in (properties.get(CHOICE), settings.sharedConsumerSelection):
             if name and name not in CHOICES:
@@ -334,7 +338,7 @@ def needed_by(sub_type: int, properties: Mapping[str, str], settings: Settings) 
 
 
 def named(text: str) -> Iterable[Key]:
-    """What ``pluginsDisabled`` names, as kind and name."""
+    """Yield the kind and name of each plugin in ``pluginsDisabled``."""
     for each in text.split(","):
         kind, _, name = each.strip().partition(":")
         if name:
@@ -342,8 +346,8 @@ def named(text: str) -> Iterable[Key]:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing: the default callback."""
 
 
 def _no_matter(now: Now) -> None:
-    """Nobody waits."""
+    """Do nothing: no caller waits."""

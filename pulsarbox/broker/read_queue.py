@@ -1,4 +1,4 @@
-"""Reads outside the tail cache: asked for here, carried out by a thread of the shell, answered by ``read_done``."""
+"""Reads outside the tail cache: requested here, carried out by a thread of the shell, answered by ``read_done``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,11 @@ from pulsarbox.storage.record import Entry
 
 Answer = Callable[[list[Entry], Exception | None, Now], None]
 Worked = Callable[[Any, Exception | None, Now], None]
-"""Is told what was made of the entries; None with an error."""
+"""Receives what was computed from the entries; None with an error."""
 
 
 class Reads:
-    """Reads that are asked for and not answered yet."""
+    """Reads that are not answered yet."""
 
     def __init__(self) -> None:
         self._waiting: list[ReadRequest] = []
@@ -21,7 +21,7 @@ class Reads:
         self._at_work: set[int] = set()
         self._last_token = 0
         self.entries = 0
-        """Entries that were read so far, and their bytes."""
+        """Entries read so far; ``bytes`` is their size."""
         self.bytes = 0
 
     def ask(
@@ -33,7 +33,7 @@ class Reads:
         answer: Answer,
         left_out: tuple[tuple[int, int], ...] = (),
     ) -> int:
-        """Read entries of a ledger, as ``ReadRequest`` says them; gives the read's token."""
+        """Read entries of a ledger, see ``ReadRequest``; return the read's token."""
         self._last_token += 1
         self._answers[self._last_token] = answer
         self._waiting.append(ReadRequest(self._last_token, ledger_id, first, last, max_bytes, left_out))
@@ -42,8 +42,11 @@ class Reads:
     def ask_for_work(
         self, ledger_id: int, first: int, last: int, max_bytes: int, answer: Worked, work: Callable[[list[Entry]], Any]
     ) -> None:
-        """Read entries, and have made of them what ``work`` gives: in the thread that reads, on nothing that changes
-        meanwhile. Nobody is served what is read so: it is not counted."""
+        """Read entries and answer with what ``work`` returns for them.
+
+        ``work`` runs in the reading thread and must only use immutable data. The read is not counted in ``entries`` and
+        ``bytes``.
+        """
         self._last_token += 1
         self._answers[self._last_token] = answer
         self._at_work.add(self._last_token)
@@ -51,12 +54,12 @@ class Reads:
         self._waiting.append(request)
 
     def take(self) -> list[ReadRequest]:
-        """The reads that the shell has not been given yet."""
+        """Remove and return the reads not yet passed to the shell."""
         waiting, self._waiting = self._waiting, []
         return waiting
 
     def done(self, token: int, entries: list[Entry], now: Now, error: Exception | None) -> None:
-        """Hand a read's answer to whoever asked."""
+        """Pass a read's result to its requester."""
         if token in self._at_work:
             self._at_work.remove(token)
             self._answers.pop(token)(next(iter(entries), None), error, now)

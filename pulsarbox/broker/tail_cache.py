@@ -1,6 +1,6 @@
-"""The tail cache: recent entries of all topics in memory, the oldest given up first.
+"""The tail cache: recent entries of all topics in memory, evicted oldest first.
 
-A consumer that keeps up is served from here and never touches the disk.
+A consumer that keeps up is served from here and never reads the disk.
 """
 
 from collections import deque
@@ -10,17 +10,17 @@ from pulsarbox.storage.record import Entry
 
 
 class TailCache:
-    """Bounds what the ``tail`` of all managed ledgers holds together, in bytes."""
+    """Bounds the bytes held by the ``tail`` of all managed ledgers together."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
         self.evicted = 0
-        """Spans of entries that were given up for want of room."""
+        """Spans of entries evicted for lack of room."""
         self._spans: deque[tuple[ManagedLedger, int, int, int, int]] = deque()
 
     def added(self, ledger: ManagedLedger, entries: list[Entry]) -> None:
-        """Entries were confirmed and stand in the ledger's tail; make room for them."""
+        """Account for confirmed entries in the ledger's tail and evict older ones if needed."""
         first, last = entries[0], entries[-1]
         size = last.total_bytes - first.total_bytes + len(first.body) + 300 * len(entries)
         if first.ledger_id == last.ledger_id:

@@ -1,4 +1,4 @@
-"""Tenants and namespaces: who may have topics where. Every change is durable before it is answered for."""
+"""Tenants and namespaces. HTTP responses wait until a change is durable."""
 
 import logging
 from typing import Any
@@ -15,17 +15,17 @@ SHIPPED = {"public": ("default",), "pulsar": ("system",)}
 """Tenants and namespaces that every box starts with."""
 
 BUNDLES_MAX = 1 << 16
-"""Every bundle's boundary stands in the namespace's row."""
+"""The namespace's row stores every bundle boundary."""
 
 
 class Tenants:
-    """The tenants, and the namespaces of each."""
+    """All tenants and their namespaces."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._cluster = core.settings.clusterName
         self.leaving: set[str] = set()
-        """Namespaces that are on their way out, topic by topic: none may come into being there."""
+        """Namespaces being deleted topic by topic; no topic may be created there."""
         for tenant, namespaces in SHIPPED.items():
             if tenant_key(tenant) not in core.catalog:
                 core.commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [self._cluster]})
@@ -36,18 +36,18 @@ class Tenants:
     # Tenants
 
     def all(self) -> list[str]:
-        """The names of all tenants."""
+        """Return the names of all tenants."""
         return [key.partition("/")[2] for key in self._core.catalog.keys("tenant/")]
 
     def get(self, tenant: str) -> Row:
-        """A tenant's info. Raises NotFound."""
+        """Return a tenant's info. Raises NotFound."""
         row = self._core.catalog.get(tenant_key(tenant))
         if row is None:
             raise NotFound("Tenant does not exist")
         return row
 
     def create(self, tenant: str, info: Row | None) -> None:
-        """Create a tenant. Raises Conflict where it exists, PreconditionFailed for a bad name or unknown clusters."""
+        """Create a tenant. Raises Conflict if it exists, PreconditionFailed for an invalid name or unknown clusters."""
         check_entity_name("Tenant", tenant)
         if tenant_key(tenant) in self._core.catalog:
             raise Conflict("Tenant already exist")
@@ -85,7 +85,7 @@ class Tenants:
     # Namespaces
 
     def namespaces(self, tenant: str) -> list[str]:
-        """The namespaces of a tenant, in full. Raises NotFound."""
+        """Return the full names of a tenant's namespaces. Raises NotFound."""
         self.get(tenant)
         return [key.partition("/")[2] for key in self._core.catalog.keys(f"namespace/{tenant}/")]
 
@@ -94,7 +94,7 @@ class Tenants:
         return namespace_key(namespace) in self._core.catalog
 
     def policies(self, namespace: str) -> Row:
-        """The stored policies of a namespace. Raises NotFound."""
+        """Return the stored policies of a namespace. Raises NotFound."""
         row = self._core.catalog.get(namespace_key(namespace))
         if row is None:
             raise NotFound("Namespace does not exist")
@@ -109,21 +109,22 @@ class Tenants:
         self._put_namespace(namespace, policies or {})
 
     def set_policy(self, namespace: str, name: str, value: Any, now: Now | None = None) -> None:
-        """Change one policy of a namespace; None takes it away. Topics are told where ``now`` is given. Raises
-        NotFound."""
+        """Set one policy of a namespace, or remove it with None; loaded topics apply it if ``now`` is given.
+
+        Raises NotFound.
+        """
         policies = {**self.policies(namespace), name: value}
         if value is None:
             del policies[name]
         self._core.policies.put_namespace(namespace, policies, now)
 
     def delete_namespace(self, namespace: str) -> None:
-        """Delete an empty namespace; the caller has seen to its topics."""
+        """Delete a namespace; the caller has already deleted its topics."""
         self.policies(namespace)
         self._core.policies.put_namespace(namespace, None)
 
     def require(self, namespace: str) -> None:
-        """Raises NamespaceNotFound where a topic cannot be in this namespace because it is not there, or on its way
-        out."""
+        """Raise NamespaceNotFound if the namespace does not exist or is being deleted."""
         if namespace in self.leaving:
             raise NamespaceNotFound(f"Namespace {namespace} is being deleted")
         if not self.has_namespace(namespace):
@@ -139,7 +140,7 @@ class Tenants:
 
 
 def _bundles(asked: Any, default: int) -> Row:
-    """The hash ranges of a namespace, evenly cut; with one broker they only matter to tools that print them."""
+    """Return evenly split hash ranges; with one broker they only matter to tools that print them."""
     if asked is not None and not isinstance(asked, dict):
         raise BadRequest('bundles must be an object, as in {"numBundles": 4}')
     count = asked.get("numBundles") if asked else None

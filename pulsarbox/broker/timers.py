@@ -1,5 +1,6 @@
-"""Deadlines of the core: two heaps, one a clock."""
+"""Deadlines of the core: one heap per clock."""
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
@@ -8,11 +9,11 @@ from pulsarbox.clock import Deadlines, Now
 
 Action = Callable[[Now], None]
 SWEPT_FROM: Final = 256
-"""Deadlines from which on it is looked which of them were cancelled: they take memory until their time comes."""
+"""Heap size from which cancelled deadlines are swept; they use memory until then or until they are due."""
 
 
 class Timer:
-    """One deadline; ``cancel`` makes it pass without anything happening."""
+    """One deadline, which can be cancelled."""
 
     __slots__ = ("action",)
 
@@ -20,12 +21,12 @@ class Timer:
         self.action: Action | None = action
 
     def cancel(self) -> None:
-        """Let the deadline pass in silence."""
+        """Cancel the deadline."""
         self.action = None
 
 
 class Timers:
-    """What is to be done when. Deadlines of one clock are kept in the order they fall due, then in that of asking."""
+    """Scheduled actions. Those of one clock run in order of deadline, then of registration."""
 
     def __init__(self) -> None:
         self._monotonic: list[tuple[float, int, Timer]] = []
@@ -34,7 +35,7 @@ class Timers:
         self._count = 0
 
     def at(self, monotonic: float, action: Action) -> Timer:
-        """Do ``action`` at an instant of the monotonic clock (seconds)."""
+        """Schedule ``action`` on the monotonic clock (seconds)."""
         timer = Timer(action)
         self._count += 1
         if len(self._monotonic) >= self._monotonic_limit:
@@ -43,7 +44,7 @@ class Timers:
         return timer
 
     def at_wall(self, wall: int, action: Action) -> Timer:
-        """Do ``action`` at an instant of the wall clock (milliseconds since 1970)."""
+        """Schedule ``action`` on the wall clock (milliseconds since 1970)."""
         timer = Timer(action)
         self._count += 1
         if len(self._wall) >= self._wall_limit:
@@ -52,18 +53,23 @@ class Timers:
         return timer
 
     def run(self, now: Now) -> None:
-        """Do everything that is due."""
-        due: list[Timer] = []
+        """Run every action that is due. If one raises, the others remain due."""
+        due: deque[tuple[list[Any], Any]] = deque()
         while self._monotonic and self._monotonic[0][0] <= now.monotonic:
-            due.append(heappop(self._monotonic)[2])
+            due.append((self._monotonic, heappop(self._monotonic)))
         while self._wall and self._wall[0][0] <= now.wall:
-            due.append(heappop(self._wall)[2])
-        for timer in due:
-            if timer.action is not None:
-                timer.action(now)
+            due.append((self._wall, heappop(self._wall)))
+        try:
+            while due:
+                _, (_, _, timer) = due.popleft()
+                if timer.action is not None:
+                    timer.action(now)
+        finally:
+            for heap, row in due:
+                heappush(heap, row)
 
     def next(self) -> Deadlines:
-        """When the next deadline falls due, on each clock."""
+        """Return the next deadline on each clock."""
         while self._monotonic and self._monotonic[0][2].action is None:
             heappop(self._monotonic)
         while self._wall and self._wall[0][2].action is None:
@@ -75,7 +81,7 @@ class Timers:
 
 
 def _sweep(heap: list[Any]) -> int:
-    """Leave out what was cancelled; how many there may be before that is done again. The order stays."""
+    """Remove cancelled deadlines; return the heap size that triggers the next sweep."""
     heap[:] = [each for each in heap if each[2].action is not None]
     heapify(heap)
     return max(SWEPT_FROM, 2 * len(heap))

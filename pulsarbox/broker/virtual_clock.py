@@ -1,7 +1,7 @@
-"""The virtual clock: how far the wall clock of the box is ahead of the real one, kept with the data.
+"""The virtual clock: the offset of the box's wall clock from real time, stored with the data.
 
-The clock runs on; it is only ever moved forward. Times that are stored never lie in the future, so an offset that data
-was written under stays: over restarts, and even where the clock is not virtual any more no box opens that data without.
+The clock runs on and is only ever moved forward. Stored times never lie in the future, so the offset that data was
+written under outlives restarts. A box without a virtual clock refuses to open such data.
 """
 
 from typing import Final
@@ -16,9 +16,9 @@ VIRTUAL: Final = "virtual"
 
 
 def offset_of(store: Store, mode: str) -> int:
-    """The offset that the data was written under, in milliseconds.
+    """Return the offset that the data was written under, in milliseconds.
 
-    Raises PersistenceError where there is one and the clock is not virtual: stored times would lie in the future.
+    Raises PersistenceError if it is not zero and the clock is not virtual: stored times would lie in the future.
     """
     offset: int = (store.catalog.get(CLOCK) or {"offset": 0})["offset"]
     if offset and mode != VIRTUAL:
@@ -39,10 +39,10 @@ class VirtualClock:
         self._commits = core.commits
 
     def advance(self, by: int, now: Now) -> Now:
-        """Move the wall clock forward by ``by`` milliseconds; this instant as it is then.
+        """Move the wall clock forward by ``by`` milliseconds and return the new time.
 
-        Durable with the next commit, which holds nothing that was stamped with the new time. Raises Conflict where
-        the clock is not virtual, BadRequest where it would go back or beyond the year 9999.
+        Durable with the next commit, which holds nothing stamped with the new time. Raises Conflict if the clock is not
+        virtual, BadRequest if it would go back or beyond the year 9999.
         """
         if not self.is_virtual:
             raise Conflict(

@@ -1,8 +1,8 @@
-"""A thin synchronous Pulsar client for our own tools: blocking sockets, one loop, no threads.
+"""A thin synchronous Pulsar client for pulsarbox's own tools: blocking calls, one event loop, no threads.
 
-``Client`` opens producers and consumers. Everything happens in the calls that are made: while none is made, nothing is
-read, and the broker's keep-alive is not answered. So whoever waits for something else waits in ``Client.turn``, which
-also watches other file descriptors.
+``Client`` opens producers and consumers. All work happens inside calls: between calls nothing is read, and the broker's
+keep-alive is not answered. Code that waits for something else therefore waits in ``Client.turn``, which can also
+watch other file descriptors.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,12 @@ def router(
     admin_url: str = "",
     batch_messages: int = 1,
 ) -> Callable[[Any, int], int]:
-    """A routing plugin as ``message_router`` of the official Python client, one for each producer.
+    """Return a routing plugin as a ``message_router`` for one producer of the official Python client.
 
-    ``hashing``: that of keys; ``java`` is what Java clients do, ``boost`` what the Python client does by itself.
-    ``topic``: for routers that look at its name, or at backlogs; these need ``admin_url`` as well. ``batch_messages``:
-    so many messages in a row without a key go to one partition, as batches should. Raises PluginError where there is no
-    such plugin, or an option is wrong. Source: docs/plugins.md::
-
+    ``hashing``: of keys; ``java`` is the default of Java clients, ``boost`` that of the Python client.
+    ``topic``: for routers that use its name or its backlogs; the latter need ``admin_url`` as well. ``batch_messages``:
+    number of consecutive messages without a key that go to one partition, to match batches. Raises PluginError if the
+    plugin does not exist or an option is invalid. Source: docs/plugins.md::
         client.create_producer("orders", message_router=pulsarbox.client.router("consistent", hashing="murmur3"))
     """
     from pulsarbox.client.routing import made_router

@@ -1,4 +1,4 @@
-"""One request to the HTTP port of a broker, and its answer as a value."""
+"""One-shot requests to a broker's HTTP port."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from pulsarbox.client.web import TooSlow, Unanswered, Web
 
 
 class WebRefused(Exception):
-    """The broker answered with a status of 400 or more, and says why."""
+    """The broker answered with a status of 400 or more; the message is its reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -24,10 +24,10 @@ def ask(
     seconds: float = 30.0,
     credentials: Credentials = NOBODY,
 ) -> Any:
-    """The answer's JSON, its text where it is none, None where it is empty. ``body`` goes as JSON where it is not None.
+    """Return the response as JSON, as text if it is not JSON, or None if it is empty. ``body`` is sent as JSON.
 
-    Raises WebRefused for a refusal, TimeoutError where there is no answer in ``seconds``, OSError where there is no
-    broker, or none that speaks HTTP.
+    Raises WebRefused for a rejected request, TimeoutError without a response in ``seconds``, OSError if the server is
+    unreachable or does not speak HTTP.
     """
     parts = urlsplit(web_url)
     secure = parts.scheme == "https"

@@ -1,4 +1,4 @@
-"""What waits in each partition of a topic, for routers: asked of the Admin API, at most once a second."""
+"""Backlogs of a topic's partitions, for routers: polled from the Admin API at most once a second."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 
 if TYPE_CHECKING:
-    from pulsarbox.client.admin import Admin  # HTTP takes longer to import than all the rest
+    from pulsarbox.client.admin import Admin  # importing HTTP takes longer than everything else
 
 ASKED_EVERY_SECONDS: Final = 1.0
 AFTER_AN_ERROR_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 1.0
-"""So long a message may wait for the answer."""
+"""Maximum delay of a message by a poll."""
 
 
 class PartitionBacklogs:
-    """Called for the messages that wait in each partition, of all subscriptions together; none where that is unknown.
+    """Callable that returns each partition's backlog in messages, over all subscriptions; empty if unknown.
 
-    Nothing is asked before the first call. Where there is no answer the last one stands, and messages go on.
+    It polls on the first call. If a poll fails, the previous result remains in use.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class PartitionBacklogs:
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``tell`` is called once, where the broker does not say."""
+        """``tell`` is called once, with the first failure."""
         self._connect = connect
         self._topic = parse_topic(topic)
         self._tell = tell
@@ -42,7 +42,7 @@ class PartitionBacklogs:
         self._told = False
 
     def __call__(self) -> Sequence[int]:
-        """See the class."""
+        """Return the backlog of each partition."""
         now = self._clock()
         if now >= self._next:
             self._next = now + ASKED_EVERY_SECONDS
@@ -66,6 +66,6 @@ def _waiting(stats: dict[str, Any]) -> Sequence[int]:
 
 
 def _messages(subscription: dict[str, Any]) -> int:
-    """Of a box the messages themselves; Apache Pulsar tells entries, which is as good to compare."""
+    """Return the backlog in messages. Apache Pulsar reports entries, which serve as well for a comparison."""
     waiting: int = subscription.get("backlogMessages", subscription["msgBacklog"])
     return waiting

@@ -1,8 +1,8 @@
-"""Messages that came in several entries, put together.
+"""Reassembly of chunked messages.
 
-What of them no message can be made of any more is to be acknowledged, or it would stay in the backlog for ever: chunks
-of an attempt that the producer gave up and began anew, chunks that were stored twice, and those of messages whose last
-chunk has not come for a minute. Source: PIP-37, and the options ``maxPendingChunkedMessage``,
+Chunks that can no longer complete a message must be acknowledged, or they would stay in the backlog forever: chunks
+of an attempt that the producer abandoned and restarted, chunks that were stored twice, and chunks of messages that are
+still incomplete after a minute. Sources: PIP-37, and the options ``maxPendingChunkedMessage``,
 ``autoAckOldestChunkedMessageOnQueueFull`` and ``expireTimeOfIncompleteChunkedMessage`` of Java clients.
 """
 
@@ -16,40 +16,40 @@ from pulsarbox.client.places import INCOMPLETE_MAX
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 INCOMPLETE_SECONDS: Final = 60.0
-"""As with the clients of Java, C++ and Go."""
+"""The default of the Java, C++ and Go clients."""
 SIZE_MAX: Final = 1 << 30
 
 Place = tuple[int, int]
-"""Ledger and entry."""
+"""Ledger ID and entry ID."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How much of what is not complete is kept."""
+    """Limits of incomplete messages."""
 
     most: int = INCOMPLETE_MAX
-    """Messages that are being put together at once; beyond, the oldest is given up."""
+    """Maximum number of incomplete messages; beyond it, the oldest is discarded."""
     acknowledge_oldest: bool = False
-    """Whether its chunks are acknowledged. If not they come again, to whoever comes next."""
+    """Whether the chunks of a message discarded for ``most`` are acknowledged. Otherwise they are redelivered."""
     seconds: float = INCOMPLETE_SECONDS
-    """How long after its first chunk a message is given up, and its chunks acknowledged."""
+    """Time after its first chunk when a message is discarded and its chunks are acknowledged."""
 
 
 USUAL: Final = Chunking()
 
 
 class Chunk(NamedTuple):
-    """A chunk that no message could be made of."""
+    """A chunk of an incomplete message."""
 
     place: Place
     number: int
-    """From 1 on."""
+    """Number of the chunk, from 1."""
     of: int
-    """The chunks of its message."""
+    """Total number of chunks."""
 
 
 ORPHANS_MAX: Final = 1000
-"""Chunks without their beginning that are remembered until somebody asks for them."""
+"""Maximum number of remembered chunks whose message start is missing."""
 
 
 class _Parts:
@@ -69,14 +69,15 @@ class Chunks:
     def __init__(self, options: Chunking = USUAL) -> None:
         self._options = options
         self._parts: dict[str | bytes, _Parts] = {}
-        """The oldest first."""
+        """Oldest first."""
         self._useless: list[Place] = []
         self._orphans: list[Chunk] = []
 
     def add(
         self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes, now: float
     ) -> tuple[bytes, list[Place]] | None:
-        """Take a chunk, at ``now`` (monotonic, s). With the last one: the whole body, and the place of each chunk."""
+        """Add a chunk, received at ``now`` (monotonic, s). For the last one, return the body and all chunk
+        positions."""
         uuid, index, place = metadata.uuid, metadata.chunk_id, (ledger, entry)
         if index == 0:
             self._begin(uuid, place, now, metadata.num_chunks_from_msg)
@@ -85,7 +86,7 @@ class Chunks:
             self._without_beginning(place, metadata)
             return None
         if index < len(parts.ids):
-            if place != parts.ids[index]:  # else it is delivered again
+            if place != parts.ids[index]:  # otherwise a redelivery
                 self._useless.append(place)
             return None
         parts.texts.append(body)
@@ -102,7 +103,7 @@ class Chunks:
     def _begin(self, uuid: str | bytes, place: Place, now: float, count: int) -> None:
         before = self._parts.pop(uuid, None)
         if before is not None and before.ids[0] != place:
-            self._useless += before.ids  # another attempt: those will never be complete
+            self._useless += before.ids  # an abandoned attempt, which will never be complete
         while len(self._parts) >= self._options.most:
             given_up = self._parts.pop(next(iter(self._parts)))
             if self._options.acknowledge_oldest:
@@ -110,14 +111,14 @@ class Chunks:
         self._parts[uuid] = _Parts(now, count)
 
     def _without_beginning(self, place: Place, metadata: MessageMetadata) -> None:
-        """Its first chunk may still come, where another consumer gives it back; but not for ever."""
+        """Record a chunk without a start: another consumer may still give the start back, but not forever."""
         if len(self._orphans) < ORPHANS_MAX:
             self._orphans.append(Chunk(place, metadata.chunk_id + 1, metadata.num_chunks_from_msg))
         if time.time() > metadata.publish_time / 1000 + self._options.seconds:
             self._useless.append(place)
 
     def expire(self, now: float) -> None:
-        """Give up what has been incomplete for too long."""
+        """Discard messages that have been incomplete for too long."""
         while self._parts:
             uuid, oldest = next(iter(self._parts.items()))
             if now < oldest.since + self._options.seconds:
@@ -126,31 +127,31 @@ class Chunks:
 
     @property
     def first(self) -> Place | None:
-        """The first chunk in the log of those that are kept; None where nothing is incomplete."""
+        """The earliest position of the retained chunks; None if no message is incomplete."""
         return min((parts.ids[0] for parts in self._parts.values()), default=None)
 
     @property
     def incomplete(self) -> list[Chunk]:
-        """The last chunk that has come of each message that is not complete."""
+        """The last received chunk of each incomplete message."""
         return [Chunk(parts.ids[-1], len(parts.ids), parts.count) for parts in self._parts.values()]
 
     def take_orphans(self) -> list[Chunk]:
-        """Return the chunks whose message begins before what was read, each once."""
+        """Return, once, the chunks whose message starts before the read range."""
         orphans, self._orphans = self._orphans, []
         return orphans
 
     @property
     def firsts(self) -> list[Place]:
-        """The first chunk of each that is incomplete."""
+        """The first chunk of each incomplete message."""
         return [parts.ids[0] for parts in self._parts.values()]
 
     def take_useless(self) -> list[Place]:
-        """The entries that are to be acknowledged, because no message will be made of them."""
+        """Return the positions to acknowledge because they cannot complete a message."""
         useless, self._useless = self._useless, []
         return useless
 
     def clear(self) -> None:
-        """Everything will come again."""
+        """Discard everything; all of it will be redelivered."""
         self._parts.clear()
         self._useless.clear()
         self._orphans.clear()

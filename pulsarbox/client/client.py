@@ -1,4 +1,4 @@
-"""The client: which broker serves a topic, the connections to brokers, and what lives on them."""
+"""The client: topic lookup, connections to brokers, and their producers and consumers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from pulsarbox.client.transaction_coordinators import Coordinators
 
 _AT_ONCE: Final = 100
-"""Requests that are not waited for one by one."""
+"""Maximum number of pipelined requests."""
 _REDIRECTS_MAX: Final = 20
 _CLOSE_SECONDS: Final = 2.0
 
 
 class Client:
-    """Connections to the brokers of one service URL. Producers and consumers are made with it; ``close`` ends all."""
+    """Connections to the brokers of one service URL, for producers and consumers; ``close`` ends them all."""
 
     def __init__(
         self,
@@ -49,31 +49,32 @@ class Client:
         secure: bool = False,
         credentials: Credentials = NOBODY,
     ) -> None:
-        """``hosts``: those of the service URL, tried in turn. ``timeout``: seconds for any answer, and for coming back.
-        ``secure``: over TLS.
+        """``hosts``: addresses of the service URL, tried in turn. ``timeout``: seconds for a response or a
+        reconnection. ``secure``: use TLS.
 
-        Nothing is connected yet. Raises NotConnected for certificates that cannot be used.
+        Does not connect yet. Raises NotConnected for unusable certificates.
         """
         self._wire = wire_of(credentials, secure)
         self.timeout = timeout
         self.loop = Loop()
         self.numbers = itertools.count(1)
-        """Of requests, producers and consumers."""
+        """IDs of requests, producers and consumers."""
         self.comebacks: list[Comeback] = []
-        """Whatever has lost its connection."""
+        """Producers and consumers to reconnect."""
         self.tell: Callable[[str], None] = lambda text: None
-        """Called with a text when a connection is lost and cannot be made again at once, or the broker holds a producer
-        back, and when that is over."""
+        """Called with a message when a connection is lost and cannot be restored at once, when the broker holds a
+        producer, and when either is over."""
         self._away: type[PulsarBoxError] | None = None
-        """Why something cannot go on, as ``tell`` was told: ProducerHeld, or NotConnected for everything else."""
+        """The last reported interruption: ProducerHeld, or NotConnected for anything else."""
         self._hosts = list(hosts)
         self._connections: dict[tuple[Address, str], Connection] = {}
         self._coordinators: Coordinators | None = None
 
     def turn(self, seconds: float = 0.0) -> bool:
-        """Wait up to so long for something to happen; whether something did. Lost connections are made again here.
+        """Wait up to ``seconds`` for events and handle them; return whether there were any.
 
-        Raises what ended a producer or consumer for good.
+        Restores lost connections, and always returns True while one is lost.
+        Raises the error that ended a producer or consumer permanently.
         """
         happened = self.loop.turn(0.0 if self.comebacks else seconds)
         if self.comebacks:
@@ -96,7 +97,7 @@ class Client:
             self.loop.turn(min(seconds, max(0.0, first - time.monotonic())))
 
     def _now_away(self, reason: PulsarBoxError | None) -> None:
-        """Tell why something cannot go on, or that all can, where that is news."""
+        """Report an interruption or its end if the state changed."""
         away = None if reason is None else ProducerHeld if isinstance(reason, ProducerHeld) else NotConnected
         before, self._away = self._away, away
         if away is before:
@@ -111,29 +112,29 @@ class Client:
     # Brokers ---------------------------------------------------------------------------------------------------------
 
     def service(self) -> Connection:
-        """A connection to the first host that can be reached. Raises NotConnected."""
+        """Return a connection to the first reachable host. Raises NotConnected."""
         problem = NotConnected("the URL names no host")
         for address in list(self._hosts):
             try:
                 return self.to(address)
             except NotConnected as error:
                 problem = error
-                self._hosts.append(self._hosts.pop(0))  # the next one first, from now on
+                self._hosts.append(self._hosts.pop(0))  # start with the next host from now on
         raise problem
 
     def to(self, address: Address, proxy_to: str = "") -> Connection:
-        """The connection to an address, made where there is none. Raises NotConnected."""
+        """Return the connection to an address, opened if necessary. Raises NotConnected."""
         found = self._connections.get((address, proxy_to))
         if found is None or found.closed:
             found = self._connections[address, proxy_to] = connect(self.loop, address, self._wire, proxy_to)
         return found
 
     def ask(self, connection: Connection, command: BaseCommand, request_id: int) -> BaseCommand:
-        """The answer to a request."""
+        """Send a request and return its response."""
         return connection.ask(command, request_id, self.timeout)
 
     def broker_of(self, topic: str) -> Connection:
-        """A connection to the broker that serves a topic. Raises what the broker tells."""
+        """Return a connection to the broker that owns a topic. Raises the broker's error."""
         connection, authoritative = self.service(), False
         for _ in range(_REDIRECTS_MAX):
             request_id = next(self.numbers)
@@ -148,7 +149,7 @@ class Client:
         raise NotConnected(f"{topic} cannot be found: brokers point to each other")
 
     def _named(self, connection: Connection, answer: CommandLookupTopicResponse) -> Connection:
-        """A connection to the broker that an answer names, by way of who gave it where it says so."""
+        """Return a connection to the broker in a lookup response, through the responder if it requests that."""
         broker = self._address_of(answer)
         if answer.proxy_through_service_url:
             return self.to(connection.address, f"{broker[0]}:{broker[1]}")
@@ -158,9 +159,9 @@ class Client:
         return _address(answer.brokerServiceUrlTls if self._wire.tls is not None else answer.brokerServiceUrl)
 
     def partitions(self, topic: str, create: bool) -> int:
-        """How many partitions a topic has, 0 where it is not partitioned or not there yet.
+        """Return a topic's number of partitions; 0 if it is not partitioned or does not exist.
 
-        ``create``: make it where it does not exist, if the broker does that by itself.
+        ``create``: create a missing topic if the broker allows automatic creation.
         """
         request_id = next(self.numbers)
         question = CommandPartitionedTopicMetadata(
@@ -173,9 +174,9 @@ class Client:
         return answer.partitions
 
     def topics(self, namespace: str, known: str = "") -> tuple[list[str], str] | None:
-        """The topics of a namespace, of both domains, partitions one by one; and their hash.
+        """Return the topics of a namespace in both domains, with each partition, and their hash.
 
-        ``known``: the hash of those that are known already. None where it is still that.
+        ``known``: the hash of the caller's list. None if it is unchanged.
         """
         request_id = next(self.numbers)
         question = CommandGetTopicsOfNamespace(
@@ -188,9 +189,9 @@ class Client:
         return (list(answer.topics), answer.topics_hash) if answer.changed else None
 
     def schema(self, topic: str, version: bytes) -> Schema:
-        """The schema of a topic in one of its versions, empty for the latest. Raises what the broker tells."""
+        """Return a version of a topic's schema, the latest if ``version`` is empty. Raises the broker's error."""
         question = CommandGetSchema(topic=topic)
-        if version:  # Apache Pulsar refuses an empty one
+        if version:  # Apache Pulsar rejects an empty version
             question.schema_version = version
         answer = self._ask_schema(question)
         if answer.HasField("error_code"):
@@ -198,17 +199,17 @@ class Client:
         return answer.schema
 
     def latest_schema(self, topic: str) -> tuple[Schema, bytes] | None:
-        """The latest schema of a topic and its version; None where it has none. Raises what the broker tells."""
+        """Return a topic's latest schema and its version, or None if it has none. Raises the broker's error."""
         answer = self._ask_schema(CommandGetSchema(topic=topic))
         if answer.HasField("error_code"):
             error = told(answer.error_code, answer.error_message)
-            if isinstance(error, TopicNotFound):  # so brokers say as well that there is no schema
+            if isinstance(error, TopicNotFound):  # also the brokers' response for a topic without a schema
                 return None
             raise error
         return answer.schema, answer.schema_version
 
     def latest_schemas(self, topics: Sequence[str]) -> list[Schema | None]:
-        """The latest schema of each topic, as ``latest_schema`` has it: a hundred are asked for at once."""
+        """Return the latest schema of each topic, or None; requests are pipelined, a hundred at a time."""
         found: list[Schema | None] = []
         for at in range(0, len(topics), _AT_ONCE):
             asked = []
@@ -229,7 +230,7 @@ class Client:
         return found
 
     def _brokers_of(self, topics: Sequence[str]) -> list[tuple[str, Connection]]:
-        """Who serves each: all are looked up at once, those that are elsewhere once more and one by one."""
+        """Return the owner of each topic; lookups are pipelined, and redirected ones repeated one by one."""
         connection, asked = self.service(), []
         for topic in topics:
             request_id = next(self.numbers)
@@ -249,7 +250,7 @@ class Client:
         return self.ask(self.broker_of(question.topic), command, question.request_id).getSchemaResponse
 
     def register_schema(self, topic: str, schema: Schema) -> bytes:
-        """The version of a schema of a topic, given to it where it has none such. Raises what the broker tells."""
+        """Return the version of a topic's schema, registering it if it is new. Raises the broker's error."""
         request_id = next(self.numbers)
         question = CommandGetOrCreateSchema(request_id=request_id, topic=topic, schema=schema)
         command = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, getOrCreateSchema=question)
@@ -261,12 +262,13 @@ class Client:
     # Transactions ----------------------------------------------------------------------------------------------------
 
     def transaction(self, timeout: float) -> Transaction:
-        """Begin a transaction. After so many seconds the broker aborts it, if nobody has ended it.
+        """Begin a transaction. The broker aborts it after ``timeout`` seconds.
 
-        Raises NotAllowed where there are none, or none so long; what the coordinator tells; NotConnected, NoAnswer.
+        Raises NotAllowed if transactions are disabled or the timeout is too long, the coordinator's errors,
+        NotConnected, NoAnswer.
         """
         from pulsarbox.client.transaction import Transaction
-        from pulsarbox.client.transaction_coordinators import Coordinators  # few of our commands need them
+        from pulsarbox.client.transaction_coordinators import Coordinators  # deferred: few commands use transactions
 
         if self._coordinators is None:
             self._coordinators = Coordinators(self)
@@ -276,7 +278,7 @@ class Client:
     # Ending ----------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Send what is still to be sent, for two seconds at most, and end all connections. Raises nothing."""
+        """Flush pending output for at most two seconds, then close all connections. Never raises."""
         open_ones = [each for each in self._connections.values() if not each.closed]
         deadline = time.monotonic() + _CLOSE_SECONDS
         with contextlib.suppress(PulsarBoxError, OSError):
@@ -293,7 +295,7 @@ class Client:
 
 
 def _address(url: str) -> Address:
-    """Host and port of what a lookup answers: ``pulsar://host:port``, or ``pulsar+ssl://``."""
+    """Return host and port of a lookup response's URL: ``pulsar://host:port`` or ``pulsar+ssl://host:port``."""
     host, _, port = url.partition("://")[2].rstrip("/").rpartition(":")
     if not host or not port.isdigit():
         raise NotConnected(f"the broker names a service URL that cannot be used: {url!r}")

@@ -1,4 +1,4 @@
-"""The codecs of message bodies, with the errors of the client."""
+"""Codecs of message bodies, with the client's errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["CODECS", "UNCOMPRESSED_MAX", "codec", "compress", "decompress"]
 
 
 def codec(number: int) -> Codec:
-    """See plugins.compression.wire. Raises Unusable where it is not there."""
+    """See plugins.compression.wire. Raises Unusable if the codec is unavailable."""
     try:
         return compression.codec(number)
     except compression.CodecMissing as error:
@@ -19,12 +19,12 @@ def codec(number: int) -> Codec:
 
 
 def compress(number: int, data: bytes) -> bytes:
-    """See plugins.compression.wire. Raises Unusable where the codec is not there."""
+    """See plugins.compression.wire. Raises Unusable if the codec is unavailable."""
     return codec(number).compress(data) if number else data
 
 
 def decompress(number: int, data: bytes, size: int) -> bytes:
-    """See plugins.compression.wire. Raises Unusable where that cannot be."""
+    """See plugins.compression.wire. Raises Unusable if the data cannot be decompressed."""
     try:
         return compression.decompress(number, data, size)
     except (compression.CodecMissing, compression.NotUnpacked) as error:

@@ -1,6 +1,6 @@
-"""One connection to a broker: bytes to frames to whoever they are for, and back.
+"""A connection to a broker: framing, requests, and dispatch of frames to producers and consumers.
 
-What a broker sends is an answer (it carries the number of a request), or for a producer or a consumer by its number.
+A broker's command is either a response, matched by its request ID, or addressed to a producer or consumer by its ID.
 """
 
 from __future__ import annotations
@@ -44,40 +44,41 @@ Address = tuple[str, int]
 CLIENT_VERSION: Final = f"pulsarbox-{__version__}"
 CONNECT_SECONDS: Final = 10.0
 KEEP_ALIVE_SECONDS: Final = 30.0
-"""Silence after which the broker is asked whether it is there; after twice as long it is not."""
+"""Seconds of silence after which a PING is sent; after twice as long the connection is closed."""
 _SEND_SIZE: Final = 256 * 1024
-"""Bytes to be sent that are not kept waiting for more."""
+"""Bytes of output that are flushed at once."""
 
 _OTHERS: Final = {
     b"HT": "what answers there is HTTP: it may be the port of the Admin API",
     b"\x15\x03": "what answers there is TLS: name it with pulsar+ssl://",
 }
-"""What is no Pulsar protocol, by the first two bytes of its answer: the size of a frame begins with zeros."""
+"""Errors for other protocols, by the first two bytes received; those of a frame's size are zeros."""
 _MESSAGE_START = b"\x08\x09\x4a"
 _RECEIPT_START = b"\x08\x07\x3a"
-"""The number of the command and the tag of its part: how every broker begins these two."""
+"""The type numbers and field tags of these two commands, as every broker encodes them."""
 _sizes: Final = Struct(">II").unpack_from
-"""Of a frame: its own behind the first four bytes, and that of its command."""
+"""Unpacks a frame's size fields: totalSize and cmdSize."""
 
 
 class Attached(Protocol):
-    """A producer or a consumer, as its connection sees it."""
+    """A producer or a consumer attached to a connection."""
 
     def receipt(self, receipt: CommandSendReceipt) -> None:
-        """SEND_RECEIPT, for producers."""
+        """Handle SEND_RECEIPT; producers only."""
 
     def message(self, message: CommandMessage, payload: bytes) -> None:
-        """MESSAGE, for consumers."""
+        """Handle MESSAGE; consumers only."""
 
     def told(self, command: BaseCommand) -> None:
-        """Anything else that names it: SEND_ERROR, CLOSE_PRODUCER, CLOSE_CONSUMER, REACHED_END_OF_TOPIC, ..."""
+        """Handle any other command with its ID: SEND_ERROR, CLOSE_PRODUCER, CLOSE_CONSUMER, REACHED_END_OF_TOPIC,
+        ..."""
 
     def lost(self, reason: str) -> None:
-        """The connection is gone."""
+        """Handle the loss of the connection."""
 
 
 class Connection:
-    """A socket that has shaken hands. Made by ``connect``."""
+    """An established connection. Created by ``connect``."""
 
     def __init__(
         self,
@@ -87,14 +88,14 @@ class Connection:
         credentials: Credentials = NOBODY,
         held: Callable[[], int] | None = None,
     ) -> None:
-        """``held``: the bytes that TLS has taken from the socket already, of which epoll knows nothing."""
+        """``held``: returns the bytes buffered by TLS, which epoll does not report."""
         self.address = address
         self._credentials = credentials
         self.producers: dict[int, Attached] = {}
         self.consumers: dict[int, Attached] = {}
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.closed = ""
-        """Why it is closed; empty while it is open."""
+        """Why the connection is closed; empty while it is open."""
         self._held = held
         self._deliveries: Deliveries | None = None
         self._loop = loop
@@ -105,7 +106,8 @@ class Connection:
         self._writing = False
         self._answers: dict[int, BaseCommand | None] = {}
         self._held_back: set[int] = set()
-        """PRODUCER requests that the broker lets wait: it has said so, and answers again when the producer is open."""
+        """PRODUCER requests that the broker has answered as waiting; a second response follows when the producer
+        opens."""
         self._connected: CommandConnected | None = None
         self._refused: PulsarBoxError | None = None
         self._heard = time.monotonic()
@@ -117,7 +119,7 @@ class Connection:
     # Sending ---------------------------------------------------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send a frame with the next turn of the loop, or now where much is waiting. Lost if the connection is."""
+        """Queue a frame for the next turn of the loop, or flush now if the queue is large. Dropped if disconnected."""
         self._out.append(frame)
         self._out_size += len(frame)
         if self._out_size == len(frame):
@@ -127,11 +129,11 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """Bytes that the socket has not taken yet."""
+        """Bytes not yet accepted by the socket."""
         return self._out_size
 
     def flush(self) -> None:
-        """Give the socket what it takes now; the rest goes when it takes more."""
+        """Write as much as the socket accepts; the rest is written when it is writable again."""
         if self.closed or not self._out:
             return
         data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
@@ -148,26 +150,26 @@ class Connection:
             self._writing = bool(self._out)
             self._loop.change(self._socket, READ | WRITE if self._writing else READ)
 
-    # Asking ----------------------------------------------------------------------------------------------------------
+    # Requests --------------------------------------------------------------------------------------------------------
 
     def ask(self, command: BaseCommand, request_id: int, seconds: float) -> BaseCommand:
-        """Send a request and wait for its answer. Raises what the broker tells, NoAnswer or NotConnected."""
+        """Send a request and wait for its response. Raises the broker's error, NoAnswer or NotConnected."""
         self.ask_later(command, request_id)
         return self.answer(request_id, seconds, BaseCommand.Type.Name(command.type))
 
     def ask_later(self, command: BaseCommand, request_id: int) -> None:
-        """Send a request whose answer is fetched later, with ``answer`` or ``answered``."""
+        """Send a request whose response is fetched later with ``answer`` or ``answered``."""
         self._answers[request_id] = None
         self.send(encode_frame(command))
 
     def answered(self, request_id: int) -> bool:
-        """Whether the answer is there; of a connection that is gone, too: ``answer`` then raises."""
+        """Return whether ``answer`` would not block; True on a closed connection, where it raises."""
         return bool(self.closed) or self._answers.get(request_id) is not None
 
     def answer(self, request_id: int, seconds: float, what: str) -> BaseCommand:
-        """The answer to a request, as soon as it is there.
+        """Wait for the response to a request and return it.
 
-        Raises ProducerHeld where the broker lets a producer wait; then it may be called again.
+        Raises ProducerHeld if the broker makes a producer wait; the call may then be repeated.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -191,18 +193,18 @@ class Connection:
         return answer
 
     def holds_back(self, request_id: int) -> bool:
-        """Whether the broker has said that a PRODUCER waits, and may answer it still."""
+        """Return whether the broker holds a PRODUCER request, which it may still answer."""
         return request_id in self._held_back
 
     def forget(self, request_id: int) -> None:
-        """Nobody asks for the answer to a request any more."""
+        """Discard a request: its response is no longer needed."""
         self._answers.pop(request_id, None)
         self._held_back.discard(request_id)
 
     # Receiving -------------------------------------------------------------------------------------------------------
 
     def deliver_to(self, deliveries: Deliveries) -> None:
-        """From now on, entries go there that somebody reads many at a time; everything else where it went before."""
+        """From now on, decode entries of bulk readers into ``deliveries``; other frames are dispatched as before."""
         self._deliveries = deliveries
         self._decoder.expect_much()
 
@@ -245,7 +247,7 @@ class Connection:
             self.close(f"the broker broke the protocol: {decoder.error}")
 
     def _take(self, data: bytes) -> int:
-        """Take complete frames; where the first one begins that is not, or that is none."""
+        """Consume complete frames; return the offset of the first incomplete or invalid one."""
         assert self._deliveries is not None
         take, at, end = self._deliveries.take, 0, len(data)
         while not self.closed:
@@ -304,7 +306,7 @@ class Connection:
         self.send(encode_frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
 
     def _challenged(self, command: BaseCommand, rest: bytes) -> None:
-        """What proved who we are has expired: show it again, as it is now."""
+        """Answer AUTH_CHALLENGE: the credentials have expired, so send the current ones."""
         try:
             method, shown = self._credentials.proof()
         except PulsarBoxError as error:
@@ -331,7 +333,7 @@ class Connection:
             return
         if self._connected is None and command.type == BaseCommand.ERROR:
             refused = told(command.error.error, command.error.message)
-            # What is not allowed before CONNECT is done is to come to this port.
+            # NotAllowed before CONNECTED means that this port is not allowed for the client.
             self._refused = NotConnected(str(refused)) if isinstance(refused, NotAllowed) else refused
             self.close(f"the broker refused: {command.error.message}")
         if part.request_id in self._answers:
@@ -351,7 +353,7 @@ class Connection:
             self._asked = False
 
     def close(self, reason: str = "closed") -> None:
-        """End it. Who is attached is told."""
+        """Close the connection and notify its producers and consumers."""
         if self.closed:
             return
         self.closed = reason or "closed"
@@ -365,7 +367,7 @@ class Connection:
             each.lost(self.closed)
 
     def shake_hands(self, proxy_to: str, seconds: float) -> None:
-        """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none."""
+        """Send CONNECT and wait for CONNECTED. ``proxy_to``: host:port of the broker behind a proxy; empty for none."""
         connect = CommandConnect(
             client_version=CLIENT_VERSION,
             protocol_version=PROTOCOL_VERSION,
@@ -420,23 +422,24 @@ _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = 
     BaseCommand.REACHED_END_OF_TOPIC: Connection._to_consumer,
     BaseCommand.PING: Connection._ping,
 }
-"""PONG says what any bytes say, that the broker is there; ACTIVE_CONSUMER_CHANGE tells us nothing that we act on."""
+"""Handlers by command. PONG needs none, as any bytes prove that the broker is alive; ACTIVE_CONSUMER_CHANGE is
+ignored."""
 
 
 class Wire(NamedTuple):
-    """How the brokers of a service URL are talked to."""
+    """Transport settings for the brokers of a service URL."""
 
     tls: ssl.SSLContext | None = None
-    """What a handshake goes by; None without TLS."""
+    """TLS context; None without TLS."""
     credentials: Credentials = NOBODY
-    """What proves who asks."""
+    """The client's credentials."""
 
 
 PLAIN: Final = Wire()
 
 
 def wire_of(credentials: Credentials, secure: bool) -> Wire:
-    """How brokers are talked to with these credentials. Raises NotConnected for files that cannot be used."""
+    """Return the transport settings for credentials. Raises NotConnected for unusable files."""
     try:
         return Wire(credentials.tls() if secure else None, credentials)
     except OSError as error:
@@ -446,7 +449,7 @@ def wire_of(credentials: Credentials, secure: bool) -> Wire:
 def connect(
     loop: Loop, address: Address, wire: Wire = PLAIN, proxy_to: str = "", seconds: float = CONNECT_SECONDS
 ) -> Connection:
-    """A connection that can be used. Raises NotConnected."""
+    """Open a connection and complete its handshake. Raises NotConnected."""
     try:
         sock = socket.create_connection(address, timeout=seconds)
     except TimeoutError:
@@ -468,7 +471,7 @@ def connect(
 
 
 def _wrapped(sock: socket.socket, context: ssl.SSLContext, host: str, seconds: float) -> ssl.SSLSocket:
-    """The socket with TLS around it. Raises NotConnected where the handshake does not come about."""
+    """Wrap a socket in TLS. Raises NotConnected if the handshake fails."""
     try:
         return context.wrap_socket(sock, server_hostname=host)
     except OSError as error:
@@ -479,7 +482,7 @@ def _wrapped(sock: socket.socket, context: ssl.SSLContext, host: str, seconds: f
 
 
 def in_words(error: OSError) -> str:
-    """An error of a socket or of TLS, without the place in OpenSSL's source where it came up."""
+    """Describe a socket or TLS error, without its location in OpenSSL's source."""
     found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
     if found == "WRONG_VERSION_NUMBER":
         return "what answers is not TLS: name it with pulsar://"
@@ -487,5 +490,5 @@ def in_words(error: OSError) -> str:
 
 
 def _waits(error: OSError) -> bool:
-    """Whether it only says that the socket, or TLS around it, has to be waited for."""
+    """Return whether an error only means that the socket, or TLS on it, is not ready."""
     return isinstance(error, BlockingIOError) or type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError")

@@ -1,4 +1,4 @@
-"""With what a client proves who it is, and whom it trusts; on the binary port and over HTTP."""
+"""Client credentials and trust settings, for the binary protocol and HTTP."""
 
 from errno import ENOENT
 from pathlib import Path
@@ -10,37 +10,37 @@ if TYPE_CHECKING:
     import ssl
 
 OPERATOR: Final = "operator"
-"""The method of who can read the data directory of the box that it talks to."""
+"""Authentication method of clients that can read the box's data directory."""
 
 
 class Credentials(NamedTuple):
-    """With what a broker is talked to. What is secret does not stand in its text."""
+    """Credentials and trust settings. ``repr`` omits secrets."""
 
     token: str | None = None
     token_file: str | None = None
-    """A file with the token, read whenever it is needed: somebody may renew it."""
+    """Path of a file with the token, read on each use because it may be renewed."""
     basic: str | None = None
     """``user:password``."""
     operator: str | None = None
-    """What a box has written into its data directory, for commands on it."""
+    """Operator secret that a box writes to its data directory for local commands."""
     certificate: str | None = None
-    """A PEM file with our certificate; ``key`` has its key."""
+    """Path of a PEM file with the client certificate; ``key`` is the path of its key."""
     key: str | None = None
     trusted: str | None = None
-    """A PEM file with the certificates to trust; None is those of the system."""
+    """Path of a PEM file with trusted certificates; None for the system's."""
     insecure: bool = False
-    """Trust whoever answers."""
+    """Whether to trust any server."""
     check_host: bool = False
-    """The certificate must name the host. Off unless asked for, as in Pulsar's clients."""
+    """Whether the server's certificate must match the host name. Off by default, as in Pulsar's clients."""
     pinned: str | None = None
-    """A PEM file with the very certificate that is expected, whoever has signed it; counts without ``trusted``."""
+    """Path of a PEM file with the exact server certificate, whoever signed it; ignored if ``trusted`` is set."""
 
     def __repr__(self) -> str:
         return f"<Credentials: {self.method or 'none'}>"
 
     @property
     def method(self) -> str:
-        """The name of the way in which they prove it; empty where they prove nothing."""
+        """Name of the authentication method; empty without credentials."""
         if self.token is not None or self.token_file is not None:
             return "token"
         if self.basic is not None:
@@ -51,13 +51,13 @@ class Credentials(NamedTuple):
 
     @property
     def secret(self) -> bool:
-        """Whether a server receives a secret that it could use elsewhere. The key of a certificate stays here."""
+        """Whether the server receives a secret that it could reuse. A certificate's key is never sent."""
         return self.method not in ("", "tls")
 
     def proof(self) -> tuple[str, bytes]:
-        """What CONNECT proves who asks with: the method's name, empty where there is none, and its data.
+        """Return the method name, empty if there is none, and the data for CONNECT.
 
-        Raises AuthenticationError for a file that cannot be read.
+        Raises AuthenticationError for an unreadable file.
         """
         method = self.method
         if method == "token":
@@ -66,7 +66,7 @@ class Credentials(NamedTuple):
         return method, (shown or "").encode()
 
     def headers(self) -> dict[str, str]:
-        """The headers that prove who asks, if any. Raises AuthenticationError for a file that cannot be read."""
+        """Return the authentication headers, if any. Raises AuthenticationError for an unreadable file."""
         method, shown = self.proof()
         if not method:
             return {}
@@ -89,11 +89,11 @@ class Credentials(NamedTuple):
         return text.strip().removeprefix("token:")
 
     def tls(self) -> "ssl.SSLContext":
-        """What a handshake goes by. Raises OSError for a file that cannot be used."""
+        """Return the TLS context. Raises OSError for an unusable file."""
         import ssl
 
         for file in (self.trusted, self.certificate, self.key):
-            if file is not None and not Path(file).is_file():  # OpenSSL does not say which
+            if file is not None and not Path(file).is_file():  # OpenSSL's error does not name the file
                 raise FileNotFoundError(ENOENT, "No such file", file)
         pinned = None if self.trusted else self.pinned
         context = ssl.create_default_context(cafile=self.trusted or pinned)
@@ -108,4 +108,4 @@ class Credentials(NamedTuple):
 
 
 NOBODY: Final = Credentials()
-"""Proves nothing, and trusts the authorities of the system."""
+"""No credentials; trusts the system's certificate authorities."""

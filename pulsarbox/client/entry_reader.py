@@ -1,4 +1,4 @@
-"""A reader of one topic that takes entries as they are, many at a time, and asks for no more than it is told to."""
+"""Bulk reading of one topic's entries, with explicit flow control."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EntryReader(TopicConsumer):
-    """What is not as usual comes to ``entry``; the rest to ``deliveries``, which tell ``took``."""
+    """Reader of raw entries. Bulk-decoded ones go to ``deliveries``, which calls ``took``; others to ``entry``."""
 
     def __init__(
         self,
@@ -29,31 +29,31 @@ class EntryReader(TopicConsumer):
         deliveries: Deliveries,
         number: int,
     ) -> None:
-        """``options``: of a subscription that is not durable; its queue is what is asked for at once. ``number``: under
-        which ``deliveries`` have its entries."""
+        """``options``: of a non-durable subscription; its queue is the initial number of permits. ``number``:
+        identifies the reader's entries in ``deliveries``."""
         super().__init__(client, topic, partition, options, lambda _: None)
         self._deliveries = deliveries
         self.asked = 0
-        """Messages that the broker may still send; less than none behind a large batch."""
-        # See protocol.deliveries.Reader; nothing is taken many at a time until a subclass says so.
+        """Outstanding permits in messages; may be negative after a large batch."""
+        # See message_stream_decoder.Reader; subclasses enable bulk decoding by setting these.
         self.number = number
         self.ledger = self.next = self.last = -1
 
     @property
     def place(self) -> MessageId:
-        """The entry to go on with, should the connection be lost."""
+        """The entry to resume from after a reconnection."""
         raise NotImplementedError
 
     def entry(self, ledger: int, entry: int, payload: bytes) -> None:
-        """An entry that has come by itself: the bytes from checksum or metadata on, which nobody has looked into."""
+        """Handle an entry outside bulk decoding; ``payload`` starts at its checksum or metadata and is not verified."""
         raise NotImplementedError
 
     def took(self, end: int, messages: int) -> None:
-        """The entries before ``end`` are in ``deliveries``."""
+        """Account for the entries before ``end``, which are in ``deliveries``."""
         self.asked -= messages
 
     def open(self) -> None:
-        """As of a consumer, from where it has come to."""
+        """Subscribe from the current position."""
         self._start = Start(self.place)
         super().open()
         if self._connection is not None:
@@ -62,26 +62,26 @@ class EntryReader(TopicConsumer):
             self._connection.deliver_to(self._deliveries)
 
     def open_later(self, reason: PulsarBoxError) -> None:
-        """Try to open it until it works, or ``Client.timeout`` is over."""
+        """Retry opening until it succeeds or ``Client.timeout`` has passed."""
         self._client.comebacks.append(Comeback(self.open, reason, self._client.timeout))
 
     def ask_for(self, messages: int) -> None:
-        """Let the broker send so many more."""
+        """Grant the broker permits for that many more messages."""
         self.asked += messages
         self._flow(messages)
 
     def message(self, message: CommandMessage, payload: bytes) -> None:
-        """One that was not taken with others."""
+        """Handle an entry that was not decoded in bulk."""
         if self._closed:
             return
         try:
             self.asked -= parse_entry(payload, verify=False).metadata.num_messages_in_batch
-        except MalformedMetadata:  # whoever gets it looks into it, too
+        except MalformedMetadata:  # reported when the entry is parsed
             self.asked -= 1
         where = message.message_id
         self.entry(where.ledgerId, where.entryId, payload)
 
     def close(self) -> None:
-        """Nothing more is wanted."""
+        """Stop reading and close the consumer."""
         self._deliveries.readers.pop(self._id, None)
         super().close()

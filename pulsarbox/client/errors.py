@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a broker; an error that a broker tells is one of ``pulsarbox.errors``."""
+"""Client-side errors, and conversion of a broker's error codes to ``pulsarbox.errors``."""
 
 from functools import lru_cache
 
@@ -7,28 +7,28 @@ from pulsarbox.errors import PulsarBoxError
 
 
 class NotConnected(PulsarBoxError):
-    """There is no connection to the broker, or it was lost. The text says why."""
+    """The connection to the broker failed or was lost; the message gives the reason."""
 
 
 class NoAnswer(PulsarBoxError):
-    """The broker did not answer in time. The text says what was asked."""
+    """The broker did not respond in time; the message names the request."""
 
 
 class Unusable(PulsarBoxError):
-    """Something that came cannot be used: a codec is missing, a body cannot be decompressed."""
+    """Received data cannot be used: a codec is missing, or a body cannot be decompressed."""
 
 
 @lru_cache(maxsize=1)
 def _by_code() -> dict[int, type[PulsarBoxError]]:
     classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, PulsarBoxError)]
     found: dict[int, type[PulsarBoxError]] = {}
-    for each in classes:  # in the order of the file: a base class before those that share its code
+    for each in classes:  # in definition order: a base class before subclasses with the same code
         found.setdefault(each.server_error, each)
     return found
 
 
 def told(code: int, text: str) -> PulsarBoxError:
-    """The error that a broker tells by a ServerError and its text."""
+    """Return the error for a broker's ServerError code and message."""
     return _by_code().get(code, PulsarBoxError)(text)
 
 
@@ -43,5 +43,5 @@ _PASSING = (
 
 
 def passes(error: PulsarBoxError) -> bool:
-    """Whether it is worth trying again: the broker is not there, or says that it cannot just now."""
+    """Return whether a retry may succeed: the broker is unreachable or temporarily unable to serve the request."""
     return isinstance(error, _PASSING) and not isinstance(error, errors.StoreFull)

@@ -1,4 +1,4 @@
-"""Messages that are about to be published: whether the broker keeps them, and a subscription that makes it do so."""
+"""Detection of topics that would lose published messages, and a subscription that retains them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pulsarbox.client.client import Client
 
 ANSWER_SECONDS: Final = 3.0
-"""How long a load waits for the Admin API before it begins without an answer."""
+"""Time that a load waits for the Admin API before starting without an answer."""
 
 
 def is_kept(admin: Admin, topic: TopicName) -> bool | None:
-    """Whether the broker keeps what is published to a topic now: by a subscription, retention, or a rule of a box.
+    """Return whether messages published now are retained, by a subscription, a retention policy or a rule of the box.
 
-    None where it does not say, or the topic is not persistent. The topic need not exist.
+    None if the broker does not tell, or if the topic is not persistent. The topic need not exist.
     """
     if not topic.persistent:
         return None
@@ -31,7 +31,7 @@ def is_kept(admin: Admin, topic: TopicName) -> bool | None:
 
 
 def _of_box(admin: Admin, topic: TopicName) -> bool | None:
-    """The answer of a box; None from Apache Pulsar, and where there is no such namespace."""
+    """Return a box's answer; None from Apache Pulsar, or if the namespace does not exist."""
     try:
         return bool(admin.own(f"/kept{path_of(topic)}")["keptBy"] != "nothing")
     except Refused as error:
@@ -65,9 +65,9 @@ def loss_warning(topic: str, option: str) -> str:
 
 
 def keep(client: Client, topic: str, subscription: str) -> None:
-    """Have a durable subscription keep what is published to a topic, or to each of its partitions, from now on.
+    """Create a durable subscription on a topic, or on each of its partitions, so that messages are retained.
 
-    A new one begins with the earliest message; one that exists stays as it is. Raises what the broker says.
+    A new subscription starts at the earliest message; an existing one is left unchanged. Raises the broker's error.
     """
     name = parse_topic(topic)
     count = client.partitions(str(name), create=True)
@@ -76,7 +76,7 @@ def keep(client: Client, topic: str, subscription: str) -> None:
 
 
 def _subscribe(client: Client, topic: str, subscription: str) -> None:
-    """Join a subscription without asking for messages, and leave it."""
+    """Subscribe without requesting messages, and close the consumer."""
     connection = client.broker_of(topic)
     consumer_id, request_id = next(client.numbers), next(client.numbers)
     subscribe = CommandSubscribe(
@@ -91,7 +91,7 @@ def _subscribe(client: Client, topic: str, subscription: str) -> None:
     try:
         client.ask(connection, BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=subscribe), request_id)
     except ConsumerBusy:
-        return  # it is there, with consumers of another type
+        return  # the subscription exists, with consumers of another type
     request_id = next(client.numbers)
     closing = CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id)
     client.ask(connection, BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=closing), request_id)

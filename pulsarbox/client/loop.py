@@ -1,4 +1,4 @@
-"""Waiting: for sockets, other file descriptors, and time. One turn does what is due and returns."""
+"""A minimal event loop for sockets, other file descriptors and timers; one turn handles what is due and returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _HasFileno(Protocol):
 
 
 class Loop:
-    """An epoll and the calls that wait for it. Nothing runs but inside ``turn``."""
+    """An epoll instance and its callbacks, which run only inside ``turn``."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -26,17 +26,17 @@ class Loop:
         self._next_second = time.monotonic() + 1
 
     def watch(self, file: _HasFileno | int, mask: int, call: Callable[[int], None]) -> None:
-        """Call with the events of a file, when there are any. A file of the disk raises PermissionError."""
+        """Call ``call`` with a file's events when they occur. Raises PermissionError for a regular file."""
         number = file if isinstance(file, int) else file.fileno()
         self._epoll.register(number, mask)
         self._calls[number] = call
 
     def change(self, file: _HasFileno | int, mask: int) -> None:
-        """Wait for other events of a file."""
+        """Change the watched events of a file."""
         self._epoll.modify(file if isinstance(file, int) else file.fileno(), mask)
 
     def forget(self, file: _HasFileno | int, every_second: Callable[[float], None] | None = None) -> None:
-        """Watch it no more; nor call ``every_second``."""
+        """Stop watching a file and calling ``every_second``."""
         number = file if isinstance(file, int) else file.fileno()
         if self._calls.pop(number, None) is not None:
             self._epoll.unregister(number)
@@ -44,15 +44,15 @@ class Loop:
             self._seconds.remove(every_second)
 
     def flush_later(self, call: Callable[[], None]) -> None:
-        """Call at the start of the next turn, before it waits."""
+        """Call ``call`` at the start of the next turn, before it waits."""
         self._flushes.append(call)
 
     def each_second(self, call: Callable[[float], None]) -> None:
-        """Call about once a second with the monotonic time."""
+        """Call ``call`` about once a second with the monotonic time."""
         self._seconds.append(call)
 
     def turn(self, seconds: float = 0.0) -> bool:
-        """Wait up to so long for something to happen, and handle it; whether something did."""
+        """Wait up to ``seconds`` for events and handle them; return whether there were any."""
         if self._flushes:
             flushes, self._flushes = self._flushes, []
             for flush in flushes:
@@ -66,11 +66,11 @@ class Loop:
             seconds = min(seconds, self._next_second - now)
         events = self._epoll.poll(max(0.0, seconds))
         for number, mask in events:
-            call_for = self._calls.get(number)  # an event before may have ended it
+            call_for = self._calls.get(number)  # an earlier callback may have removed it
             if call_for is not None:
                 call_for(mask)
         return bool(events)
 
     def close(self) -> None:
-        """Give the epoll back."""
+        """Close the epoll instance."""
         self._epoll.close()

@@ -1,4 +1,4 @@
-"""Messages as they come: entries taken apart, decompressed, each message with what its metadata says."""
+"""Decoding of received entries into messages: batches, compression, metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _parse_single = SingleMessageMetadata.FromString
 
 
 class Entry:
-    """What several messages share: the place of their entry, its metadata, and which of them are acknowledged."""
+    """State shared by the messages of one entry: position, metadata, and pending acknowledgements."""
 
     __slots__ = ("chunks", "consumer", "entry", "ledger", "metadata", "redelivery", "unacked")
 
@@ -33,41 +33,41 @@ class Entry:
         self.metadata = metadata
         self.redelivery = redelivery
         self.unacked = 1
-        """A bit for each message of it that is not acknowledged yet."""
+        """Bitmap of the entry's unacknowledged messages."""
         self.chunks: list[tuple[int, int]] = []
-        """The entries of a message in chunks: ledgers and entries, this one too."""
+        """Positions (ledger, entry) of a chunked message's entries, including this one."""
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Ledger and entry of all that it is made of."""
+        """Positions (ledger, entry) of all entries of the message."""
         return self.chunks or [(self.ledger, self.entry)]
 
 
 class Message:
-    """A message. ``payload`` is None for a null value (a tombstone)."""
+    """A received message. ``payload`` is None for a null value (a tombstone)."""
 
     __slots__ = ("entry", "index", "payload", "single")
 
     def __init__(self, entry: Entry, index: int, payload: bytes | None, single: SingleMessageMetadata | None) -> None:
         self.entry = entry
         self.index = index
-        """In its batch; -1 where it is in none."""
+        """Batch index; -1 for a message outside a batch."""
         self.payload = payload
         self.single = single
 
     @property
     def topic(self) -> str:
-        """The topic or partition that it came from."""
+        """The topic or partition of the message."""
         return self.entry.consumer.topic
 
     @property
     def partition(self) -> int:
-        """The partition's number, -1 for none."""
+        """The partition index, -1 for none."""
         return self.entry.consumer.partition
 
     @property
     def id(self) -> MessageId:
-        """Where it is."""
+        """The message ID."""
         entry = self.entry
         return MessageId(entry.ledger, entry.entry, self.index, entry.consumer.partition)
 
@@ -77,13 +77,13 @@ class Message:
 
     @property
     def key(self) -> str | None:
-        """The partition key, as text."""
+        """The partition key as text."""
         own = self._own
         return text(own.partition_key) if own.HasField("partition_key") else None
 
     @property
     def key_is_base64(self) -> bool:
-        """Whether the key is bytes in base64."""
+        """Whether the key is base64-encoded bytes."""
         return self._own.partition_key_b64_encoded
 
     @property
@@ -93,13 +93,13 @@ class Message:
 
     @property
     def ordering_key(self) -> bytes | None:
-        """Its key for Key_Shared subscriptions, where it has another one there."""
+        """The key for Key_Shared subscriptions, if it differs from the partition key."""
         own = self._own
         return own.ordering_key if own.HasField("ordering_key") else None
 
     @property
     def properties(self) -> list[tuple[str, str]]:
-        """In their order; a name may come twice."""
+        """The properties in order; names may repeat."""
         return [(text(each.key), text(each.value)) for each in self._own.properties]
 
     @property
@@ -114,12 +114,12 @@ class Message:
 
     @property
     def deliver_at(self) -> int:
-        """Milliseconds since 1970, 0 for at once."""
+        """Milliseconds since 1970, 0 for immediate delivery."""
         return self.entry.metadata.deliver_at_time
 
     @property
     def sequence_id(self) -> int:
-        """The producer's number for it."""
+        """The sequence ID assigned by the producer."""
         if self.single is None:
             return self.entry.metadata.sequence_id
         if self.single.HasField("sequence_id"):
@@ -128,28 +128,28 @@ class Message:
 
     @property
     def producer_name(self) -> str:
-        """Who sent it."""
+        """The name of the producer."""
         return text(self.entry.metadata.producer_name)
 
     @property
     def schema_version(self) -> bytes | None:
-        """The schema that it was written with."""
+        """The version of the message's schema, or None."""
         metadata = self.entry.metadata
         return metadata.schema_version if metadata.HasField("schema_version") else None
 
     @property
     def encrypted(self) -> bool:
-        """Whether the payload is what encryption left of a message, or of a whole batch."""
+        """Whether the payload is the ciphertext of a message or of a whole batch."""
         return len(self.entry.metadata.encryption_keys) > 0
 
 
 def text(value: str | bytes) -> str:
-    """A field that should be UTF-8; bytes that are not come as surrogate escapes, and go out again as they were."""
+    """Return a string field as text; bytes that are not UTF-8 become surrogate escapes, which encode back unchanged."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
 def unpack(entry: Entry, body: bytes, ack_set: list[int]) -> list[Message]:
-    """The messages of an entry that are not acknowledged yet. Raises MalformedMetadata and Unusable."""
+    """Return the unacknowledged messages of an entry. Raises MalformedMetadata and Unusable."""
     metadata = entry.metadata
     if metadata.encryption_keys:
         return [Message(entry, -1, body, None)]
@@ -176,7 +176,7 @@ def unpack(entry: Entry, body: bytes, ack_set: list[int]) -> list[Message]:
         raise MalformedMetadata(
             f"entry {entry.ledger}:{entry.entry}: message {len(found)} of {count}: {error}"
         ) from None
-    except Exception as error:  # struct.error has no other name in C
+    except Exception as error:  # struct.error, whose class has no other name in C
         raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} is no batch of {count}: {error}") from None
     if at > len(body):
         raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} ends before its batch of {count} messages does")
@@ -189,7 +189,7 @@ def _bits(words: list[int]) -> int:
 
 
 def ack_words(bits: int) -> list[int]:
-    """The ack_set of an acknowledgement: signed words of 64 bits, lowest first, a bit for each message still open."""
+    """Return the ack_set of a bitmap: signed 64-bit words, lowest first; a set bit is an unacknowledged message."""
     words = []
     while bits:
         word = bits & 0xFFFFFFFFFFFFFFFF

@@ -1,4 +1,4 @@
-"""A consumer of any number of topics, partitioned or not, that takes in new ones while it works."""
+"""A consumer of several topics, partitioned or not, to which topics and partitions can be added at any time."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["TYPES", "Consumer", "Subscribing"]
 
 LOOK_SECONDS: Final = 30.0
-"""How often it is looked whether a topic has got more partitions."""
+"""How often partitioned topics are checked for new partitions."""
 
 
 class Consumer:
-    """Messages of several topics, of each in its order. Errors of any of them come out of ``take``."""
+    """Consumer of several topics, each in order. ``take`` raises the errors of all of them."""
 
     def __init__(self, client: Client, options: Subscribing) -> None:
-        """Consumes nothing yet: see ``add``."""
+        """Create a consumer without topics: see ``add``."""
         self.parts: dict[str, TopicConsumer] = {}
-        """By the names of topics and partitions."""
+        """Consumers by the name of topic or partition."""
         self._client = client
         self._options = options
         self._waiting: deque[TopicConsumer] = deque()
@@ -37,9 +37,9 @@ class Consumer:
         self._look = time.monotonic() + LOOK_SECONDS
 
     def add(self, topic: str, start_of: Callable[[str], Start] | None = None) -> list[TopicConsumer]:
-        """Consume a topic too, with all its partitions; those that are new. Raises what the broker tells.
+        """Subscribe to a topic and all its partitions; return the new consumers. Raises the broker's error.
 
-        ``start_of``: where each topic or partition begins, where that is not as the options say.
+        ``start_of``: start position of each topic or partition, overriding the options.
         """
         name = parse_topic(topic)
         partitions = self._client.partitions(str(name), create=self._options.create)
@@ -58,7 +58,7 @@ class Consumer:
         return [part]
 
     def look_for_partitions(self) -> None:
-        """Take in partitions that were added since; asked of the broker now and then only."""
+        """Subscribe to new partitions; checks at most every ``LOOK_SECONDS``."""
         now = time.monotonic()
         if now < self._look:
             return
@@ -67,12 +67,12 @@ class Consumer:
             name = parse_topic(topic)
             found = self._client.partitions(topic, create=False)
             for index in range(before, found):
-                # From its beginning: whatever is there was sent after we came.
+                # From the beginning: all its messages were published after this consumer subscribed.
                 self._open(str(name.partition(index)), index, lambda topic: Start())
             self._partitioned[topic] = max(before, found)
 
     def take(self, limit: int, seconds: float) -> list[Message]:
-        """Up to ``limit`` messages or a batch more, as soon as there are any; none after so many seconds."""
+        """Return up to ``limit`` messages, or a batch more, as soon as any arrive; none after ``seconds``."""
         deadline = time.monotonic() + seconds
         while True:
             found = self._take_waiting(limit)
@@ -98,7 +98,7 @@ class Consumer:
         return found
 
     def acknowledge(self, messages: Sequence[Message], transaction: Transaction | None = None) -> None:
-        """Acknowledge messages; in a transaction that is kept with its commit, and what is refused fails it."""
+        """Acknowledge messages. In a transaction this takes effect on commit, and a rejection fails the transaction."""
         for part, own in _by_part(messages):
             if transaction is None:
                 part.acknowledge(own)
@@ -106,45 +106,45 @@ class Consumer:
                 part.acknowledge_in(transaction, own)
 
     def acknowledge_all_up_to(self, messages: Sequence[Message], transaction: Transaction | None = None) -> None:
-        """Acknowledge messages, and whatever came before them. Not on Shared and Key_Shared subscriptions."""
+        """Acknowledge messages cumulatively. Not supported on Shared and Key_Shared subscriptions."""
         for part, own in _by_part(messages):
             part.acknowledge_up_to(own, transaction)
 
     def send_partial(self) -> None:
-        """Acknowledge what is acknowledged of batches that are not so as a whole."""
+        """Send the acknowledgements of partially acknowledged batches."""
         for part in self.parts.values():
             part.send_partial()
 
     def settle(self) -> None:
-        """Return when the broker has kept all acknowledgements. Raises NotConnected where that will not be known."""
+        """Wait until the broker has stored all acknowledgements. Raises NotConnected if that remains unknown."""
         for part in self.parts.values():
             part.send_partial()
         for part in self.parts.values():
             part.settle()
 
     def give_back(self, messages: Sequence[Message]) -> None:
-        """Have messages delivered again; see ``TopicConsumer.give_back``."""
+        """Request redelivery of messages; see ``TopicConsumer.give_back``."""
         for part, own in _by_part(messages):
             part.give_back(own)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will ever come: all topics are terminated, and read."""
+        """Whether all topics are terminated and read to their end."""
         return bool(self.parts) and all(each.ended and not each.has_some for each in self.parts.values())
 
     @property
     def durable(self) -> bool:
-        """Whether there is a subscription; without one it is a reader."""
+        """Whether the subscription is durable; otherwise this is a reader."""
         return self._options.durable
 
     def close(self) -> None:
-        """No more is wanted. What is not acknowledged goes to others, or comes again later."""
+        """Close the consumer. Unacknowledged messages are redelivered to other consumers or later."""
         for part in self.parts.values():
             part.close()
 
 
 def _by_part(messages: Sequence[Message]) -> Iterable[tuple[TopicConsumer, Sequence[Message]]]:
-    """Messages by the topic they came from, in their order."""
+    """Group messages by topic, preserving order."""
     if not messages:
         return ()
     first = messages[0].entry.consumer

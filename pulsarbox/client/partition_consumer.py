@@ -1,4 +1,4 @@
-"""A consumer of one topic or partition: permits, the queue of entries, acknowledgements, coming back."""
+"""A consumer of one topic or partition: permits, receive queue, acknowledgements, reconnection."""
 
 from __future__ import annotations
 
@@ -58,27 +58,27 @@ _WORD: Final = 0xFFFFFFFFFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Subscribing:
-    """What a consumer asks for."""
+    """Subscription options of a consumer."""
 
     subscription: str
     type: int = CommandSubscribe.Exclusive
     """SubType; see ``TYPES``."""
     durable: bool = True
     start: Start = FROM_THE_START
-    """Of a subscription that is not durable, or new."""
+    """Initial position of a non-durable or new subscription."""
     create: bool = True
-    """Whether the topic is made where it does not exist."""
+    """Whether a missing topic is created."""
     name: str = ""
     queue: int = QUEUE
     chunking: Chunking = USUAL
     compacted: bool = False
-    """Whether of each key only the latest message is wanted, as far as the topic is compacted."""
+    """Whether to read only the latest message of each key, as far as the topic is compacted."""
     acknowledges: bool = True
-    """Whether anything may be acknowledged that nobody has asked for: chunks of which no message can be made."""
+    """Whether chunks that cannot complete a message are acknowledged automatically."""
 
 
 class _Ack:
-    """An acknowledgement on its way; sent again after a lost connection, unless it is in a transaction."""
+    """A pending acknowledgement; resent after a reconnection, unless it is part of a transaction."""
 
     __slots__ = ("connection", "ids", "request_id", "txn", "type")
 
@@ -91,7 +91,7 @@ class _Ack:
 
 
 class TopicConsumer:
-    """Entries of one topic. Who reads calls ``take``; ``waiting`` is told when there is something to take."""
+    """Consumer of one topic. ``waiting`` is called when messages arrive, which ``take`` returns."""
 
     def __init__(
         self, client: Client, topic: str, partition: int, options: Subscribing, waiting: Callable[[TopicConsumer], None]
@@ -99,11 +99,11 @@ class TopicConsumer:
         self.topic = topic
         self.partition = partition
         self.seen: tuple[int, int] | None = None
-        """Ledger and entry of what was taken last, or left out because it is before the start."""
+        """Position (ledger, entry) of the last entry that was decoded, including one skipped before the start."""
         self.ended = False
-        """Whether the topic takes no more messages, and all are read."""
+        """Whether the topic is terminated and read to its end."""
         self.is_waiting = False
-        """Whether ``waiting`` has been told, and nobody has taken anything since."""
+        """Whether ``waiting`` was called since messages were last taken."""
         self._client = client
         self._options = options
         self._waiting = waiting
@@ -118,15 +118,15 @@ class TopicConsumer:
         self._epoch = 0
         self._chunks = Chunks(options.chunking)
         self._resume: Place | None = None
-        """Of a reader that comes back: the first chunk of what was incomplete; what it has had behind is left out."""
+        """For a reconnecting reader: first chunk of the incomplete messages; messages already read are skipped."""
         self._partial: dict[Entry, None] = {}
         self._acks: deque[_Ack] = deque()
-        """Those that the broker has not confirmed, in their order."""
+        """Unconfirmed acknowledgements in order."""
 
     # Opening ---------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Find the broker and subscribe. Raises what the broker says."""
+        """Look up the broker and subscribe. Raises the broker's error."""
         if self._closed:
             return
         connection = self._client.broker_of(self.topic)
@@ -149,13 +149,13 @@ class TopicConsumer:
         self._flow(self._options.queue)
 
     def _remember_start(self) -> None:
-        """Of a reader of what comes from now on: should it come back, it goes on from here."""
+        """Pin the start of a reader at LATEST, so that a reconnection resumes here."""
         try:
             _, mark = self.last_id()
         except PulsarBoxError as error:
             if passes(error):
                 raise
-            return  # a topic that keeps nothing
+            return  # a non-persistent topic
         if mark is not None:
             self._start = Start(mark, inclusive=False)
 
@@ -176,21 +176,21 @@ class TopicConsumer:
             subscribe.consumer_name = options.name
         if options.compacted:
             subscribe.read_compacted = True
-        if self._epoch:  # not before it is needed: it would come with every message
+        if self._epoch:  # only once needed: the broker would add it to every message
             subscribe.consumer_epoch = self._epoch
         if options.type == CommandSubscribe.Key_Shared:
             subscribe.keySharedMeta.CopyFrom(KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT))
         if not options.durable:
-            # Relative to a batch a reader begins with the entry that is named, not behind it.
+            # With a batch index, a reader starts at the named entry instead of after it.
             resume = None if self._resume is None else MessageId(*self._resume, 0)
             subscribe.start_message_id.CopyFrom(_data(resume or start.id))
             if start.time:
-                # By the broker's clock, in seconds: what is too early is left out when it comes.
+                # Relative to the broker's clock, in seconds; earlier messages are filtered out on arrival.
                 subscribe.start_message_rollback_duration_sec = max(1, int(time.time() - start.time / 1000) + 2)
         return subscribe
 
     def close(self) -> None:
-        """Tell the broker that no more is wanted."""
+        """Close the consumer on the broker."""
         self._closed = True
         connection, self._connection = self._connection, None
         self._queue.clear()
@@ -202,15 +202,15 @@ class TopicConsumer:
         closing = CommandCloseConsumer(consumer_id=self._id, request_id=request_id)
         connection.send(encode_frame(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=closing)))
 
-    # Taking ----------------------------------------------------------------------------------------------------------
+    # Receiving -------------------------------------------------------------------------------------------------------
 
     @property
     def has_some(self) -> bool:
-        """Whether ``take`` may give something."""
+        """Whether ``take`` may return messages."""
         return bool(self._ready or self._queue)
 
     def take(self, limit: int) -> list[Message]:
-        """Up to so many messages that have come; more where a batch has more and ``limit`` is 100 at least.
+        """Return up to ``limit`` received messages; a batch may exceed it if ``limit`` is at least 100.
 
         Raises MalformedMetadata, ChecksumMismatch and Unusable, which name the entry.
         """
@@ -233,11 +233,11 @@ class TopicConsumer:
 
     @property
     def chunks(self) -> Chunks:
-        """The messages that are not complete."""
+        """The incomplete messages."""
         return self._chunks
 
     def give_up_chunks(self) -> None:
-        """Look whether chunks are there that no message can be made of, and acknowledge them."""
+        """Discard and acknowledge chunks that can no longer complete a message."""
         self._chunks.expire(time.monotonic())
         useless = self._chunks.take_useless()
         if useless and self._options.durable and self._options.acknowledges:
@@ -257,7 +257,7 @@ class TopicConsumer:
         entry = Entry(self, ledger, number, metadata, command.redelivery_count)
         self.seen = (ledger, number)
         self._resume = None
-        # Chunks are encrypted one by one, so only who decrypts them can put them together.
+        # Chunks are encrypted one by one, so they can only be joined after decryption.
         if metadata.num_chunks_from_msg > 1 and not metadata.encryption_keys:
             whole = self._chunks.add(ledger, number, metadata, body, time.monotonic())
             if whole is None:
@@ -269,7 +269,7 @@ class TopicConsumer:
         return self._wanted(found)
 
     def _since_sought(self, found: list[Message]) -> list[Message]:
-        """Of a batch that a message was sought in: acknowledge what is before it, for nobody wants that any more."""
+        """Acknowledge and drop the messages before the sought one in its batch."""
         sought = self._sought
         if sought is None or not found or (found[0].entry.ledger, found[0].entry.entry) != sought[:2]:
             return found
@@ -277,7 +277,7 @@ class TopicConsumer:
         return [each for each in found if each.index >= sought.batch_index]
 
     def _wanted(self, found: list[Message]) -> list[Message]:
-        """Of a reader: without what comes before its start."""
+        """For a reader: drop the messages before its start."""
         start = self._start
         if start.time and found and found[0].publish_time < start.time:
             return []
@@ -299,12 +299,12 @@ class TopicConsumer:
             flow = CommandFlow(consumer_id=self._id, messagePermits=permits)
             self._connection.send(encode_frame(BaseCommand(type=BaseCommand.FLOW, flow=flow)))
 
-    # Acknowledging ---------------------------------------------------------------------------------------------------
+    # Acknowledgements ------------------------------------------------------------------------------------------------
 
     def acknowledge(self, messages: Iterable[Message]) -> None:
-        """Acknowledge messages of this topic; ``settle`` waits until the broker has kept that.
+        """Acknowledge messages of this topic; ``settle`` waits until the broker has stored that.
 
-        Batches go as soon as all of their messages are acknowledged, or with ``send_partial``.
+        A batch is acknowledged when all of its messages are, or by ``send_partial``.
         """
         whole: list[Entry] = []
         for message in messages:
@@ -320,11 +320,11 @@ class TopicConsumer:
         self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places])
 
     def acknowledge_places(self, places: Sequence[MessageIdData]) -> None:
-        """Acknowledge whole entries of this topic by their ids, whoever has read them; ``settle`` waits."""
+        """Acknowledge whole entries of this topic by their IDs, even if read by another consumer; ``settle`` waits."""
         self._ack(list(places))
 
     def acknowledge_in(self, txn: Transaction, messages: Iterable[Message]) -> None:
-        """Acknowledge messages of this topic in a transaction, each by itself where they are of one batch."""
+        """Acknowledge messages of this topic in a transaction, with batch indexes where needed."""
         txn.acknowledges_on(self, self._options.subscription)
         bits: dict[Entry, int] = {}
         for message in messages:
@@ -333,7 +333,7 @@ class TopicConsumer:
         self._ack(ids, CommandAck.Individual, txn)
 
     def send_partial(self) -> None:
-        """Acknowledge what is acknowledged of batches that are not so as a whole."""
+        """Send the acknowledgements of partially acknowledged batches."""
         partial, self._partial = list(self._partial), {}
         self._ack([
             MessageIdData(ledgerId=each.ledger, entryId=each.entry, ack_set=ack_words(each.unacked),
@@ -342,10 +342,10 @@ class TopicConsumer:
         ])  # fmt: skip
 
     def acknowledge_up_to(self, messages: Sequence[Message], txn: Transaction | None = None) -> None:
-        """Acknowledge messages and all before the last of them. Not on Shared and Key_Shared subscriptions.
+        """Acknowledge messages cumulatively. Not supported on Shared and Key_Shared subscriptions.
 
-        Where chunks stand before it whose message is not complete, only the messages themselves: all before the first
-        of them must be among those, or acknowledged already.
+        If an incomplete chunked message precedes the last one, only ``messages`` are acknowledged: all earlier messages
+        must then be among them or already acknowledged.
         """
         message = messages[-1]
         entry = message.entry
@@ -387,7 +387,7 @@ class TopicConsumer:
     def _send_ack(self, ack: _Ack) -> None:
         connection = self._connection
         if connection is None:
-            return  # it goes when the connection is there again
+            return  # sent after the reconnection
         request_id = next(self._client.numbers)
         command = CommandAck(
             consumer_id=self._id,
@@ -401,11 +401,11 @@ class TopicConsumer:
         ack.connection, ack.request_id = connection, request_id
 
     def settle(self) -> None:
-        """Return when the broker has kept all acknowledgements. Raises NoAnswer, NotConnected, what it tells."""
+        """Wait until the broker has stored all acknowledgements. Raises NoAnswer, NotConnected, the broker's error."""
         self.send_partial()
         while self._acks:
             if self._acks[0].connection is None or self._acks[0].connection.closed:
-                self._attached()  # which sends them again
+                self._attached()  # the reconnection resends them
             try:
                 self._settle_first()
             except NotConnected:
@@ -424,7 +424,7 @@ class TopicConsumer:
             first.txn.fail(error)
 
     def give_back(self, messages: Iterable[Message]) -> None:
-        """Have messages delivered again: these, or on Exclusive and Failover all that are not acknowledged."""
+        """Request redelivery of these messages, or of all unacknowledged ones on Exclusive and Failover."""
         self.send_partial()
         connection = self._connection
         if connection is None:
@@ -448,10 +448,10 @@ class TopicConsumer:
     def _permits_of_queue(self) -> int:
         return sum(parse_entry(payload, verify=False).metadata.num_messages_in_batch for _, payload in self._queue)
 
-    # Asking ----------------------------------------------------------------------------------------------------------
+    # Requests --------------------------------------------------------------------------------------------------------
 
     def last_id(self) -> tuple[MessageId, MessageId | None]:
-        """The topic's last message (entry -1 where there is none), and up to where all is acknowledged, if told."""
+        """Return the topic's last message ID (entry -1 if empty) and the mark-delete position, if reported."""
         connection, request_id = self._attached(), next(self._client.numbers)
         question = CommandGetLastMessageId(consumer_id=self._id, request_id=request_id)
         command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=question)
@@ -460,7 +460,8 @@ class TopicConsumer:
         return _id(answer.last_message_id), None if mark is None else _id(mark)
 
     def seek(self, start: Start) -> None:
-        """Set the subscription to another place, for all of its consumers; they all subscribe again."""
+        """Reset the subscription to another position. The broker disconnects all its consumers; they subscribe
+        again."""
         connection, request_id = self._attached(), next(self._client.numbers)
         seek = CommandSeek(consumer_id=self._id, request_id=request_id)
         if start.time:
@@ -470,20 +471,20 @@ class TopicConsumer:
         self._client.ask(connection, BaseCommand(type=BaseCommand.SEEK, seek=seek), request_id)
         self._sought = start.id if start.id.batch_index > 0 and not start.time else None
         self._drop()
-        self._attached()  # what comes from now on comes from there
+        self._attached()  # messages from now on start at the new position
 
     def _attached(self) -> Connection:
-        """The connection, waited for where it is being made."""
+        """Return the connection, waiting for a reconnection if necessary."""
         while self._connection is None:
             if self._closed:
                 raise NotConnected("the consumer is closed")
             self._client.turn(1.0)
         return self._connection
 
-    # What the connection tells ---------------------------------------------------------------------------------------
+    # Connection callbacks --------------------------------------------------------------------------------------------
 
     def message(self, message: CommandMessage, payload: bytes) -> None:
-        """An entry. One of an epoch before is what was given back."""
+        """Queue an entry. Entries of an earlier epoch are dropped: the broker redelivers them."""
         if self._epoch and message.consumer_epoch < self._epoch:
             self._used(parse_entry(payload, verify=False).metadata.num_messages_in_batch)
             return
@@ -495,7 +496,7 @@ class TopicConsumer:
             self._waiting(self)
 
     def told(self, command: BaseCommand) -> None:
-        """CLOSE_CONSUMER: subscribe again. REACHED_END_OF_TOPIC: nothing more will come."""
+        """Handle CLOSE_CONSUMER (subscribe again) and REACHED_END_OF_TOPIC (no more messages)."""
         if command.type == BaseCommand.REACHED_END_OF_TOPIC:
             self.ended = True
         elif self._connection is not None:
@@ -503,7 +504,7 @@ class TopicConsumer:
             self._come_back(NotConnected("the broker closed the consumer"))
 
     def lost(self, reason: str) -> None:
-        """The connection is gone: subscribe again."""
+        """Subscribe again after the connection is lost."""
         if self._connection is not None:
             self._come_back(NotConnected(reason))
 
@@ -514,7 +515,7 @@ class TopicConsumer:
         self._partial.clear()
 
     def _come_back(self, reason: PulsarBoxError) -> None:
-        """What has come and was not taken comes again."""
+        """Schedule a reconnection; messages that were received but not taken are delivered again."""
         acks, self._acks = self._acks, deque()
         for ack in acks:
             if ack.txn is None:
@@ -528,11 +529,11 @@ class TopicConsumer:
         self._client.comebacks.append(Comeback(self.open, reason, self._client.timeout))
 
     def receipt(self, receipt: CommandSendReceipt) -> None:
-        """Not for consumers."""
+        """Unused: producers only."""
 
 
 def _without(entry: Entry, bits: int) -> list[MessageIdData]:
-    """What acknowledges these messages of an entry and no others of it, whatever else is acknowledged of it."""
+    """Return IDs that acknowledge exactly these messages of an entry, regardless of its other messages."""
     count = entry.metadata.num_messages_in_batch
     left = ((1 << count) - 1) & ~bits
     if left:
@@ -557,7 +558,7 @@ def _id(data: MessageIdData) -> MessageId:
 
 
 def _read(payload: bytes) -> tuple[MessageMetadata, bytes]:
-    """Metadata and body of an entry: ``parse_entry`` in short, for entries as most are. Raises as that does."""
+    """Return metadata and body of an entry: fast path of ``parse_entry``, with the same errors."""
     if len(payload) >= 10:
         magic, checksum, size = _head(payload)
         if magic == _MAGIC and crc32c(payload[6:]) == checksum and size <= len(payload) - 10:

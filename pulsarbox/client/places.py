@@ -1,23 +1,23 @@
-"""Where messages are, where reading begins, and the numbers that commands show as defaults. Light to import."""
+"""Message IDs, start positions and default values of options. Cheap to import."""
 
 from typing import Final, NamedTuple
 
 TIMEOUT_SECONDS: Final = 30.0
-"""For any answer, and for coming back after a lost connection."""
+"""Timeout of requests and of reconnections."""
 QUEUE: Final = 1000
-"""Messages that a consumer asks for ahead."""
+"""Receiver queue size of a consumer, in messages."""
 INCOMPLETE_MAX: Final = 100
-"""Messages in chunks that a consumer puts together at once, as with Go clients."""
+"""Maximum number of incomplete chunked messages of a consumer, as in Go clients."""
 SUBSCRIPTION_TYPES: Final = ("exclusive", "shared", "failover", "key_shared")
 
 
 class MessageId(NamedTuple):
-    """Where a message is. Ordered within a topic, or within one partition."""
+    """A message ID. Ordered within a topic that is not partitioned, or within one partition."""
 
     ledger: int
     entry: int
     batch_index: int = -1
-    """In its batch; -1 where it is in none."""
+    """Batch index; -1 for a message outside a batch."""
     partition: int = -1
 
     def __str__(self) -> str:
@@ -29,14 +29,14 @@ LATEST = MessageId(2**63 - 1, 2**63 - 1)
 
 
 class Start(NamedTuple):
-    """Where reading begins."""
+    """A start position."""
 
     id: MessageId = EARLIEST
-    """With this message, which is EARLIEST, LATEST or one of the topic's."""
+    """A message ID, EARLIEST or LATEST."""
     time: int = 0
-    """With the first message published then or later, milliseconds since 1970; 0: as ``id`` says."""
+    """Start at the first message published at or after this time, in ms since 1970; 0: start at ``id``."""
     inclusive: bool = True
-    """Whether the message of ``id`` itself is wanted."""
+    """Whether the message ``id`` itself is included."""
 
 
 FROM_THE_START: Final = Start()

@@ -1,4 +1,4 @@
-"""A producer of a topic, partitioned or not: chooses the partition, and keeps what is on its way within bounds."""
+"""A producer of a topic, partitioned or not: routing, and a limit on pending messages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
 _LOOK_SECONDS: Final = 0.02
-"""So often it is looked at least what the broker has said, while there is always more to be sent."""
+"""Maximum time between polls of the connection while publishing continuously."""
 
 __all__ = ["Options", "Producer", "Stored"]
 
 
 class Producer:
-    """Sends messages in order, to each partition on its own. Partitions are opened when something goes there."""
+    """Publishes messages in order within each partition. Partitions are opened on first use."""
 
     def __init__(self, client: Client, topic: str, options: Options, stored: Stored) -> None:
-        """Opens the topic, or the first of its partitions. Raises what the broker tells, NotConnected, NoAnswer;
-        PluginError where a message cannot be routed as ``options`` say.
+        """Open the topic, or its first partition. Raises the broker's error, NotConnected, NoAnswer; PluginError if the
+        route in ``options`` is invalid.
 
-        ``stored`` is called, inside of the other calls, for what the broker has stored.
+        ``stored`` is called, from within other calls, for each receipt.
         """
         self._client = client
         self._name = parse_topic(topic)
@@ -41,20 +41,20 @@ class Producer:
         self._sequence = 0
         self._batch = 0
         self._place = 0
-        """Where the last stored entry went."""
+        """Partition of the last stored entry."""
         self._open: dict[int, TopicProducer] = {}
         self._txn: Transaction | None = None
         self._looked = time.monotonic()
         self._of(0)
 
     def enter(self, transaction: Transaction | None) -> None:
-        """What is sent from now on is in this transaction, until the next call; None for in none."""
+        """Set the transaction of the following messages; None for none."""
         self._txn = transaction
         for each in self._open.values():
             each.enter(transaction)
 
     def send(self, message: Outgoing, token: Any = None) -> None:
-        """Take a message; waits while too much is on its way. ``token`` is given to ``stored`` with its id.
+        """Publish a message; blocks while too many are pending. ``token`` is passed to ``stored`` with its ID.
 
         Raises InvalidTxnStatus in a transaction that has ended.
         """
@@ -67,8 +67,8 @@ class Producer:
         self._wait_for_room(producer)
 
     def send_stored(self, stored: StoredEntry, partition: int = -1, tokens: Sequence[Any] = ()) -> bool:
-        """Take an entry as it was stored before, for that partition where the topic has it, else for the one that its
-        key chooses. See TopicProducer.add_stored."""
+        """Publish a previously stored entry to ``partition`` if it exists, otherwise to the one that its key selects.
+        See TopicProducer.add_stored."""
         if not stored.continues:
             self._place = partition if 0 <= partition < self.partitions else self._partition_of(stored.message)
         producer = self._of(self._place)
@@ -79,7 +79,7 @@ class Producer:
         return True
 
     def send_plain(self, payloads: Sequence[bytes]) -> None:
-        """Take messages that are nothing but payloads. Raises as ``send``."""
+        """Publish messages without attributes. Raises as ``send``."""
         if self._txn is not None:
             self._txn.check_open()
         if self.partitions > 1 and not self._options.route.by_batch:
@@ -108,7 +108,7 @@ class Producer:
         )
 
     def send_batches(self) -> None:
-        """Send what waits in batches; for when nothing more is there to fill them."""
+        """Send open batches, when no more messages are at hand to fill them."""
         for each in self._open.values():
             if each.batch_is_open:
                 each.send_batch()
@@ -117,14 +117,14 @@ class Producer:
         self._check()
 
     def flush(self) -> None:
-        """Return when everything is stored. Raises what keeps it from being so."""
+        """Wait until everything is stored. Raises the error that prevents it."""
         self.send_batches()
         while any(each.unconfirmed for each in self._open.values()):
             self._client.turn(1.0)
             self._check()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the producer."""
         for each in self._open.values():
             each.close()
 
@@ -142,7 +142,7 @@ class Producer:
 
     def _wait_for_room(self, producer: TopicProducer) -> None:
         now = time.monotonic()
-        if now - self._looked >= _LOOK_SECONDS:  # receipts that nobody reads are none when the connection is lost
+        if now - self._looked >= _LOOK_SECONDS:  # receipts that have not been read are lost with the connection
             self._looked = now
             self._client.turn()
             self._check()
@@ -156,5 +156,5 @@ class Producer:
 
     @property
     def unconfirmed(self) -> int:
-        """Frames and batches without a receipt."""
+        """Number of frames and batches without a receipt."""
         return sum(each.unconfirmed for each in self._open.values())

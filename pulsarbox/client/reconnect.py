@@ -1,4 +1,4 @@
-"""What lives on a connection and comes back after it was lost: with growing pauses, up to a time limit."""
+"""Reconnection of producers and consumers, with backoff and a time limit."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from pulsarbox.errors import ConsumerBusy, ProducerBusy, ProducerHeld, PulsarBox
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
 _HELD_PAUSE: Final = 0.5
-"""Between two looks whether the broker still holds a producer back; some brokers are to be asked each time."""
+"""Pause between retries while the broker holds a producer; some brokers do not notify it and must be polled."""
 
 
 class Comeback:
-    """The attempts of one producer or consumer to get a connection again."""
+    """Reconnection attempts of one producer or consumer."""
 
     def __init__(self, open_again: Callable[[], None], reason: PulsarBoxError, seconds: float) -> None:
-        """``open_again`` raises where it cannot. ``reason``: why it is needed. ``seconds``: give up after so long."""
+        """``open_again`` raises on failure. ``reason``: cause of the disconnection. ``seconds``: time limit."""
         self.due = time.monotonic()
         self._open_again = open_again
         self.reason = reason
-        """Why there is no connection."""
+        """The latest error."""
         self._pause = _FIRST_PAUSE
         self._deadline = self.due + seconds
         self._seconds = seconds
 
     def try_again(self) -> bool:
-        """One attempt; whether it went well. Raises where there is no point in another one.
+        """Make one attempt and return whether it succeeded. Raises if retrying is pointless.
 
-        A name or a subscription that is taken is often our own of before: the broker has not noticed that we are gone.
+        A name or subscription may be in use by this client's previous connection, which the broker has not noticed is
+        gone.
         """
         try:
             self._open_again()
@@ -41,10 +42,10 @@ class Comeback:
         return True
 
     def refused(self, error: PulsarBoxError) -> None:
-        """An attempt has failed: set the time of the next one. Raises where there is no point in another one."""
+        """Schedule the next attempt after a failed one. Raises if retrying is pointless."""
         if not passes(error) and not isinstance(error, ProducerBusy | ProducerHeld | ConsumerBusy):
             raise error
-        import random  # most connections are never lost
+        import random  # deferred: most connections are never lost
 
         now = time.monotonic()
         if now >= self._deadline:

@@ -1,4 +1,4 @@
-"""Which partition a message goes to: a routing plugin with a hashing plugin, in our client and in the official one."""
+"""Routing of messages to partitions by plugins, in this client and in the official Python client."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pulsarbox.plugins.registry import built_in, get
 
 ROUTE: Final = INSTEAD
 HASHING: Final = "java"
-"""What Java clients do by default."""
+"""The default of Java clients."""
 
 _BY_BATCH: Final = frozenset(("round-robin", "single", "key", "consistent"))
-"""Built-in routes for which messages of one batch that have neither key nor properties go to one partition."""
+"""Built-in routes that send all messages of a batch to one partition if they have neither key nor properties."""
 
 log = logging.getLogger(__name__)
 
@@ -35,24 +35,24 @@ def _logged(trouble: Trouble) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a producer chooses partitions."""
+    """Routing options of a producer."""
 
     name: str = ROUTE
     options: Mapping[str, str] = field(default_factory=dict)
     hashing: str = HASHING
     directory: Path | None = None
-    """Where files with plugins are."""
+    """Directory of plugin files."""
     backlogs: Backlogs = _none_known
     tell: Tell = _logged
-    """Told where a plugin fails."""
+    """Called when a plugin fails."""
 
     @property
     def by_batch(self) -> bool:
-        """Whether a batch of messages that are payloads only may be routed as one."""
+        """Whether a batch of messages without attributes can be routed as one."""
         return self.name in _BY_BATCH
 
     def open(self, topic: str) -> Choose:
-        """What chooses for a producer of that topic. Raises PluginError where a plugin or an option cannot be used."""
+        """Open the router for a producer of that topic. Raises PluginError for an invalid plugin or option."""
         producing = Producing(topic, self._hash32(), self.backlogs, self.options)
         guard = None
         if self.name not in built_in("routing"):
@@ -100,13 +100,13 @@ def _backlogs(admin_url: str, topic: str) -> Backlogs:
 
 
 def message_router(route: Route, topic: str, batch_messages: int) -> Callable[[Any, int], int]:
-    """``route`` as the official Python client wants it: a function of its message and the number of partitions."""
+    """Wrap ``route`` as a ``message_router`` of the official Python client."""
     choose = route.open(topic)
-    numbers = itertools.count()  # next() is one step: several threads may send
+    numbers = itertools.count()  # next() is atomic: several threads may publish
 
     def chosen(message: Any, partitions: int) -> int:
         number = next(numbers)
-        key = message.partition_key().encode() or None  # the client tells no key from an empty one
+        key = message.partition_key().encode() or None  # the client does not distinguish no key from an empty one
         data = message.data()
         return choose(Unrouted(key, message.properties(), len(data), number, number // batch_messages), partitions)
 

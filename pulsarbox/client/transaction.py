@@ -1,4 +1,4 @@
-"""A transaction: what is published and acknowledged in it counts together or not at all."""
+"""Transactions: messages and acknowledgements that take effect together or not at all."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """One that is open: see ``Client.transaction``, ``Producer.enter`` and ``Consumer.acknowledge``::
+    """An open transaction: see ``Client.transaction``, ``Producer.enter`` and ``Consumer.acknowledge``::
 
-        with client.transaction(timeout=60) as transaction:  # committed at the end, aborted by an exception
+        with client.transaction(timeout=60) as transaction:  # commits at the end, aborts on an exception
             producer.enter(transaction)
             producer.send(Outgoing(b"paid"))
             consumer.acknowledge(messages, transaction)
 
-    Who has it ended by somebody else (an epoch commit) calls ``settle`` and hands ``id`` on.
+    If another component ends the transaction (an epoch commit), call ``settle`` and pass on ``id``.
     """
 
     def __init__(self, client: Client, coordinators: Coordinators, most: int, least: int) -> None:
         self.bits = (most, least)
-        """The two halves of its id, the coordinator's number first."""
+        """Most and least significant bits of the ID; the former is the coordinator's number."""
         self.failed: PulsarBoxError | None = None
-        """Why it cannot be committed: something of it was refused, or was on its way when a connection was lost."""
+        """Why the transaction cannot commit: an operation was rejected, or pending when a connection was lost."""
         self.ended = ""
-        """``committed`` or ``aborted``; empty while it is open."""
+        """``committed`` or ``aborted``; empty while the transaction is open."""
         self.on_its_way = 0
-        """Frames without a receipt."""
+        """Number of frames without a receipt."""
         self._client = client
         self._coordinators = coordinators
         self._topics: set[str] = set()
@@ -60,31 +60,31 @@ class Transaction:
         if error is None:
             self.commit()
             return
-        with contextlib.suppress(PulsarBoxError):  # its time-out comes
+        with contextlib.suppress(PulsarBoxError):  # the coordinator aborts it on timeout
             self.abort()
 
     @property
     def id(self) -> str:
-        """Its id, as ``0:17``."""
+        """The transaction ID, for example ``0:17``."""
         return f"{self.bits[0]}:{self.bits[1]}"
 
     def __str__(self) -> str:
         return self.id
 
     def check_open(self) -> None:
-        """Raises InvalidTxnStatus where it has ended."""
+        """Raise InvalidTxnStatus if the transaction has ended."""
         if self.ended:
             raise InvalidTxnStatus(f"Transaction {self.id} is {self.ended}: it takes nothing more in")
 
-    # What producers and consumers tell -------------------------------------------------------------------------------
+    # Producer and consumer callbacks ---------------------------------------------------------------------------------
 
     def joined(self, producer: TopicProducer) -> None:
-        """A producer's messages are in it from now on. Raises InvalidTxnStatus."""
+        """Register a producer that publishes in the transaction. Raises InvalidTxnStatus."""
         self.check_open()
         self._producers[producer] = None
 
     def publishes_to(self, topic: str) -> None:
-        """A frame goes to this topic. Raises InvalidTxnStatus, what the coordinator tells, NotConnected, NoAnswer."""
+        """Register a frame for a topic. Raises InvalidTxnStatus, the coordinator's error, NotConnected, NoAnswer."""
         self.check_open()
         if topic not in self._topics:
             self._ask(CommandAddPartitionToTxn(partitions=[topic]))
@@ -92,7 +92,7 @@ class Transaction:
         self.on_its_way += 1
 
     def acknowledges_on(self, consumer: TopicConsumer, subscription: str) -> None:
-        """A consumer acknowledges in it. Raises as ``publishes_to``."""
+        """Register a consumer that acknowledges in the transaction. Raises as ``publishes_to``."""
         self.check_open()
         if (consumer.topic, subscription) not in self._subscriptions:
             where = Subscription(topic=consumer.topic, subscription=subscription)
@@ -101,18 +101,18 @@ class Transaction:
         self._consumers[consumer] = None
 
     def lost(self, error: PulsarBoxError) -> None:
-        """A frame gets no receipt."""
+        """Record a frame that gets no receipt, and fail the transaction."""
         self.on_its_way -= 1
         self.fail(error)
 
     def fail(self, error: PulsarBoxError) -> None:
-        """It cannot be committed any more."""
+        """Prevent the transaction from committing."""
         self.failed = self.failed or error
 
-    # The end ---------------------------------------------------------------------------------------------------------
+    # Completion ------------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Return when the broker has all that is in it. Raises why it cannot be committed; NotConnected, NoAnswer."""
+        """Wait until the broker has stored all operations. Raises why it cannot commit; NotConnected, NoAnswer."""
         self.check_open()
         for producer in self._producers:
             producer.send_batch()
@@ -126,22 +126,22 @@ class Transaction:
             raise self.failed
 
     def commit(self) -> None:
-        """Wait for what is on its way, and commit; where something of it failed it is aborted, and this raises why.
+        """Wait for pending operations and commit. If one failed, abort and raise its error.
 
-        Raises as ``settle``, and what the coordinator tells. Where its answer has not come (NotConnected, NoAnswer, and
-        ``ended`` is empty), it may be asked again.
+        Raises as ``settle``, and the coordinator's error. After NotConnected or NoAnswer with an empty ``ended`` the
+        outcome is unknown, and the call may be repeated.
         """
         self.check_open()
         try:
             self.settle()
         except PulsarBoxError:
-            with contextlib.suppress(PulsarBoxError):  # its time-out comes
+            with contextlib.suppress(PulsarBoxError):  # the coordinator aborts it on timeout
                 self._end(TxnAction.ABORT, "aborted")
             raise
         self._end(TxnAction.COMMIT, "committed")
 
     def abort(self) -> None:
-        """Abort it, whatever has become of what is on its way. Raises what the coordinator tells."""
+        """Abort the transaction regardless of pending operations. Raises the coordinator's error."""
         self.check_open()
         with contextlib.suppress(PulsarBoxError):
             self.settle()

@@ -1,6 +1,6 @@
-"""The transaction coordinators of a broker, or of several: which one a transaction is begun at, and asking it.
+"""Transaction coordinators: selection and requests.
 
-A coordinator is where the partition of its number of one system topic is served. Source: PIP-31.
+The owner of partition N of a system topic runs coordinator N. Source: PIP-31.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _KINDS: Final[dict[type[Request], tuple[BaseCommand.Type, str, str]]] = {
     ),
     CommandEndTxn: (BaseCommand.END_TXN, "endTxn", "endTxnResponse"),
 }
-"""The command of a request, and the fields of it and of its answer."""
+"""Command type, request field and response field of each request."""
 
 
 class Coordinators:
-    """All of them, by number; each is connected when it is needed."""
+    """All coordinators by number, connected on demand."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -65,21 +65,23 @@ class Coordinators:
         self._connected: dict[int, Connection] = {}
 
     def begin(self, timeout: float) -> tuple[int, int]:
-        """A new transaction, at one after the other: the two halves of its id. ``timeout`` in seconds."""
+        """Begin a transaction on the next coordinator and return the two halves of its ID. ``timeout`` is in
+        seconds."""
         if not self._count:
             self._count = self._client.partitions(_TOPIC, create=False)
         if not self._count:
             raise NotAllowed("The broker has no transactions: enable them there (transactionCoordinatorEnabled)")
         number = self._begun % self._count
         self._begun += 1
-        # What the protocol calls seconds are milliseconds.
+        # Despite its name, the field is in milliseconds.
         answer = self.ask(number, CommandNewTxn(txn_ttl_seconds=max(1, round(timeout * 1000)), tc_id=number))
         return answer.txnid_most_bits, answer.txnid_least_bits
 
     def ask(self, number: int, request: Request) -> Any:
-        """The answer of a coordinator. Asks again as long as it is not there, or not ready, up to the client's timeout.
+        """Send a request to a coordinator and return its response; retry while it is unavailable, up to the client's
+        timeout.
 
-        Raises what it tells; NotConnected, NoAnswer.
+        Raises the coordinator's error, NotConnected, NoAnswer.
         """
         deadline = time.monotonic() + self._client.timeout
         while True:

@@ -1,7 +1,7 @@
-"""One request of the Admin API and its answer, over HTTP or HTTPS, with a token or a certificate.
+"""HTTP and HTTPS requests to a broker's Admin API, with credentials.
 
-Nothing is known here of what is asked: paths and bodies come from the caller. A redirect, with which a cluster names
-the broker that has the topic, is followed; credentials go along to brokers of the same scheme only.
+Paths and bodies come from the caller. Redirects, by which a cluster names the broker that owns a topic, are followed;
+credentials are forwarded only to brokers with the same scheme.
 """
 
 import http.client
@@ -18,20 +18,20 @@ REDIRECTS_MAX: Final = 20
 ANSWER_BYTES_MAX: Final = 256 << 20
 LINE_BYTES_MAX: Final = 1 << 20
 _REASON_MAX: Final = 2000
-"""Characters of an answer that is no JSON, in an error."""
+"""Characters of a response that is not JSON in an error message."""
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
 
 
 class Unanswered(Exception):
-    """Nobody answers, or what answers is not HTTP; the text says which."""
+    """The server is unreachable or does not speak HTTP; the message gives the reason."""
 
 
 class TooSlow(Unanswered):
-    """There was no answer in time."""
+    """The request timed out."""
 
 
 class Refusal(Exception):
-    """A request for lines was answered otherwise."""
+    """A streaming request was rejected."""
 
     def __init__(self, reply: "Reply") -> None:
         super().__init__(reply.status)
@@ -39,21 +39,21 @@ class Refusal(Exception):
 
 
 class Reply(NamedTuple):
-    """An answer, whatever its status."""
+    """A response with any status."""
 
     status: int
     headers: dict[str, str]
-    """By name in lower case."""
+    """By lower-case name."""
     body: bytes
 
     @property
     def text(self) -> str:
-        """The body as text, whatever it holds."""
+        """The body as text; invalid UTF-8 is replaced."""
         return self.body.decode("utf-8", "replace").strip()
 
     @property
     def reason(self) -> str:
-        """Why a broker refuses, in its own words where it has any."""
+        """The broker's error message, or the HTTP status if there is none."""
         text = self.text
         try:
             found: Any = json.loads(text)
@@ -61,7 +61,7 @@ class Reply(NamedTuple):
             found = None
         if isinstance(found, dict) and isinstance(found.get("reason"), str):
             found = found["reason"]
-            if "Stacktrace:" in found:  # of a Java broker, which says in one line what it means
+            if "Stacktrace:" in found:  # a Java broker's error, whose message is one line within it
                 found = found.partition("Message: ")[2].partition("\n")[0] or found
         reason = (found if isinstance(found, str) else text).strip()
         if not reason or reason.startswith("<"):
@@ -70,7 +70,7 @@ class Reply(NamedTuple):
 
 
 class Web:
-    """A broker's web service: requests one after the other, on a connection that is kept."""
+    """A broker's web service: sequential requests on a persistent connection."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Web:
         credentials: Credentials = NOBODY,
         seconds: float = 60.0,
     ) -> None:
-        """``hosts``: the first that answers is taken. ``seconds``: how long an answer is waited for."""
+        """``hosts``: tried in turn until one answers. ``seconds``: response timeout."""
         self._hosts = tuple(hosts)
         self._secure = secure
         self._credentials = credentials
@@ -88,7 +88,7 @@ class Web:
         self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -96,7 +96,8 @@ class Web:
     def exchange(
         self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
     ) -> Reply:
-        """The answer to a request; ``kind`` is what the body is. Raises Unanswered, TooSlow."""
+        """Send a request and return the response; ``kind`` is the content type of ``body``. Raises Unanswered,
+        TooSlow."""
         reply = self._asked(method, target, body, kind, accept)
         for _ in range(REDIRECTS_MAX):
             if reply.status not in _REDIRECTED or not reply.headers.get("location"):
@@ -106,11 +107,11 @@ class Web:
         raise Unanswered(f"{REDIRECTS_MAX} redirects in a row, the last to {target}")
 
     def lines(self, target: str) -> Iterator[bytes]:
-        """The lines of an answer that goes on, each when it comes; empty ones are signs of life. It has a connection of
-        its own, which is gone when that ends.
+        """Yield the lines of a streaming response as they arrive; empty lines are heartbeats. Uses a connection of its
+        own.
 
-        Raises Unanswered where it ends because of the connection, TooSlow where nothing comes for too long. An answer
-        that refuses raises Refusal, with its Reply.
+        Raises Unanswered if the connection fails, TooSlow if nothing arrives for too long, and Refusal with the Reply
+        for an unsuccessful response.
         """
         connection = self._new_connection()
         try:
@@ -129,7 +130,7 @@ class Web:
             connection.close()
 
     def _moved(self, target: str, location: str) -> str:
-        """The target at the broker that a redirect names, which is talked to from now on."""
+        """Switch to the broker that a redirect names, and return the target there."""
         host, port = self._hosts[0]
         scheme = "https" if self._secure else "http"
         to = urlsplit(urljoin(f"{scheme}://{host}:{port}{target}", location))
@@ -152,7 +153,7 @@ class Web:
             self.close()
             if not kept or method == "POST":
                 raise Unanswered(_in_words(error)) from error
-        # The connection was idle for too long: GET, PUT and DELETE may be repeated.
+        # An idle connection has been closed by the server: GET, PUT and DELETE may be repeated.
         try:
             return self._once(method, target, body, headers)
         except (ConnectionError, http.client.BadStatusLine) as error:
@@ -165,7 +166,7 @@ class Web:
             connection.request(method, target, body, headers)
             response = connection.getresponse()
             answer = response.read(ANSWER_BYTES_MAX)
-            if response.length:  # a read with a bound does not say itself that the rest is missing
+            if response.length:  # a bounded read does not report missing bytes itself
                 raise http.client.IncompleteRead(answer, response.length)
         except TimeoutError as error:
             self.close()
@@ -174,7 +175,7 @@ class Web:
             if isinstance(error, ConnectionError | http.client.BadStatusLine):
                 raise
             self.close()
-            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS may fail this late
+            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS errors may surface here
             raise Unanswered(f"{what}{error}") from error
         if response.will_close:
             self.close()

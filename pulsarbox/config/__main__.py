@@ -1,4 +1,4 @@
-"""``python -m pulsarbox.config [toml|markdown]`` prints the settings; ``--write`` writes the files of the checkout."""
+"""``python -m pulsarbox.config [toml|markdown]`` prints the settings; ``--write`` writes the checkout's files."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ WRITERS = {"toml": as_toml, "markdown": as_markdown}
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0, or 2 for arguments it does not know."""
+    """Return the exit code: 0, or 2 for unknown arguments."""
     if arguments == ["--write"]:
         Path("pulsarbox.toml").write_text(as_toml(), encoding="utf-8")
         Path("docs", "configuration.md").write_text(as_markdown(), encoding="utf-8")

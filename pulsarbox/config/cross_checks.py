@@ -1,4 +1,4 @@
-"""What settings must agree on with each other."""
+"""Consistency checks across settings."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 def check_together(settings: "Settings") -> None:
-    """What two settings must agree on. Raises ``ConfigError``."""
+    """Raise ``ConfigError`` if settings contradict each other."""
     _check_ports(settings)
     if settings.journalMaxBatchMbytes > settings.journalVolumeSizeMbytes:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
@@ -50,7 +50,7 @@ def check_together(settings: "Settings") -> None:
 
 
 def uses_tls(settings: "Settings") -> str:
-    """The setting by which a port speaks TLS; empty where none does."""
+    """Return a setting that enables TLS on a port; empty if none does."""
     tls = [name for name in PORTS[2:] if getattr(settings, name) != OFF]
     if any(address.scheme == "pulsar+ssl" for address in bound(settings.bindAddresses)):
         tls.append("bindAddresses")
@@ -85,7 +85,7 @@ def _check_tls(settings: "Settings") -> None:
 def _check_allowed(settings: "Settings") -> None:
     if not settings.httpAllowedHosts and not settings.httpAllowedOrigins:
         return
-    from pulsarbox.config.origins import allowed_hosts, allowed_origins  # not there at every start
+    from pulsarbox.config.origins import allowed_hosts, allowed_origins  # deferred: rarely configured
 
     key = "httpAllowedHosts"
     try:

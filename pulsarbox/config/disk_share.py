@@ -1,4 +1,4 @@
-"""Sizes that may be a share of a disk: ``10%``, ``20G``, ``0``, ``-1`` for no limit."""
+"""Sizes that may be relative to a disk: ``10%``, ``20G``, ``0``, ``-1`` for no limit."""
 
 import re
 from functools import lru_cache
@@ -10,15 +10,15 @@ _FORM: Final = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)(%|[KMGT]?)", re.IGNORECASE)
 
 
 class DiskShare(NamedTuple):
-    """A size, absolute or relative. Both are None where there is no limit."""
+    """An absolute or relative size. Both fields are None if there is no limit."""
 
     size: int | None
     """Bytes."""
     percent: float | None
 
     def of(self, capacity: int) -> int | None:
-        """Bytes, where the disk has ``capacity``; None for no limit, and for a share while the capacity is unknown
-        (0)."""
+        """Return the size in bytes on a disk with ``capacity`` bytes; None for no limit, or for a relative size while
+        the capacity is unknown (0)."""
         if self.percent is None:
             return self.size
         if self.percent and not capacity:
@@ -33,7 +33,7 @@ class DiskShare(NamedTuple):
 
 @lru_cache(16)
 def disk_share(text: str) -> DiskShare:
-    """Parse a size. Raises ValueError, in words."""
+    """Parse a size. Raises ValueError with a readable message."""
     if text.strip() == "-1":
         return DiskShare(None, None)
     found = _FORM.fullmatch(text.strip())

@@ -1,4 +1,4 @@
-"""Writes the settings table out: as pulsarbox.toml and as docs/configuration.md."""
+"""Generators of pulsarbox.toml and docs/configuration.md from the settings table."""
 
 import json
 import textwrap
@@ -48,12 +48,12 @@ the start. "Own setting" marks those that Pulsar does not have.
 
 
 def as_toml() -> str:
-    """The text of pulsarbox.toml."""
+    """Return the text of pulsarbox.toml."""
     return _TOML_HEAD + "".join(_toml_table(table) for table in TABLES)
 
 
 def as_markdown() -> str:
-    """The text of docs/configuration.md."""
+    """Return the text of docs/configuration.md."""
     return _MARKDOWN_HEAD + "".join(_markdown_table(table) for table in TABLES) + "".join(_other_variables())
 
 
@@ -80,10 +80,10 @@ def _facts_in_words(row: Setting) -> str:
 
 
 def toml_value(value: Value) -> str:
-    """A value as TOML writes it."""
+    """Return a value in TOML syntax."""
     if isinstance(value, bool):
         return str(value).lower()
-    # TOML's basic strings take JSON's escapes.
+    # JSON's escapes are valid in TOML's basic strings.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 

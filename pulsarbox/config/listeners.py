@@ -1,6 +1,6 @@
-"""Addresses by listener: the texts of advertisedListeners and bindAddresses, taken apart.
+"""Parsing of advertisedListeners and bindAddresses.
 
-Each is a list of ``name:scheme://host:port`` with commas between. Source: Pulsar documentation, "Connect to Pulsar from
+Both are comma-separated lists of ``name:scheme://host:port``. Source: Pulsar documentation, "Connect to Pulsar from
 outside (advertised listeners)"; PIP-61, PIP-95.
 """
 
@@ -17,7 +17,7 @@ _LOOPBACK: Final = re.compile(r"127(\.\d{1,3}){3}")
 
 
 class Address(NamedTuple):
-    """One entry of such a list."""
+    """One address of a listener."""
 
     listener: str
     scheme: str
@@ -26,26 +26,26 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        """``scheme://host:port``."""
+        """The address as ``scheme://host:port``."""
         return f"{self.scheme}://{host_in_url(self.host)}:{self.port}"
 
 
 Advertised = dict[str, dict[str, str]]
-"""For each listener, in the order of the text, its URL by scheme."""
+"""URLs by scheme for each listener, in configured order."""
 
 
 def host_in_url(host: str) -> str:
-    """A host as it stands in a URL: an IPv6 address in brackets."""
+    """Return a host in URL syntax: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine to whoever uses it. Names are not looked up."""
+    """Return whether a host is a loopback name or address. Names are not resolved."""
     return host in ("localhost", "::1") or host.endswith(".localhost") or bool(_LOOPBACK.fullmatch(host))
 
 
 def advertised(text: str) -> Advertised:
-    """The listeners of advertisedListeners. Raises ValueError, in words."""
+    """Parse advertisedListeners. Raises ValueError with a readable message."""
     found: Advertised = {}
     whose: dict[tuple[str, int], str] = {}
     for address in _addresses(text, ADVERTISED_SCHEMES):
@@ -60,7 +60,7 @@ def advertised(text: str) -> Advertised:
 
 
 def bound(text: str) -> tuple[Address, ...]:
-    """The entries of bindAddresses. Raises ValueError, in words."""
+    """Parse bindAddresses. Raises ValueError with a readable message."""
     found = tuple(_addresses(text, BOUND_SCHEMES))
     places = [(address.host, address.port) for address in found if address.port]
     if len(set(places)) < len(places):
@@ -71,7 +71,7 @@ def bound(text: str) -> tuple[Address, ...]:
 def unnamed(listeners: Advertised, internal: str) -> dict[str, str]:
     """Return the URL by scheme for clients that name no listener.
 
-    The internal listener's URLs take precedence. For a scheme that it lacks, the first listener that has it counts.
+    The internal listener's URLs take precedence. For a scheme that it lacks, the first listener that has it is used.
     """
     found: dict[str, str] = {}
     for urls in (listeners.get(internal, {}), *listeners.values()):

@@ -1,4 +1,4 @@
-"""Puts the configuration together: defaults, then the file, then the environment, then the command line."""
+"""Loading of the configuration, by increasing precedence: defaults, file, environment, command line."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pulsarbox.config.sources import plain_names, properties_file, toml_file
 ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
 PLAIN_NAMES_VARIABLE: Final = "PULSARBOX_PLAIN_NAMES"
 
-# Variables with our prefix that are not settings.
+# Variables with the prefix that are not settings.
 OTHER_VARIABLES: Final = MappingProxyType(
     {
         "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
@@ -39,7 +39,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A configuration, and for each setting the place that its value comes from."""
+    """A configuration, with the origin of each setting's value."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -52,12 +52,12 @@ def load(
     environ: Mapping[str, str] = _NOTHING,
     origin: str = COMMAND_LINE_ORIGIN,
 ) -> Loaded:
-    """Reads ``path`` (if any) and lays ``environ`` and then ``overrides`` (setting name -> value) over it.
+    """Read ``path``, if any, and apply ``environ`` and then ``overrides`` (by setting name) on top.
 
-    ``origin`` is where the overrides come from, for messages.
+    ``origin`` names the source of the overrides in messages.
 
-    A file that ends in .conf or .properties is read as Pulsar's, any other as TOML. Raises ``ConfigError``, which names
-    the place, the key and what was expected.
+    A file that ends in .conf or .properties is read as a Pulsar configuration file, any other as TOML. Raises
+    ``ConfigError`` with the place, the key and what was expected.
     """
     from_file, warnings = _read_file(path) if path else ([], [])
     plain, more_warnings = plain_names.read(environ) if environ.get(PLAIN_NAMES_VARIABLE) == "true" else ([], [])
@@ -67,15 +67,15 @@ def load(
     origins |= {name: given.origin for name, given in values.items()}
     try:
         settings = Settings(**{name: given.value for name, given in values.items()})
-    except ConfigError as error:  # two settings that do not go together: name the place of the one complained about
+    except ConfigError as error:  # conflicting settings: add the origin of the offending one
         raise ConfigError(origins[error.key], error.key, error.problem) from None
     return Loaded(settings, MappingProxyType(origins), (*warnings, *more_warnings))
 
 
 def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(problems, warnings) of a configuration file, in words: all of them, not only the first that ``load`` raises.
+    """Return all (problems, warnings) of a configuration file, where ``load`` raises only the first problem.
 
-    Raises ``ConfigError`` where the file cannot be read at all.
+    Raises ``ConfigError`` if the file cannot be read at all.
     """
     text = _text_of(path)
     warnings: list[str] = []
@@ -89,7 +89,7 @@ def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if not problems:
         try:
             Settings(**{each.name: each.value for each in given})
-        except ConfigError as error:  # two settings that do not go together
+        except ConfigError as error:  # conflicting settings
             origins = {each.name: each.origin for each in given}
             problems = [ConfigError(origins.get(error.key, DEFAULT_ORIGIN), error.key, error.problem)]
     return tuple(map(str, problems)), tuple(warnings)
@@ -127,7 +127,7 @@ def _from_variable(variable: str, text: str) -> Given:
 
 
 def _nearest_variable(variable: str) -> str:
-    """As ``did_you_mean``; compared without the prefix, which would make all of them look alike."""
+    """Return ``did_you_mean`` for a variable, compared without the prefix, which would make all variables similar."""
     known = [*settings_by_name(), *(name.removeprefix(ENVIRONMENT_PREFIX) for name in OTHER_VARIABLES)]
     hint = did_you_mean(variable.removeprefix(ENVIRONMENT_PREFIX), known)
     return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}")

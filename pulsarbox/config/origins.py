@@ -1,6 +1,6 @@
-"""Hosts and origins as requests name them: the texts of httpAllowedHosts and httpAllowedOrigins, taken apart.
+"""Parsing of hosts and origins: httpAllowedHosts, httpAllowedOrigins, and the request headers compared with them.
 
-Each is a list with commas between; ``*`` stands for any. Source: RFC 9110, 7.2 (Host); RFC 6454 (Origin).
+Both settings are comma-separated lists; ``*`` matches any. Sources: RFC 9110, 7.2 (Host); RFC 6454 (Origin).
 """
 
 import re
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 ANY: Final = "*"
 OPAQUE: Final = "null"
-"""The origin of pages that have none: files, sandboxed frames, redirected requests."""
+"""The origin of pages without one: files, sandboxed frames, redirected requests."""
 _PORTS: Final = {"http": 80, "https": 443}
 _AUTHORITY: Final = re.compile(
     r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\s:/?#@\[\]\\,*]+))(?::(?P<port>[0-9]{1,5})?)?"
@@ -17,16 +17,16 @@ _ORIGIN: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<authority>[^/]
 
 
 class Authority(NamedTuple):
-    """The host and the port of a URL."""
+    """Host and port of a URL."""
 
     host: str
-    """In lower case, without the brackets of an IPv6 address and without the dot that may end a name."""
+    """In lower case, without the brackets of an IPv6 address and without the trailing dot of a name."""
     port: int | None
-    """None where the scheme's own is meant."""
+    """None for the scheme's default."""
 
 
 def authority(text: str) -> Authority | None:
-    """The value of a Host header, taken apart; None where it is not one."""
+    """Parse a Host header; None if it is malformed."""
     found = _AUTHORITY.fullmatch(text.strip().lower())
     if found is None:
         return None
@@ -35,7 +35,7 @@ def authority(text: str) -> Authority | None:
 
 
 def place_of(origin: str) -> Authority | None:
-    """Where an origin is, always with its port; None for one that is no host's."""
+    """Return host and port of an origin, with the default port filled in; None for an origin without a host."""
     found = _ORIGIN.fullmatch(origin.strip().lower())
     place = None if found is None else authority(found["authority"])
     if found is None or place is None:
@@ -44,19 +44,19 @@ def place_of(origin: str) -> Authority | None:
 
 
 class AllowedHosts(NamedTuple):
-    """The names of httpAllowedHosts."""
+    """The parsed value of httpAllowedHosts."""
 
     names: frozenset[str] = frozenset()
     suffixes: tuple[str, ...] = ()
     """``.example.com`` for ``*.example.com``; the empty suffix for ``*``."""
 
     def include(self, host: str) -> bool:
-        """Whether a name, in lower case, is among them; the empty name only where any is."""
+        """Return whether a lower-case name is allowed; the empty name is allowed only by ``*``."""
         return host in self.names or host.endswith(self.suffixes)
 
 
 def allowed_hosts(text: str) -> AllowedHosts:
-    """The value of httpAllowedHosts. Raises ValueError, in words."""
+    """Parse httpAllowedHosts. Raises ValueError with a readable message."""
     names, suffixes = set(), []
     for entry in _entries(text):
         below = "" if entry == ANY else entry.removeprefix("*")
@@ -71,7 +71,7 @@ def allowed_hosts(text: str) -> AllowedHosts:
 
 
 def allowed_origins(text: str) -> frozenset[str]:
-    """The value of httpAllowedOrigins: origins in lower case, as browsers write them. Raises ValueError, in words."""
+    """Parse httpAllowedOrigins into lower-case origins. Raises ValueError with a readable message."""
     found = set()
     for entry in _entries(text):
         match = _ORIGIN.fullmatch(entry)

@@ -1,4 +1,4 @@
-"""Where keys and passwords are: in a file, in a URL, in the environment, or right there in base64."""
+"""Sources of keys and passwords: a file, a URL, an environment variable, or inline base64."""
 
 import os
 from base64 import b64decode
@@ -7,9 +7,9 @@ from urllib.parse import unquote, unquote_to_bytes
 
 
 def read_from(named: str) -> bytes:
-    """The bytes that a setting or an option names: a file, a ``file:`` or ``data:`` URL, base64, or ``env:NAME``.
+    """Return the secret that a setting or option names: a file, a ``file:`` or ``data:`` URL, base64, or ``env:NAME``.
 
-    The variable of the environment holds any of the others. Raises ValueError, which does not tell what was read.
+    The environment variable holds one of the other forms. Raises ValueError without revealing the content.
     """
     named = named.strip()
     if named.startswith("env:"):
@@ -34,7 +34,7 @@ def read_from(named: str) -> bytes:
 
 
 def path_of(named: str) -> Path | None:
-    """The file that is named, None where it is none: its content may change."""
+    """Return the path of the named file, which may change later; None if no file is named."""
     named = named.strip()
     if named.startswith("env:"):
         named = os.environ.get(named.removeprefix("env:"), "").strip()
@@ -46,7 +46,7 @@ def _path(named: str) -> Path | None:
         return Path(unquote(named.removeprefix("file:").removeprefix("//")))
     path = Path(named)
     try:
-        # What looks like a file and is not there may still be base64, but hardly in a directory that is there.
+        # A missing file is distinguished from base64 by its directory, which must exist.
         return path if path.exists() or (path.parent != Path(path.anchor) and path.parent.is_dir()) else None
-    except (OSError, ValueError):  # no file has such a name, but a key in base64 may be as long
+    except (OSError, ValueError):  # not a valid file name, as for long base64 keys
         return None

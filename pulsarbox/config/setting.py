@@ -1,4 +1,4 @@
-"""One setting as data: what it may be, how its text is read, how it is declared."""
+"""A row of the settings table: declaration, validation and parsing of a setting."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ DeclaredT = TypeVar("DeclaredT", bool, int, float, str)
 
 METADATA_KEY: Final = "setting"
 MASK: Final = "..."
-"""Stands for what is not shown."""
+"""Placeholder for a hidden value."""
 
 OFF: Final = -1
-"""A port that is not listened on. In files and variables it is the empty text, as in Pulsar's."""
+"""Value of a disabled port; the empty string in files and variables, as in Pulsar."""
 
 
 class ConfigError(PreconditionFailed):
-    """A configuration cannot be used. Says where (file and line, variable or option), which key and what is wrong."""
+    """A configuration is invalid. Names the place (file and line, variable or option), the key and the problem."""
 
     def __init__(self, where: str, key: str, problem: str) -> None:
         super().__init__(": ".join(part for part in (where, key, problem) if part))
@@ -30,7 +30,7 @@ class ConfigError(PreconditionFailed):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a declaration says about a setting beyond its name, type and default."""
+    """Metadata of a setting beyond its name, type and default."""
 
     meaning: str
     table: str
@@ -40,14 +40,14 @@ class Facts:
     choices: tuple[str, ...]
     dynamic: bool
     secret: bool = False
-    """What it holds may be a secret itself: it is not shown."""
+    """Whether the value may be a secret, which is never shown."""
     empty: int | None = None
-    """What a number is where the text is empty; None where it must be a number."""
+    """Number that stands for an empty value; None if a number is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row of the settings table. ``dynamic`` means that a running broker takes a new value."""
+    """A row of the settings table. ``dynamic``: a running broker accepts a new value."""
 
     name: str
     type: type[Value]
@@ -71,13 +71,13 @@ class Setting:
         return self.facts.dynamic
 
     def shown(self, value: Value) -> Value:
-        """The value as it may be shown: of a secret only the place where it is, if it names one."""
+        """Return the value for display: of a secret, only the file or variable that holds it, otherwise ``MASK``."""
         if not self.facts.secret or not isinstance(value, str) or not value or _is_a_place(value):
             return value
         return MASK
 
     def expected(self) -> str:
-        """The values it takes, in words."""
+        """Return a description of the accepted values."""
         if self.facts.choices:
             return "one of " + ", ".join(f'"{choice}"' for choice in self.facts.choices)
         if self.type is bool:
@@ -89,22 +89,22 @@ class Setting:
         return words if self.facts.empty is None else f'{words}, or "" for none'
 
     def check(self, value: object) -> Value:
-        """The value in the setting's own type. Raises ``ValueError``, in words, if the setting does not take it."""
+        """Return the value converted to the setting's type. Raises ``ValueError`` with a readable message."""
         if self.type is float and type(value) is int:
             value = float(value)
         if self.facts.empty is not None and value in ("", self.facts.empty):
             return self.facts.empty
-        # `type() is`, because True is an int to isinstance.
+        # `type() is`, because True is an instance of int.
         if type(value) is self.type and self._takes(value):
             return value
         raise ValueError(f"expected {self.expected()}, not {_shown(value)}")
 
     def parse(self, text: str) -> Value:
-        """The value that a text of a properties file or an environment variable stands for; ``ValueError`` as above."""
+        """Parse text from a properties file or an environment variable. Raises ``ValueError`` as ``check`` does."""
         return self.check(self._read(text.strip()))
 
     def written(self, value: Value) -> Value:
-        """The value as a file has it."""
+        """Return the value as written to a file."""
         return "" if self.facts.empty is not None and value == self.facts.empty else value
 
     def _takes(self, value: Value) -> bool:
@@ -123,12 +123,12 @@ class Setting:
         try:
             return self.type(text)
         except ValueError:
-            return text  # `check` says what was expected instead
+            return text  # `check` reports what was expected
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that some place gave to a setting; ``origin`` names the place."""
+    """A configured value; ``origin`` names its source."""
 
     name: str
     value: Value
@@ -146,31 +146,31 @@ def setting(
     choices: tuple[str, ...] = (),
     dynamic: bool = False,
 ) -> DeclaredT:
-    """Declares a field of ``Settings``. ``minimum`` and ``maximum`` bound a number, or the length of a text."""
+    """Declare a field of ``Settings``. ``minimum`` and ``maximum`` bound a number, or the length of a text."""
     facts = Facts(meaning, table, unit, minimum, maximum, choices, dynamic)
     # dataclasses.field is typed as its default, which is the trick that gives `settings.name` its type.
     return field(default=default, metadata={METADATA_KEY: facts})
 
 
 def secret_setting(meaning: str, *, table: str) -> str:
-    """Declares a field of ``Settings`` whose text may be a secret, or names the place where it is."""
+    """Declare a field of ``Settings`` that holds a secret or names its source."""
     facts = Facts(meaning, table, "", None, None, (), dynamic=False, secret=True)
     declared: str = field(default="", metadata={METADATA_KEY: facts})
     return declared
 
 
 def port_setting(default: int, meaning: str, table: str) -> int:
-    """Declares a field that is a port: an empty text stands for OFF."""
+    """Declare a field of ``Settings`` that is a port; an empty value means OFF."""
     facts = Facts(meaning, table, "", 0, 65535, (), dynamic=False, empty=OFF)
     return field(default=default, metadata={METADATA_KEY: facts})
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """``; did you mean x?`` for the known name nearest to ``name``, or nothing if none is near. Case does not count.
+    """Return ``; did you mean x?`` for the known name closest to ``name``, or an empty string. Case-insensitive.
 
-    ``cutoff`` is how alike they must be, from 0 to 1.
+    ``cutoff`` is the required similarity, from 0 to 1.
     """
-    import difflib  # not there before a word is unknown
+    import difflib  # deferred until a name is unknown
 
     by_folded = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=cutoff)

@@ -1,8 +1,8 @@
-"""The settings table: every setting once, with its type, default, limits and meaning.
+"""The settings table: every setting with its type, default, limits and description.
 
-Names are those of Pulsar's broker.conf where it has the setting; the others are ours and say so. The order is that of
-pulsarbox.toml and docs/configuration.md, which ``make generate`` writes. To add a setting, add a field, nothing else
-(what is about the HTTP port in ``web_settings``).
+Names are those of Pulsar's broker.conf if it has the setting; the others are pulsarbox's own and say so. The order is
+that of pulsarbox.toml and docs/configuration.md, which ``make generate`` writes. Adding a field adds a setting (those
+of the HTTP port go in ``web_settings``).
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ from pulsarbox.config.tables import TABLES
 MIB: Final = 1024 * 1024
 
 
-# Methods that are made for two hundred fields take 10 ms of each start.
+# Generating methods for two hundred fields would take 10 ms of each start.
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Settings(
     WebSettings,
@@ -50,94 +50,96 @@ class Settings(
     ManagedLedgerSettings,
     RecordingSettings,
 ):
-    """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
+    """The settings of one broker. Instances are always valid: an invalid value raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
     brokerServicePort: int = port_setting(
         6650,
-        "TCP port of the Pulsar protocol. 0 takes any free port; the start log names it. Empty: none, where there is "
-        "brokerServicePortTls.",
+        "TCP port of the Pulsar protocol. 0 takes any free port, which the start log shows. Empty: disabled, which "
+        "requires brokerServicePortTls.",
         table="network",
     )
     webServicePort: int = port_setting(
         8080,
-        "TCP port of the Admin REST API, metrics and WebSocket. 0 takes any free port; the start log names it. Empty: "
-        "none, where there is webServicePortTls.",
+        "TCP port of the Admin REST API, metrics and WebSocket. 0 takes any free port, which the start log shows. "
+        "Empty: disabled, which requires webServicePortTls.",
         table="network",
     )
-    # Loopback on purpose: as long as no authentication is configured, whoever reaches the ports owns the data.
+    # Loopback by default: without authentication, any client that reaches the ports has full access.
     bindAddress: str = setting(
         "localhost",
-        "Host name or address both ports listen on. Pulsar listens on all addresses; here that has to be asked for "
-        "(0.0.0.0 or ::), because without authentication whoever reaches the ports may do everything.",
+        "Host name or address on which all ports listen. Pulsar listens on all addresses; here that must be "
+        "configured (0.0.0.0 or ::), because without authentication any client that reaches the ports has full "
+        "access.",
         table="network",
         minimum=1,
     )
     bindAddresses: str = setting(
         "",
-        "More addresses to listen on for the Pulsar protocol, each for one of advertisedListeners: "
-        "name:pulsar://host:port or name:pulsar+ssl://host:port, with commas between. A client that comes there is "
-        "told the addresses of that listener, without naming it.",
+        "Additional addresses for the Pulsar protocol, each for one of advertisedListeners, comma-separated: "
+        "name:pulsar://host:port or name:pulsar+ssl://host:port. Lookups of a client that connects there return the "
+        "addresses of that listener.",
         table="network",
     )
     advertisedAddress: str = setting(
         "",
-        "Host name or address that lookups give to clients. Empty: clients stay with the address by which they have "
-        "reached the broker, which works behind mapped ports too.",
+        "Host name or address that lookups return to clients. Empty: clients keep using the address by which they "
+        "reached the broker, which also works with mapped ports.",
         table="network",
     )
     advertisedListeners: str = setting(
         "",
-        "Addresses for clients in several networks: name:pulsar://host:port, with commas between; a name may have one "
-        "of each of pulsar, pulsar+ssl, http and https. A client names its listener (listenerName), and lookups "
-        "give it the addresses of that one.",
+        "Addresses for clients in several networks, comma-separated: name:pulsar://host:port. A name may have one "
+        "address each for pulsar, pulsar+ssl, http and https. A client selects its listener by name (listenerName), "
+        "and lookups return the addresses of that listener.",
         table="network",
     )
     internalListenerName: str = setting(
         "",
-        "The one of advertisedListeners for clients that name none. Empty: the first. For a scheme that it lacks, they "
-        "get the address of the first listener that has one.",
+        "Listener from advertisedListeners for clients that name none. Empty: the first. For a scheme that it lacks, "
+        "the first listener that has an address is used.",
         table="network",
     )
     brokerMaxConnections: int = setting(
         0,
-        "Connections to the Pulsar port that may be open at once; one more is refused. 0: no limit.",
+        "Maximum number of open connections to the Pulsar port; further ones are rejected. 0: no limit.",
         table="network",
         minimum=0,
     )
     brokerMaxConnectionsPerIp: int = setting(
         0,
-        "The same limit for the connections from one client address. 0: no limit.",
+        "Maximum number of open connections to the Pulsar port from one client address; further ones are rejected. 0: "
+        "no limit.",
         table="network",
         minimum=0,
     )
     maxHalfOpenConnectionsPerIp: int = setting(
         1000,
-        "Own setting. Connections from one client address, on all ports together, of which nothing is known yet: the "
-        "TLS handshake, CONNECT or the first HTTP request has not come. One more is refused. 0: no limit.",
+        "Own setting. Maximum number of connections from one client address, on all ports together, that have not "
+        "completed the TLS handshake, CONNECT or the first HTTP request; further ones are rejected. 0: no limit.",
         table="network",
         minimum=0,
     )
     keepAliveIntervalSeconds: int = setting(
         30,
-        "A connection that was silent for this long is sent a ping; if it is silent for as long again, it is closed. A "
-        "new one has this long for its CONNECT.",
+        "Idle time after which a connection is sent a ping; after the same time without a response it is closed. Also "
+        "the time that a new connection has for CONNECT.",
         table="network",
         unit="seconds",
         minimum=1,
     )
     connectionLivenessCheckTimeoutMillis: int = setting(
         5000,
-        "When a new producer or consumer collides with one on another connection, that connection is pinged and has "
-        "this long to answer; if it does not, it is closed and the new one gets the place. 0: no such check.",
+        "When a new producer or consumer conflicts with one on another connection, that connection is pinged and has "
+        "this long to respond. Otherwise it is closed, and the new one takes its place. 0: disabled.",
         table="network",
         unit="milliseconds",
         minimum=0,
     )
     maxMessageSize: int = setting(
         5 * MIB,
-        "The largest message, metadata and payload together. Clients are told it when they connect; they cut larger "
-        "messages into chunks or refuse them.",
+        "Maximum size of a message, metadata and payload together. Clients learn it when they connect; they split "
+        "larger messages into chunks or reject them.",
         table="network",
         unit="bytes",
         minimum=1024,
@@ -145,15 +147,15 @@ class Settings(
     )
     maxPendingPublishRequestsPerConnection: int = setting(
         1000,
-        "Messages of one connection that may wait for their receipt; at this number the connection is not read until "
-        "half of them are answered.",
+        "Maximum number of messages of one connection that wait for their receipts; the connection is then not read "
+        "until half of them are answered.",
         table="network",
         minimum=1,
     )
     maxConnectionOutboundBufferBytes: int = setting(
         4 * MIB,
-        "Own setting. Bytes that may wait to be sent on one connection; above it no more messages are dispatched to "
-        "its consumers until the client has read some.",
+        "Own setting. Maximum number of bytes waiting to be sent on one connection; above it, no more messages are "
+        "dispatched to its consumers until the client has read some.",
         table="network",
         unit="bytes",
         minimum=64 * 1024,
@@ -162,53 +164,52 @@ class Settings(
     # ----------------------------------------------------------------------------------------------------- broker
     clusterName: str = setting(
         "standalone",
-        "Name of the one cluster that this broker is, as the Admin API and the topic names of old form show it.",
+        "Name of the cluster that consists of this broker, as shown in the Admin API and in legacy topic names.",
         table="broker",
         minimum=1,
     )
     dataDirectory: str = setting(
         "data",
-        "Own setting. Directory of everything that is kept; made if it is missing. A relative path starts where the "
-        "broker was started.",
+        "Own setting. Directory of all stored data; created if missing. A relative path is relative to the working "
+        "directory of the broker.",
         table="broker",
         minimum=1,
     )
     defaultNumberOfNamespaceBundles: int = setting(
         4,
-        "Bundles of a namespace that is created without naming a number. One broker owns them all; the number only "
-        "shows in the Admin API.",
+        "Number of bundles of a new namespace that does not specify it. The broker owns all bundles; the number is "
+        "only visible in the Admin API.",
         table="broker",
         minimum=1,
         dynamic=True,
     )
     forceDeleteTenantAllowed: bool = setting(
         False,
-        "Whether a tenant may be deleted by force, with all its namespaces.",
+        "Allows tenants to be deleted by force, with all their namespaces.",
         table="broker",
         dynamic=True,
     )
     forceDeleteNamespaceAllowed: bool = setting(
         False,
-        "Whether a namespace may be deleted by force, with all its topics.",
+        "Allows namespaces to be deleted by force, with all their topics.",
         table="broker",
         dynamic=True,
     )
     acknowledgmentAtBatchIndexLevelEnabled: bool = setting(
         True,
-        "Whether acknowledgements of single messages in a batch are kept. If not, a batch counts as acknowledged when "
-        "all of its messages are.",
+        "Stores acknowledgements of single messages in a batch. If false, a batch is acknowledged when all its "
+        "messages are.",
         table="broker",
     )
     exposingBrokerEntryMetadataToClientEnabled: bool = setting(
         False,
-        "Whether consumers that understand it are sent the broker's own metadata (append time and index) with every "
-        "entry.",
+        "Sends the broker's own metadata (append time and index) with every entry to consumers that support it.",
         table="broker",
     )
     brokerShutdownTimeoutMs: int = setting(
         10_000,
-        "After a request to stop, the time for connections to drain and the log to be synced; then the process ends "
-        "all the same. Nothing that was acknowledged is lost either way.",
+        "Time for draining connections and syncing the log when the broker stops; afterwards the process ends in any "
+        "case. Acknowledged messages are never lost.",
         table="broker",
         unit="milliseconds",
         minimum=0,
@@ -216,20 +217,20 @@ class Settings(
     )
     brokerClock: str = setting(
         "real",
-        "Own setting. The clock of retention, delays and ages: the real time, or a virtual clock that starts with the "
-        "real time and can be moved forward (`pulsarbox clock advance 10d`), for tests.",
+        "Own setting. Clock for retention, delays and ages: real time, or a virtual clock for tests that starts at "
+        "real time and can be moved forward (`pulsarbox clock advance 10d`).",
         table="broker",
         choices=("real", "virtual"),
     )
     faultInjectionEnabled: bool = setting(
         False,
-        "Own setting. Whether faults may be injected by rule (`pulsarbox fault --help`), to test how applications take "
-        "them. Not for data that matters.",
+        "Own setting. Allows faults to be injected by rules (`pulsarbox fault --help`), to test how applications "
+        "handle them. Not for production data.",
         table="broker",
     )
     eventLoop: str = setting(
         "auto",
-        "Own setting. The event loop under the sockets; auto takes uvloop if it is installed.",
+        "Own setting. Event loop implementation; auto uses uvloop if it is installed.",
         table="broker",
         choices=("auto", "asyncio", "uvloop"),
     )
@@ -237,77 +238,79 @@ class Settings(
     # ----------------------------------------------------------------------------------------------------- topics
     allowAutoTopicCreation: bool = setting(
         True,
-        "Whether a topic that does not exist comes into being when a producer or consumer asks for it.",
+        "Creates a missing topic when a producer or consumer connects to it.",
         table="topics",
         dynamic=True,
     )
     allowAutoTopicCreationType: str = setting(
         "non-partitioned",
-        "What kind of topic then comes into being.",
+        "Type of automatically created topics.",
         table="topics",
         choices=("non-partitioned", "partitioned"),
         dynamic=True,
     )
     defaultNumPartitions: int = setting(
         1,
-        "How many partitions it gets, if it is partitioned.",
+        "Number of partitions of automatically created partitioned topics.",
         table="topics",
         minimum=1,
         dynamic=True,
     )
     allowAutoSubscriptionCreation: bool = setting(
         True,
-        "Whether a subscription that does not exist comes into being when a consumer asks for it.",
+        "Creates a missing subscription when a consumer connects to it.",
         table="topics",
         dynamic=True,
     )
     enablePersistentTopics: bool = setting(
         True,
-        "Whether persistent:// topics are served.",
+        "Enables persistent:// topics.",
         table="topics",
     )
     enableNonPersistentTopics: bool = setting(
         True,
-        "Whether non-persistent:// topics are served.",
+        "Enables non-persistent:// topics.",
         table="topics",
     )
     subscriptionTypesEnabled: str = setting(
         "Exclusive,Shared,Failover,Key_Shared",
-        "Types of subscriptions that consumers may have on persistent topics, with commas between them.",
+        "Subscription types allowed on persistent topics, comma-separated.",
         table="topics",
         minimum=1,
         dynamic=True,
     )
     subscriptionKeySharedEnable: bool = setting(
         True,
-        "Whether Key_Shared may be among them. Pulsar keeps it beside subscriptionTypesEnabled for old configurations.",
+        "Allows Key_Shared subscriptions. Pulsar keeps this setting beside subscriptionTypesEnabled for old "
+        "configurations.",
         table="topics",
     )
 
     brokerUnloadIdleTopicsAfterSeconds: int = setting(
         60,
-        "Own setting. A topic that nobody has used for this long leaves memory; it stands on the disk, and comes back "
-        "with its first use. 0: never.",
+        "Own setting. Time without use after which a topic is unloaded from memory; it remains on disk and is loaded "
+        "on next use. 0: never.",
         table="topics",
         unit="seconds",
         minimum=0,
     )
     brokerDeduplicationEnabled: bool = setting(
         False,
-        "Whether a message that a producer sends again is recognised by its sequence id, and not stored twice.",
+        "Enables deduplication: a message that a producer sends again is recognised by its sequence ID and stored "
+        "once.",
         table="topics",
     )
     brokerDeduplicationProducerInactivityTimeoutMinutes: int = setting(
         360,
-        "How long the highest sequence id of a producer is kept when the producer is not connected any more.",
+        "Time for which the highest sequence ID of a disconnected producer is kept.",
         table="topics",
         unit="minutes",
         minimum=1,
     )
     brokerDeduplicationMaxNumberOfProducers: int = setting(
         10_000,
-        "Producer names of a topic whose highest sequence ids are kept, at most; those active longest ago are "
-        "forgotten, but not while they are connected.",
+        "Maximum number of producer names of a topic whose highest sequence IDs are kept; the least recently active "
+        "ones are removed first, but never while they are connected.",
         table="topics",
         minimum=1,
     )
@@ -315,14 +318,14 @@ class Settings(
     # ------------------------------------------------------------------------------------------------- dispatcher
     dispatcherMaxReadBatchSize: int = setting(
         100,
-        "Entries that a dispatcher reads at once, at most.",
+        "Maximum number of entries that a dispatcher reads at a time.",
         table="dispatcher",
         minimum=1,
         dynamic=True,
     )
     dispatcherMaxReadSizeBytes: int = setting(
         5 * MIB,
-        "Bytes that a dispatcher reads at once, at most; one entry is always read, however large it is.",
+        "Maximum number of bytes that a dispatcher reads at a time; a single larger entry is still read.",
         table="dispatcher",
         unit="bytes",
         minimum=1,
@@ -330,90 +333,93 @@ class Settings(
     )
     dispatcherMaxRoundRobinBatchSize: int = setting(
         20,
-        "Entries that one consumer of a shared subscription gets before it is the next one's turn.",
+        "Number of entries sent to one consumer of a shared subscription before the next one's turn.",
         table="dispatcher",
         minimum=1,
         dynamic=True,
     )
     maxUnackedMessagesPerConsumer: int = setting(
         50_000,
-        "Messages that a consumer of a shared or key-shared subscription may hold without acknowledging them; at this "
-        "number it gets no more until it has acknowledged half of them. 0: no limit.",
+        "Maximum number of unacknowledged messages of a consumer on a shared or key-shared subscription; dispatch to "
+        "it then stops until it has acknowledged half of them. 0: no limit.",
         table="dispatcher",
         minimum=0,
     )
     maxUnackedMessagesPerSubscription: int = setting(
         200_000,
-        "The same limit for all consumers of a shared or key-shared subscription together. 0: no limit.",
+        "Maximum number of unacknowledged messages of a shared or key-shared subscription; dispatch to it then stops "
+        "until half of them are acknowledged. 0: no limit.",
         table="dispatcher",
         minimum=0,
     )
     maxUnackedMessagesPerBroker: int = setting(
         0,
-        "The same limit for all shared and key-shared subscriptions of the broker together; at this number those that "
-        "hold more than their share of it get no more until half of them are acknowledged. 0: no limit.",
+        "Maximum number of unacknowledged messages of all shared and key-shared subscriptions together; dispatch to "
+        "the subscriptions that hold more than their share then stops until half of them are acknowledged. 0: no "
+        "limit.",
         table="dispatcher",
         minimum=0,
     )
     maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = setting(
         0.16,
-        "That share, of maxUnackedMessagesPerBroker.",
+        "Share of maxUnackedMessagesPerBroker above which a subscription is blocked when that limit is reached.",
         table="dispatcher",
         minimum=0,
         maximum=1,
     )
     redeliveryCountOnConnectionLoss: bool = setting(
         True,
-        "Own setting. Whether the redelivery counts of what a consumer of a shared or key-shared subscription holds "
-        "rise when its connection breaks, so that a message that kills its consumers reaches its dead letter topic. "
-        "Closing the consumer never raises them.",
+        "Own setting. Increments the redelivery counts of the messages that a consumer of a shared or key-shared "
+        "subscription holds when its connection breaks, so that a message that crashes its consumers reaches its dead "
+        "letter topic. Closing the consumer never increments them.",
         table="dispatcher",
     )
     sharedConsumerSelection: str = setting(
         "roundRobin",
-        "Own setting. Which consumer of a shared subscription gets the next entries: roundRobin (whose turn was "
-        "longest ago), leastUnacked (who has the fewest messages unacknowledged), mostPermits (who has asked for "
-        "most), or the name of a routing plugin; where there is none of that name they take turns, and the log says "
-        "so. A subscription's property of this name goes before it.",
+        "Own setting. Consumer of a shared subscription that receives the next entries: roundRobin (least recently "
+        "served), leastUnacked (fewest unacknowledged messages), mostPermits (most permits), or the name of a routing "
+        "plugin; if the plugin does not exist, roundRobin is used, and the log says so. A subscription property with "
+        "this name takes precedence.",
         table="dispatcher",
         minimum=1,
     )
     keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
         2000,
-        "Entries that may wait for their keys' consumers while a key-shared subscription looks for others, for each "
-        "consumer that it has.",
+        "Maximum number of entries that wait for their keys' consumers while a key-shared subscription looks ahead "
+        "for others, for each of its consumers.",
         table="dispatcher",
         minimum=1,
     )
     keySharedLookAheadMsgInReplayThresholdPerSubscription: int = setting(
         20_000,
-        "The same limit for the subscription as a whole.",
+        "Maximum number of entries that wait for their keys' consumers while a key-shared subscription looks ahead "
+        "for others.",
         table="dispatcher",
         minimum=1,
     )
     activeConsumerFailoverDelayTimeMillis: int = setting(
         1000,
-        "When another consumer of a failover subscription becomes the active one, it is told so, and sent messages, "
-        "after this time: acknowledgements of the last one that are on their way are still counted. 0: at once.",
+        "Delay before a new active consumer of a failover subscription is notified and receives messages, so that "
+        "acknowledgements of the previous one that are in flight still count. 0: no delay.",
         table="dispatcher",
         unit="milliseconds",
         minimum=0,
     )
     activeConsumerFailoverConsistentHashing: bool = setting(
         False,
-        "Whether the active consumer of a failover subscription is chosen by consistent hashing on partitions too. If "
-        "not, the partitions of a topic are shared out among the consumers in order of their names.",
+        "Selects the active consumer of a failover subscription by consistent hashing on partitions too. If false, "
+        "the partitions of a topic are distributed over the consumers in the order of their names.",
         table="dispatcher",
     )
     subscriptionKeySharedUseConsistentHashing: bool = setting(
         True,
-        "Whether key-shared subscriptions divide the keys by consistent hashing. If not, each new consumer gets half "
-        "of the largest range.",
+        "Assigns keys to the consumers of key-shared subscriptions by consistent hashing. If false, each new consumer "
+        "takes half of the largest range.",
         table="dispatcher",
     )
     subscriptionKeySharedConsistentHashingReplicaPoints: int = setting(
         100,
-        "Points that each consumer has on the ring of consistent hashing: more of them divide the keys more evenly.",
+        "Number of points of each consumer on the consistent hashing ring: more points distribute keys more evenly.",
         table="dispatcher",
         minimum=1,
     )
@@ -421,40 +427,40 @@ class Settings(
     # ---------------------------------------------------------------------------------------------------- journal
     journalVolumeSizeMbytes: int = setting(
         256,
-        "Own setting. A volume, the file that the log is written to, is followed by the next one at this size. A "
-        "volume is removed as a whole when nothing in it is needed.",
+        "Own setting. Size at which a volume, a file of the log, is followed by the next one. A volume is deleted as "
+        "a whole when nothing in it is needed.",
         table="journal",
         unit="MiB",
         minimum=1,
     )
     journalMaxBatchMbytes: int = setting(
         8,
-        "Own setting. What may gather for the next write while the last one is synced; above it no publishing "
-        "connection is read.",
+        "Own setting. Maximum amount of data collected for the next write while the previous one is synced; above it, "
+        "publishing connections are not read.",
         table="journal",
         unit="MiB",
         minimum=1,
     )
     journalCheckpointMbytes: int = setting(
         64,
-        "Own setting. Log that is written between two checkpoints, at most; so much of it is read at a start after a "
-        "crash.",
+        "Own setting. Maximum amount of log between two checkpoints, which is also the amount replayed at a start "
+        "after a crash.",
         table="journal",
         unit="MiB",
         minimum=1,
     )
     journalReserveMbytes: int = setting(
         32,
-        "Own setting. Room on the disk that messages never take. When the disk is full, publishing is refused, and "
-        "acknowledgements and deletions use it until there is room again.",
+        "Own setting. Disk space reserved from messages. When the disk is full, publishing is rejected, and "
+        "acknowledgements and deletions use this space until there is room again.",
         table="journal",
         unit="MiB",
         minimum=0,
     )
     journalPackLivePercent: int = setting(
         50,
-        "Own setting. A volume of which no more than this is alive is packed: what is alive moves into another one, "
-        "and the volume is removed. 0: never.",
+        "Own setting. Share of live data at or below which a volume is packed: its live data is moved to another "
+        "volume, and the volume is deleted. 0: never.",
         table="journal",
         unit="percent",
         minimum=0,
@@ -462,23 +468,23 @@ class Settings(
     )
     journalPackMbytesPerSecond: int = setting(
         64,
-        "Own setting. How quickly packing copies; 0 for as quickly as it can.",
+        "Own setting. Maximum copy rate of packing; 0: no limit.",
         table="journal",
         unit="MiB a second",
         minimum=0,
     )
     compressionAtRest: str = setting(
         "none",
-        "Own setting. With which codec entries are compressed on the disk: none, zstd, lz4, zlib, snappy, or the name "
-        "of a compression plugin. That happens in the background, when volumes are sealed or packed; what is "
-        "compressed stays so. A policy of the namespace or topic wins over it.",
+        "Own setting. Codec for compressing entries on disk: none, zstd, lz4, zlib, snappy, or the name of a "
+        "compression plugin. Compression runs in the background when volumes are sealed or packed; compressed entries "
+        "stay compressed. A policy of the namespace or topic takes precedence.",
         table="journal",
         minimum=1,
         dynamic=True,
     )
     compressionAtRestCpuPercent: int = setting(
         25,
-        "Own setting. How much of one core compressing on the disk takes, on average; 100 for as much as there is.",
+        "Own setting. Average share of one core that compression at rest may use; 100: no limit.",
         table="journal",
         unit="percent",
         minimum=1,
@@ -487,23 +493,23 @@ class Settings(
     )
     journalPageCacheMbytes: int = setting(
         256,
-        "Own setting. Newest part of the journal that is kept in the system's page cache, 0 for all of it. An older "
-        "backlog is read from the disk; the memory is the system's for other things, and writing stays fast.",
+        "Own setting. Size of the newest part of the journal that is kept in the operating system's page cache; 0: "
+        "all of it. Older backlogs are read from disk, which leaves memory to other programs and keeps writing fast.",
         table="journal",
         unit="MiB",
         minimum=0,
     )
     journalIndexFlushEntries: int = setting(
         20_000,
-        "Own setting. Entries whose place in the log is held in memory before it is written to the index, in one "
-        "sorted run.",
+        "Own setting. Number of entries whose log positions are held in memory before they are written to the index, "
+        "in one sorted run.",
         table="journal",
         minimum=1,
     )
     journalSwitchIntervalMicros: int = setting(
         500,
-        "Own setting. After this time a thread that waits for Python's interpreter lock gets it (CPython's own value "
-        "is 5000). The thread that syncs the log waits this long beside a busy broker.",
+        "Own setting. Time after which a thread that waits for Python's interpreter lock receives it (CPython's "
+        "default is 5000). Beside a busy broker, the thread that syncs the log waits this long.",
         table="journal",
         unit="microseconds",
         minimum=1,
@@ -526,7 +532,7 @@ class Settings(
         return values
 
     def __init__(self, **values: Value) -> None:
-        """Values by the names of their settings, the others are the defaults. Raises TypeError, ConfigError."""
+        """Set values by name; other settings keep their defaults. Raises TypeError for unknown names, ConfigError."""
         unknown = values.keys() - settings_by_name().keys()
         if unknown:
             raise TypeError(f"Settings has no {', '.join(sorted(unknown))}")
@@ -547,14 +553,14 @@ def _reader() -> "attrgetter[tuple[object, ...]]":
 
 @cache
 def settings_table() -> tuple[Setting, ...]:
-    """Every setting as a row, table by table, in the order of their declarations."""
+    """Return all settings, table by table, in declaration order."""
     order = list(TABLES)
     return tuple(sorted(map(_row, dataclasses.fields(Settings)), key=lambda row: order.index(row.table)))
 
 
 @cache
 def settings_by_name() -> dict[str, Setting]:
-    """The rows of ``settings_table`` by their names."""
+    """Return the rows of ``settings_table`` by name."""
     return {row.name: row for row in settings_table()}
 
 
@@ -562,5 +568,5 @@ def _row(field: "dataclasses.Field[object]") -> Setting:
     facts = field.metadata[METADATA_KEY]
     assert isinstance(facts, Facts), f"{field.name} is not declared with setting()"
     assert facts.table in TABLES, f"{field.name} is declared in an unknown table"
-    # The annotations are classes, not strings: this module does without `from __future__ import annotations`.
+    # The annotations are classes, not strings, because this module has no `from __future__ import annotations`.
     return Setting(field.name, cast("type[int]", field.type), cast("int", field.default), facts)

@@ -1,4 +1,4 @@
-"""The tables of pulsarbox.toml, in the order in which it shows them."""
+"""The tables of pulsarbox.toml in order."""
 
 from typing import Final
 
@@ -23,4 +23,4 @@ TABLES: Final = {
 }
 
 PORTS: Final = ("brokerServicePort", "webServicePort", "brokerServicePortTls", "webServicePortTls")
-"""The settings of ports: both without TLS, then both with."""
+"""The port settings: both without TLS, then both with TLS."""

@@ -1,4 +1,4 @@
-"""The words of tlsProtocols and tlsCiphers: Java's names for what OpenSSL calls otherwise."""
+"""Parsing of tlsProtocols and tlsCiphers, and conversion of Java's cipher names to OpenSSL's."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _JAVA: Final = re.compile(r"(?:TLS|SSL)_(?P<exchange>[A-Z0-9_]+?)_WITH_(?P<ciphe
 
 
 def versions(text: str) -> tuple[str, str]:
-    """The lowest and the highest version of a list. Raises ValueError, in words."""
+    """Return the lowest and the highest version of a list. Raises ValueError with a readable message."""
     names = [name.strip() for name in text.split(",") if name.strip()] or list(DEFAULT_VERSIONS)
     for name in names:
         if name not in VERSIONS:
@@ -22,16 +22,17 @@ def versions(text: str) -> tuple[str, str]:
 
 
 def ciphers(text: str) -> tuple[list[str], bool]:
-    """The suites of a list for TLS 1.2 and older, by OpenSSL's names; and whether any of TLS 1.3 is among them."""
+    """Return a list's cipher suites up to TLS 1.2 by OpenSSL name, and whether it contains any of TLS 1.3."""
     names = [name for name in re.split(r"[,:\s]+", text) if name]
     newest = [name for name in names if name.startswith("TLS_") and "_WITH_" not in name]
     return [openssl_name(name) for name in names if name not in newest], bool(newest)
 
 
 def openssl_name(name: str) -> str:
-    """OpenSSL's name of a suite up to TLS 1.2: ECDHE-RSA-AES128-GCM-SHA256 for TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256.
+    """Return OpenSSL's name of a suite up to TLS 1.2: ECDHE-RSA-AES128-GCM-SHA256 for
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256.
 
-    A name that is none of Java's stays as it is.
+    A name that is not in Java's form is returned unchanged.
     """
     found = _JAVA.fullmatch(name)
     if found is None:

@@ -1,5 +1,5 @@
-"""A box inside another program: in a thread of it or in a child process, for tests and tools.
+"""An embedded box: in a thread of the calling program or in a child process, for tests and tools.
 
-Nothing is imported here: ``from pulsarbox import PulsarBox`` pays when it is asked for, the pytest plugin when a test
-asks for a box.
+Nothing is imported here, so ``from pulsarbox import PulsarBox`` pays for imports only on use, and the pytest plugin
+only when a test requests a box.
 """

@@ -1,4 +1,4 @@
-"""A box for this program: ``with PulsarBox() as box: pulsar.Client(box.service_url)``."""
+"""The embedded box: ``with PulsarBox() as box: pulsar.Client(box.service_url)``."""
 
 import asyncio
 import os
@@ -30,12 +30,12 @@ _DEFAULTS: Final[Mapping[str, Value]] = {"brokerServicePort": 0, "webServicePort
 
 
 class PulsarBox:
-    """A box that this program starts and ends: ``with``, ``async with``, or ``start`` and ``stop``.
+    """A box that the calling program starts and stops: ``with``, ``async with``, or ``start`` and ``stop``.
 
-    It is in a thread of this process, or with ``process=True`` in a child process (which can be killed, and takes no
-    time from this one's interpreter). It keeps everything in memory, or with ``data_dir`` in that directory. Ports are
-    free ones unless they are named, and stay the same over ``restart``, ``restore`` and a second ``start``. Environment
-    variables and configuration files do not count here.
+    It runs in a thread of this process, or with ``process=True`` in a child process, which can be killed and does not
+    compete for this process's interpreter lock. Data is kept in memory, or with ``data_dir`` in that directory. Ports
+    are free ones unless specified, and stay the same across ``restart``, ``restore`` and a second ``start``.
+    Environment variables and configuration files are ignored.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class PulsarBox:
         web_port: int | None = None,
         **more: Value,
     ) -> None:
-        """Any setting can be given by its name, in the mapping or as a keyword: ``PulsarBox(maxMessageSize=1024)``.
+        """Any setting can be given by name, in the mapping or as a keyword: ``PulsarBox(maxMessageSize=1024)``.
 
-        Raises ConfigError for a setting that does not exist or does not take the value.
+        Raises ConfigError for an unknown setting or an invalid value.
         """
         own: dict[str, Value | None] = {
             "dataDirectory": None if data_dir is None else os.fspath(data_dir),
@@ -70,16 +70,16 @@ class PulsarBox:
         self._pid = 0
         self._running: Running | None = None
         self.clock: Final = BoxClock(self._ask)
-        """What time it is for the box; see BoxClock."""
+        """The clock of the box; see BoxClock."""
         self.faults: Final = BoxFaults(self._ask)
-        """What goes wrong on purpose; see BoxFaults."""
+        """Fault injection; see BoxFaults."""
 
-    # Start and end
+    # Start and stop
 
     def start(self) -> Self:
-        """Serve. On return the Pulsar port answers; the HTTP port may take a moment longer, and lets callers wait.
+        """Start serving. On return the Pulsar port answers. The HTTP port may follow shortly; requests wait until then.
 
-        Raises BoxError where it cannot start, or runs already.
+        Raises BoxError if the box cannot start or is already running.
         """
         if self._runner is not None and self._pid == os.getpid():
             if self._runner.alive:
@@ -96,19 +96,19 @@ class PulsarBox:
         return self
 
     def stop(self) -> None:
-        """End it in order; again is no harm. Raises BoxError where it does not end, or had ended badly."""
+        """Stop gracefully; idempotent. Raises BoxError if the box does not stop, or had failed before."""
         runner, self._runner = self._runner, None
         if runner is None or self._pid != os.getpid():
-            return  # it is the parent's, who has forked this process
+            return  # a forked process must not stop its parent's box
         self._finalizer.detach()
         runner.stop()
 
     def restart(self) -> None:
-        """End it in order and serve again, on the same ports and the same data. Clients come back by themselves."""
+        """Stop gracefully and start again with the same ports and data. Clients reconnect on their own."""
         self._serves(self._started().restart())
 
     def kill(self) -> None:
-        """End it as ``kill -9`` does; ``start`` brings it back. What was in memory is gone.
+        """Kill the process as ``kill -9`` does; ``start`` brings it back. Data in memory is lost.
 
         Raises BoxError for a box in a thread.
         """
@@ -138,72 +138,72 @@ class PulsarBox:
         state = self.service_url if self.is_running else "not running"
         return f"<PulsarBox in a {kind}, data in {place}: {state}>"
 
-    # Where it is
+    # Addresses
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs, as far as this process knows."""
+        """Whether the box is running, as far as this process knows."""
         return self._runner is not None and self._pid == os.getpid() and self._runner.alive
 
     @property
     def service_url(self) -> str:
-        """``pulsar://host:port``, for clients; ``pulsar+ssl://`` where there is TLS only.
+        """``pulsar://host:port`` for clients, or ``pulsar+ssl://host:port`` if only TLS is enabled.
 
-        Raises BoxError where it was never started.
+        Raises BoxError if the box was never started.
         """
         return self._known().broker_url or self.service_url_tls
 
     @property
     def service_url_tls(self) -> str:
-        """``pulsar+ssl://host:port``; empty where there is no TLS."""
+        """``pulsar+ssl://host:port``; empty without TLS."""
         return self._known().broker_url_tls
 
     @property
     def admin_url(self) -> str:
-        """``http://host:port``, for the Admin API; ``https://`` where there is TLS only."""
+        """``http://host:port`` of the Admin API, or ``https://host:port`` if only TLS is enabled."""
         return self._known().web_url or self.admin_url_tls
 
     @property
     def admin_url_tls(self) -> str:
-        """``https://host:port``; empty where there is no TLS."""
+        """``https://host:port``; empty without TLS."""
         return self._known().web_url_tls
 
     @property
     def port(self) -> int:
-        """Of the Pulsar protocol."""
+        """Port of the Pulsar protocol."""
         return self._known().port
 
     @property
     def web_port(self) -> int:
-        """Of HTTP."""
+        """Port of HTTP."""
         return self._known().web_port
 
     @property
     def pid(self) -> int:
-        """The process that it runs in: this one, or its own. Raises BoxError where it does not run."""
+        """ID of the process that the box runs in: this one or a child. Raises BoxError if the box is not running."""
         return self._started().pid
 
     @property
     def data_dir(self) -> Path | None:
-        """Where it keeps its data; None for memory."""
+        """The data directory; None if data is in memory."""
         return None if self._memory else Path(self._settings.dataDirectory)
 
     @property
     def settings(self) -> Settings:
-        """All settings, the ports in use among them."""
+        """All settings, with the actual ports."""
         return self._settings
 
     def log(self) -> str:
-        """The end of what the process of the box has logged, when that has ended too.
+        """Return the end of the child process's log, even after it has exited.
 
-        In a thread it logs through this program's logging, and this is empty.
+        Empty for a box in a thread, which logs through this program's logging.
         """
         return "" if self._scratch is None else said(self._scratch / _LOG)
 
-    # What it holds
+    # Data
 
     def snapshot(self) -> Snapshot:
-        """What it holds right now: everything that anybody was told is stored. It goes on serving meanwhile."""
+        """Take a snapshot of everything that has been acknowledged to clients, while the box keeps serving."""
         runner = self._started()
         taken = Snapshot("memory" if self._memory else "disk")
         try:
@@ -214,9 +214,9 @@ class PulsarBox:
         return taken
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put back what a snapshot holds, and forget all else. Clients are let go, and come back by themselves.
+        """Replace all data by a snapshot's. Clients are disconnected and reconnect on their own.
 
-        Raises BoxError where the snapshot is of a box with other storage, or removed.
+        Raises BoxError if the snapshot is from a box with other storage, or has been closed.
         """
         storage = "memory" if self._memory else "disk"
         if snapshot.storage != storage:
@@ -226,9 +226,9 @@ class PulsarBox:
         self._serves(self._started().restore(snapshot.path))
 
     def messages(self, topic: str) -> list[Message]:
-        """All messages that a topic holds now, oldest first, whoever has acknowledged them. Nothing changes by it.
+        """Return all messages in a topic, oldest first, acknowledged or not. Does not change the topic.
 
-        Raises BoxError where there is no such topic, or it cannot be read.
+        Raises BoxError if the topic does not exist or cannot be read.
         """
         try:
             return self._messages(topic)
@@ -238,10 +238,10 @@ class PulsarBox:
     def assert_messages(
         self, topic: str, expected: Sequence[object], *, within: float = WITHIN_SECONDS, any_order: bool = False
     ) -> None:
-        """A topic holds these messages and no others, now or within so many seconds.
+        """Assert that a topic contains exactly these messages, now or within ``within`` seconds.
 
-        Expected are bytes, a text, any other value as JSON, ``having(...)``, or a function of the payload. Raises
-        AssertionError, which shows the difference.
+        Each expected message is bytes, a string, any other value as JSON, ``having(...)``, or a function of the
+        payload. Raises AssertionError with the difference.
         """
         __tracebackhide__ = True
 
@@ -254,13 +254,13 @@ class PulsarBox:
         wait_until_as_expected(look, expected, what=topic, within=within, any_order=any_order)
 
     def admin(self, method: str, path: str, body: object = None) -> Any:
-        """One request over HTTP, ``box.admin("GET", "/admin/v2/clusters")``; its answer as a value.
+        """Send an HTTP request, such as ``box.admin("GET", "/admin/v2/clusters")``, and return the response as a value.
 
-        Raises BoxError where it is refused.
+        Raises BoxError if it is rejected.
         """
         return self._ask(method, path, body)
 
-    # Inside
+    # Internals
 
     def _ask(self, method: str, path: str, body: object) -> Any:
         self._started()
@@ -298,6 +298,6 @@ class PulsarBox:
 
 
 def _end(runner: ThreadRunner | ProcessRunner, pid: int) -> None:
-    """Nobody has stopped it: the program ends, or has lost it."""
+    """Stop a box that was not stopped, when it is garbage-collected or the program exits."""
     if os.getpid() == pid:
         runner.stop()

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose in a box that is embedded."""
+"""Fault injection in an embedded box."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,23 +13,23 @@ _PATH = "/pulsarbox/v1/faults"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that the box has."""
+    """A fault rule of the box."""
 
     number: int
     _ask: Ask
 
     @property
     def fired(self) -> int:
-        """How often it has struck so far."""
+        """Number of times that the fault was injected."""
         return int(self._now()["fired"])
 
     @property
     def matched(self) -> int:
-        """How many commands were as it says, struck or not."""
+        """Number of commands that matched the rule, including those without a fault."""
         return int(self._now()["matched"])
 
     def remove(self) -> None:
-        """Take it away. Raises BoxError where it is gone."""
+        """Remove the rule. Raises BoxError if it does not exist any more."""
         self._ask("DELETE", f"{_PATH}/{self.number}", None)
 
     def _now(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Fault:
 
 
 class BoxFaults:
-    """``box.faults``, where the box was made with ``faults=True``."""
+    """``box.faults``, for a box that was created with ``faults=True``."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -53,10 +53,10 @@ class BoxFaults:
     ) -> Fault:
         """Add a rule: ``add("error", command="send", topic="orders", nth=3, error="PersistenceError")``.
 
-        Actions: error, delay, drop, disconnect, duplicate. Which commands: ``command``, and patterns of ``topic``,
-        ``client``, ``producer``, ``subscription``, ``consumer``. How often: ``nth``, ``every``, ``first``,
-        ``probability`` with ``seed``. ``at="answer"``: the command is carried out, and it happens to the answer.
-        Raises BoxError where the rule makes no sense, or the box was not made with ``faults=True``.
+        Actions: error, delay, drop, disconnect, duplicate. Selection: ``command``, and patterns of ``topic``,
+        ``client``, ``producer``, ``subscription``, ``consumer``. Frequency: ``nth``, ``every``, ``first``,
+        ``probability`` with ``seed``. ``at="answer"``: the command is executed, and the fault affects its response.
+        Raises BoxError if the rule is invalid, or if the box was not created with ``faults=True``.
         """
         document: dict[str, Any] = {name: value for name, value in rule.items() if value is not None}
         document |= {"action": action, "command": [command] if isinstance(command, str) else list(command)}
@@ -67,7 +67,7 @@ class BoxFaults:
 
     @contextmanager
     def rule(self, action: str, **rule: Any) -> Iterator[Fault]:
-        """The same for a ``with`` block."""
+        """Add a rule for the duration of a ``with`` block."""
         fault = self.add(action, **rule)
         try:
             yield fault
@@ -76,10 +76,10 @@ class BoxFaults:
                 fault.remove()
 
     def rules(self) -> list[dict[str, Any]]:
-        """All rules, with their counts."""
+        """Return all rules with their counters."""
         found: list[dict[str, Any]] = self._ask("GET", _PATH, None)
         return found
 
     def clear(self) -> None:
-        """Take all away."""
+        """Remove all rules."""
         self._ask("DELETE", _PATH, None)

@@ -1,7 +1,7 @@
-"""The child process of a box that is embedded with ``process=True``: ``python -m pulsarbox.embed.child FD``.
+"""The child process of a box with ``process=True``: ``python -m pulsarbox.embed.child FD``.
 
-Orders come as lines of JSON over the socket FD, and are answered on it, one after another. When the socket ends, the
-program that has started the box is gone, and the box ends with it.
+Requests arrive as lines of JSON over the socket FD and are answered in order. When the socket closes, the parent
+program is gone, and the box stops.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from pulsarbox.server.tasks import spawn
 
 
 def main(descriptor: int) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until stopped; return the exit code."""
     control = socket.socket(fileno=descriptor)
     given = json.loads(_first_line(control))
     settings = Settings(**given["settings"])

@@ -1,5 +1,5 @@
-"""What goes wrong with a box that is embedded."""
+"""Errors of embedded boxes."""
 
 
 class BoxError(Exception):
-    """The box does not start, has ended, or cannot do this. Says why, and what to do."""
+    """The box cannot start, has ended, or cannot do what was requested. The message gives the reason and what to do."""

@@ -1,4 +1,4 @@
-"""One box in the loop that runs: opened, closed, opened again on the same ports; snapshots of what it holds."""
+"""A box in the running event loop: open, close and reopen on the same ports; snapshot and restore."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,13 @@ from pulsarbox.storage.lmdb.private_files import opener
 from pulsarbox.storage.memory_engine import MemoryDisk
 
 _KEPT: Final = ("INSTANCE", "meta", "volumes", "packed")
-"""Of a data directory: what holds data."""
+"""Entries of a data directory that hold data."""
 _IMAGE: Final = "memory"
 _PORT_OPTIONS: Final = ("port=", "web_port=", "brokerServicePortTls=", "webServicePortTls=")
 
 
 class HostedBox:
-    """A box; all methods are called in the loop that it is opened in."""
+    """A box whose methods must be called in the event loop that it was opened in."""
 
     def __init__(self, settings: Settings, *, memory: bool, embedded: bool) -> None:
         self._settings = settings
@@ -41,7 +41,8 @@ class HostedBox:
         self._http: asyncio.Task[None] | None = None
 
     async def open(self) -> Running:
-        """Serve. In a process of its own the HTTP port answers a moment later. Raises BoxError where it cannot."""
+        """Start serving. In a child process the HTTP port answers a little later. Raises BoxError if the box cannot
+        start."""
         scarce = too_few(file_limit(), self._settings)
         if scarce and file_limit() < FILES_MIN:
             raise BoxError(f"the box cannot start: {scarce}")
@@ -66,22 +67,22 @@ class HostedBox:
         return running
 
     async def wait_for_http(self) -> None:
-        """Return when the HTTP port answers."""
+        """Wait until the HTTP port answers."""
         if self._http is not None:
             await self._http
 
     @property
     def shutdown_seconds(self) -> float:
-        """How long its end may take; it may have been changed while the box ran."""
+        """Maximum time for a shutdown in seconds; a dynamic setting, so it may change while the box runs."""
         serving = self._serving
         return serving.shutdown_seconds if serving is not None else self._settings.brokerShutdownTimeoutMs / 1000
 
     async def close(self) -> None:
-        """End it in order; again is no harm."""
+        """Stop gracefully; idempotent."""
         serving, self._serving = self._serving, None
         if serving is None:
             return
-        with contextlib.suppress(Exception):  # the task has logged it
+        with contextlib.suppress(Exception):  # already logged by the task
             await self.wait_for_http()
         try:
             await serving.close()
@@ -89,12 +90,12 @@ class HostedBox:
             self._engine.close()
 
     async def restart(self) -> Running:
-        """End it in order and open it again on the same ports."""
+        """Stop gracefully and open again on the same ports."""
         await self.close()
         return await self.open()
 
     async def snapshot(self, to: Path) -> None:
-        """Copy what it holds into the empty directory ``to``: everything that anybody was told is stored."""
+        """Copy everything that has been acknowledged to clients into the empty directory ``to``."""
         if self._serving is None:
             raise BoxError("the box does not serve, because it could not be opened again: restart or restore it")
         async with self._serving.shell.stillness():
@@ -106,7 +107,7 @@ class HostedBox:
                 await beside("snapshot", lambda: _copy(data, to))
 
     async def restore(self, source: Path) -> Running:
-        """Let the clients go, put back what a snapshot holds, serve again on the same ports."""
+        """Disconnect clients, replace the data by a snapshot's, and serve again on the same ports."""
         await self.close()
         if self._disk is not None:
             self._disk = await beside("restore", lambda: _read_image(source))
@@ -116,11 +117,12 @@ class HostedBox:
         return await self.open()
 
     def let_go(self) -> None:
-        """In a forked child: close what would hold the ports, the clients and the data directory beyond the parent."""
+        """In a forked child: close descriptors that would otherwise keep the parent's ports, connections and files
+        open."""
         if self._serving is None:
             return
         for each in self._serving.sockets:
-            os.close(each.fileno())  # close() of an object would wait for the loop, which is not here
+            os.close(each.fileno())  # close() of the object would wait for the loop, which does not run here
         for connection in self._serving.shell.connections.values():
             connection.forget()
         if isinstance(self._engine, LmdbEngine):
@@ -151,7 +153,7 @@ def _copy(data: Path, to: Path) -> None:
     for name in _KEPT:
         found = data / name
         if found.is_dir():
-            # LMDB's own lock file belongs to the processes that have it open.
+            # The lock file belongs to the processes that have the environment open.
             shutil.copytree(found, to / name, ignore=shutil.ignore_patterns("lock.mdb"))
         elif found.exists():
             shutil.copy2(found, to / name)

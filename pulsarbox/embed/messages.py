@@ -1,4 +1,4 @@
-"""The messages of a topic, as values, for tests that look into it."""
+"""The messages of a topic as values, for tests."""
 
 import json
 import time
@@ -26,7 +26,7 @@ class Message:
     key: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     topic: str = ""
-    """Of a partitioned topic, the partition."""
+    """The partition, if the topic is partitioned."""
     id: str = ""
     """``ledger:entry:partition:batch index``"""
     producer: str = ""
@@ -34,21 +34,21 @@ class Message:
     publish_time: int = 0
     """Milliseconds since 1970, by the producer's clock."""
     event_time: int = 0
-    """The same, 0 for none."""
+    """Milliseconds since 1970, 0 for none."""
 
     def text(self) -> str:
-        """The payload as UTF-8."""
+        """Return the payload as UTF-8 text."""
         return self.payload.decode()
 
     def json(self) -> Any:
-        """The payload as JSON."""
+        """Return the payload as JSON."""
         return json.loads(self.payload)
 
 
 def messages_of(box: Running, topic: str) -> list[Message]:
-    """All that a topic holds now, oldest first, of a partitioned one partition by partition; nothing changes by it.
+    """Return all messages in a topic, oldest first, partition by partition. Does not change the topic.
 
-    Raises TopicNotFound where there is none, and what else the client raises.
+    Raises TopicNotFound if it does not exist, and the client's errors.
     """
     secure = box.port < 0
     port = box.tls_port if secure else box.port
@@ -67,7 +67,7 @@ def _up_to_the_end(client: Client, part: TopicConsumer) -> list[Received]:
     end, _ = part.last_id()
     found: list[Received] = []
     deadline = time.monotonic() + READ_SECONDS_MAX
-    # The last entries may be chunks of a message that is not complete: then no message comes of them.
+    # The last entries may be chunks of an incomplete message, which is never returned.
     while end.entry >= 0 and (part.has_some or part.seen is None or part.seen < (end.ledger, end.entry)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{part.topic}: {len(found)} messages were read, the last one, {end}, did not come")

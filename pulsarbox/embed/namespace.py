@@ -1,4 +1,4 @@
-"""A namespace for one test."""
+"""A namespace for a single test."""
 
 import uuid
 from typing import TYPE_CHECKING, Final
@@ -14,22 +14,22 @@ _ALLOW: Final = "allowAutoTopicCreation"
 
 
 class Namespace:
-    """``tenant/name``, as text too; ``topic("orders")`` is a topic in it."""
+    """``tenant/name``, also as ``str()``; ``topic("orders")`` is a topic in it."""
 
     def __init__(self, box: "PulsarBox", hint: str = "") -> None:
-        """A new one; ``hint`` stands in its name."""
+        """Create a namespace with ``hint`` in its name."""
         readable = "".join(each if each.isascii() and (each.isalnum() or each in "-_.") else "-" for each in hint)[:60]
         self.name: Final = f"{TENANT}/{readable or 'test'}-{uuid.uuid4().hex[:8]}"
         self._box = box
         box.admin("PUT", f"/admin/v2/namespaces/{self.name}")
 
     def topic(self, name: str = "topic", *, persistent: bool = True) -> str:
-        """The full name of a topic in it, which need not exist."""
+        """Return the full name of a topic in the namespace, which need not exist."""
         return f"{'' if persistent else 'non-'}persistent://{self.name}/{name}"
 
     def remove(self) -> None:
-        """Delete it with all its topics, whoever is connected to them."""
-        # Who is connected comes back at once, and would make the topic again.
+        """Delete the namespace with all its topics, even if clients are connected."""
+        # Connected clients reconnect at once, which would create the topic again.
         if not self._done("POST", f"/admin/v2/namespaces/{self.name}/autoTopicCreation", {_ALLOW: False}):
             return
         for domain in DOMAINS:
@@ -44,7 +44,7 @@ class Namespace:
         self._done("DELETE", path)
 
     def _done(self, method: str, path: str, body: object = None) -> bool:
-        """Whether there was something to do it to: the test may have deleted it itself."""
+        """Send a request; return False if the object does not exist, because the test has deleted it."""
         try:
             self._box.admin(method, path, body)
         except BoxError as error:

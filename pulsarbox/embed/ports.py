@@ -1,4 +1,4 @@
-"""The ports of a box that is started again: those that it has had."""
+"""Reuse of a box's ports when it is started again."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from pulsarbox.server.process.runtime_file import Running
 
 
 def on_its_ports(settings: Settings, running: Running) -> Settings:
-    """The settings with the ports on which the box has served, instead of any free ones."""
+    """Return the settings with the actual ports of a running box."""
     return replace(
         settings,
         brokerServicePort=running.port,

@@ -1,4 +1,4 @@
-"""A box in a child process of this program."""
+"""Runs a box in a child process."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,7 @@ _SAID_MAX: Final = 4000
 
 
 class ProcessRunner:
-    """Runs a box in a process; what that says goes into the file ``log``."""
+    """Runs a box in a child process, whose output goes to the file ``log``."""
 
     def __init__(self, settings: Settings, *, memory: bool, log: Path) -> None:
         self._settings = settings
@@ -33,18 +33,18 @@ class ProcessRunner:
 
     @property
     def alive(self) -> bool:
-        """Whether the box runs."""
+        """Whether the box is running."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process that the box is. Raises BoxError where there is none."""
+        """ID of the child process. Raises BoxError if there is none."""
         if self._process is None:
             raise BoxError("the box does not run")
         return self._process.pid
 
     def start(self, seconds: float) -> Running:
-        """Serve. Raises BoxError where that cannot be, or takes longer than ``seconds``."""
+        """Start the box. Raises BoxError if it cannot start within ``seconds``."""
         ours, theirs = socket.socketpair()
         root = str(Path(__file__).parents[2])
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
@@ -57,7 +57,7 @@ class ProcessRunner:
                 stderr=log,
                 env=environ,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is for this program, which then ends the box in order
+                start_new_session=True,  # Ctrl-C goes to the parent program, which then stops the box gracefully
             )
         theirs.close()
         self._control = ours
@@ -70,13 +70,13 @@ class ProcessRunner:
             raise
 
     def stop(self) -> None:
-        """End it in order; again is no harm. Raises BoxError where it does not end so."""
+        """Stop gracefully; idempotent. Raises BoxError if the box does not stop, or fails."""
         if self._process is None:
             return
         seconds = self._patience()
         if self._control is not None:
             with contextlib.suppress(OSError):
-                # Which is an order too; a mere close is not heard where a forked process has the socket as well.
+                # Unlike close(), this also takes effect if a forked process holds the socket as well.
                 self._control.shutdown(socket.SHUT_RDWR)
             self._control.close()
             self._control = None
@@ -90,14 +90,14 @@ class ProcessRunner:
             raise BoxError(f"the box has ended with exit code {code}{self._tail()}")
 
     def _patience(self) -> float:
-        """How long its end may take: it knows whether that was changed while it ran."""
+        """Return the time to wait for a shutdown in seconds: the box's current timeout plus a grace period."""
         seconds = self._settings.brokerShutdownTimeoutMs / 1000
         with contextlib.suppress(BoxError):
             seconds = self._ask({"do": "tell-shutdown-seconds"}, _GRACE_SECONDS)
         return seconds + _GRACE_SECONDS
 
     def kill(self) -> None:
-        """End it at once, as ``kill -9`` does."""
+        """Kill the process as ``kill -9`` does."""
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -107,7 +107,7 @@ class ProcessRunner:
             self._process = None
 
     def restart(self) -> Running:
-        """Close it and open it again; a box in memory keeps its process, and so what it holds."""
+        """Close and reopen the box within its process, so that data in memory is kept."""
         return Running(**self._ask({"do": "restart"}, DO_SECONDS_MAX))
 
     def snapshot(self, to: Path) -> None:
@@ -119,7 +119,7 @@ class ProcessRunner:
         return Running(**self._ask({"do": "restore", "source": str(source)}, DO_SECONDS_MAX))
 
     def let_go(self) -> None:
-        """In the child of a fork: the box is the parent's."""
+        """In a forked child: forget the box, which belongs to the parent."""
         if self._control is not None:
             self._control.close()
         self._control = self._process = None
@@ -151,5 +151,5 @@ class ProcessRunner:
 
 
 def said(log: Path) -> str:
-    """The end of a log."""
+    """Return the end of a log file."""
     return log.read_text(errors="replace")[-_SAID_MAX:] if log.exists() else ""

@@ -1,6 +1,6 @@
-"""The pytest plugin: boxes, clients and namespaces as fixtures.
+"""pytest plugin with fixtures for boxes, clients and namespaces.
 
-Loaded by every pytest run where pulsarbox is installed, so nothing is imported before a test asks for a box.
+Every pytest run loads it if pulsarbox is installed, so it imports nothing until a test requests a box.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The ini options."""
+    """Register the ini options."""
     parser.addini("pulsarbox_storage", "Where the box of the session keeps its data: memory or disk.", default="memory")
     parser.addini("pulsarbox_run", "Where the box of the session runs: thread or process.", default="thread")
     parser.addini(
@@ -66,9 +66,9 @@ def pulsarbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def pulsarbox_make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., PulsarBox]]:
-    """Makes boxes for one test, not started, with the arguments of PulsarBox; they are ended with the test.
+    """Factory of boxes for one test: takes the arguments of PulsarBox, does not start them, and stops them at the end.
 
-    The ini options' settings hold for them too; ``disk=True`` gives one a directory of its own.
+    The settings of the ini options apply as well; ``disk=True`` gives the box a data directory of its own.
     """
     from pulsarbox.embed.box import PulsarBox
 
@@ -88,7 +88,7 @@ def pulsarbox_make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[C
 
 @pytest.fixture
 def pulsarbox_client(pulsarbox: PulsarBox) -> Iterator[Any]:
-    """The official client, connected to the box of the session. Skips where it is not installed."""
+    """The official Python client, connected to the session's box. Skips the test if it is not installed."""
     try:
         import pulsar
     except ImportError:
@@ -100,7 +100,7 @@ def pulsarbox_client(pulsarbox: PulsarBox) -> Iterator[Any]:
 
 @pytest.fixture
 def pulsarbox_namespace(pulsarbox: PulsarBox, request: pytest.FixtureRequest) -> Iterator[Namespace]:
-    """A namespace of the test's own, removed afterwards: ``pulsarbox_namespace.topic("orders")``."""
+    """A namespace for one test, deleted afterwards: ``pulsarbox_namespace.topic("orders")``."""
     from pulsarbox.embed.namespace import Namespace
 
     namespace = Namespace(pulsarbox, request.node.name)
@@ -110,7 +110,7 @@ def pulsarbox_namespace(pulsarbox: PulsarBox, request: pytest.FixtureRequest) ->
 
 @pytest.fixture
 def pulsarbox_restored(pulsarbox: PulsarBox) -> Iterator[PulsarBox]:
-    """The box of the session, which afterwards holds again what it held before the test."""
+    """The session's box, whose data is restored after the test."""
     with pulsarbox.snapshot() as snapshot:
         yield pulsarbox
         pulsarbox.restore(snapshot)

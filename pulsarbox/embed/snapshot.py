@@ -1,4 +1,4 @@
-"""What a box held at one instant, kept in a directory of its own until nobody wants it any more."""
+"""Snapshots of a box's data, in temporary directories."""
 
 import os
 import shutil
@@ -11,15 +11,15 @@ Storage = Literal["memory", "disk"]
 
 
 class Snapshot:
-    """For ``PulsarBox.restore``: of this box or another one with the same storage, as often as wanted."""
+    """A snapshot for ``PulsarBox.restore``, on this box or another one with the same storage, any number of times."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage: Final = storage
         self.path: Final = scratch_directory(self)
-        """Where it is kept: in the system's temporary directory, until ``close`` or the end of the program."""
+        """Directory of the snapshot, in the system's temporary directory, until ``close`` or the end of the program."""
 
     def close(self) -> None:
-        """Remove it; again is no harm."""
+        """Remove the snapshot; idempotent."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> "Snapshot":
@@ -33,7 +33,7 @@ class Snapshot:
 
 
 def scratch_directory(owner: object) -> Path:
-    """A new directory that goes with its owner, or with the program; a forked child leaves it alone."""
+    """Create a temporary directory that is removed with its owner or at exit, but not by a forked child."""
     path = Path(tempfile.mkdtemp(prefix="pulsarbox-"))
     weakref.finalize(owner, _remove, path, os.getpid())
     return path

@@ -1,4 +1,4 @@
-"""Assertions about messages, whose failures can be read."""
+"""Assertions about messages, with readable failures."""
 
 import json
 import time
@@ -14,7 +14,7 @@ _ROWS_MAX: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Having:
-    """What is expected of a message beyond its payload; see ``having``."""
+    """Expected attributes of a message; see ``having``."""
 
     payload: Any
     key: str | None
@@ -25,13 +25,13 @@ _ANY: Final = object()
 
 
 def having(payload: Any = _ANY, *, key: str | None = None, properties: Mapping[str, str] | None = None) -> Having:
-    """An expected message by its key or properties (those that are named), and its payload where that is given."""
+    """Expect a message with the given key, properties and payload; omitted ones are not compared."""
     return Having(payload, key, properties)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A message that is there, whatever client brought it."""
+    """An actual message, from any client."""
 
     payload: bytes
     key: str | None
@@ -39,7 +39,8 @@ class Seen:
 
 
 def matches(seen: Seen, expected: object) -> bool:
-    """Whether a message is as expected: bytes, a text, any other value as JSON, ``having(...)``, or a function."""
+    """Compare a message with bytes, a string, any other value as JSON, ``having(...)``, or a function of the
+    payload."""
     if isinstance(expected, Having):
         return (
             (expected.payload is _ANY or matches(seen, expected.payload))
@@ -59,7 +60,7 @@ def matches(seen: Seen, expected: object) -> bool:
 
 
 def difference(seen: Sequence[Seen], expected: Sequence[object], any_order: bool = False) -> list[str]:
-    """Lines that say what is not as expected; none where everything is."""
+    """Return lines that describe the difference; empty if there is none."""
     pairs = _paired(seen, expected, any_order)
     if all(here is not None and there is not None and matches(seen[here], expected[there]) for here, there in pairs):
         return []
@@ -103,11 +104,11 @@ def wait_until_as_expected(
     within: float,
     any_order: bool,
 ) -> None:
-    """Look again and again until it is as expected. Raises AssertionError with the difference after ``within`` seconds.
+    """Poll until the messages match. Raises AssertionError with the difference after ``within`` seconds.
 
-    ``look`` gives what is there, and a remark.
+    ``look`` returns the messages and a remark.
     """
-    __tracebackhide__ = True  # of pytest: what counts is the line of the test
+    __tracebackhide__ = True  # pytest then shows the line of the test
     deadline = time.monotonic() + within
     while True:
         seen, remark = look()
@@ -122,7 +123,7 @@ def wait_until_as_expected(
 
 
 class Expecting:
-    """What a consumer of the official client is to receive; see ``expect``."""
+    """Assertions about a consumer of the official client; see ``expect``."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -130,10 +131,10 @@ class Expecting:
     def receives(
         self, *expected: object, within: float = WITHIN_SECONDS, any_order: bool = False, acknowledge: bool = True
     ) -> list[Any]:
-        """The next messages are these, in this order; they are acknowledged, and returned.
+        """Assert that these are the next messages, in order; acknowledge and return them.
 
-        Expected are bytes, a text, any other value as JSON, ``having(...)``, or a function of the payload. Raises
-        AssertionError, which shows what came, where they are not there within so many seconds.
+        Each expected message is bytes, a string, any other value as JSON, ``having(...)``, or a function of the
+        payload. Raises AssertionError with the difference if they do not arrive within ``within`` seconds.
         """
         __tracebackhide__ = True
         received: list[Any] = []
@@ -152,7 +153,7 @@ class Expecting:
         return received
 
     def receives_nothing(self, within: float = 0.3) -> None:
-        """Nothing comes for so many seconds. Raises AssertionError, which shows the message."""
+        """Assert that no message arrives within ``within`` seconds. Raises AssertionError with the message."""
         __tracebackhide__ = True
         message = self._next(within)
         if message is not None:
@@ -162,7 +163,7 @@ class Expecting:
         try:
             return self._consumer.receive(timeout_millis=max(1, round(seconds * 1000)))
         except Exception as error:
-            # The client's own class; importing it here would make it a need of everybody.
+            # The client's own class; importing it would make the client a dependency.
             if type(error).__name__ == "Timeout":
                 return None
             raise

@@ -1,4 +1,4 @@
-"""A box in a thread of this program."""
+"""Runs a box in a thread."""
 
 import asyncio
 import contextlib
@@ -20,40 +20,40 @@ from pulsarbox.server.serving import new_loop
 Result = TypeVar("Result")
 
 DO_SECONDS_MAX: Final = 60.0
-"""How long a restart, snapshot or restore may take."""
+"""Maximum duration of a restart, snapshot or restore."""
 _GRACE_SECONDS: Final = 10.0
-"""Beyond brokerShutdownTimeoutMs, for the end of the thread."""
+"""Time beyond brokerShutdownTimeoutMs for the end of the thread."""
 
 _all: "weakref.WeakSet[ThreadRunner]" = weakref.WeakSet()
 _left_behind: "list[ThreadRunner]" = []
-"""In the child of a fork: those of the parent."""
+"""In a forked child: the parent's runners."""
 
 
 class ThreadRunner:
-    """Runs a box in a thread; its methods are called from any other one."""
+    """Runs a box in a thread; its methods may be called from any other thread."""
 
     def __init__(self, settings: Settings, *, memory: bool) -> None:
         self._settings = settings
         self._box = HostedBox(settings, memory=memory, embedded=True)
         self._thread: threading.Thread | None = None
         self._given_up = False
-        """Nobody waits for the start any more."""
+        """Whether ``start`` has timed out."""
         self._loop: asyncio.AbstractEventLoop
         self._stopped: asyncio.Event
 
     @property
     def alive(self) -> bool:
-        """Whether the box runs."""
+        """Whether the box is running."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def pid(self) -> int:
-        """The process that the box is in."""
+        """ID of this process."""
         return os.getpid()
 
     def start(self, seconds: float) -> Running:
-        """Serve. Raises BoxError where that cannot be, or takes longer than ``seconds``."""
-        import_module("pulsarbox.server.http")  # here, not beside: a fork in the middle of an import would be stuck
+        """Start the box. Raises BoxError if it cannot start within ``seconds``."""
+        import_module("pulsarbox.server.http")  # in this thread: a fork during an import would deadlock the child
         told: SimpleQueue[Running | Exception] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, args=(told,), name="pulsarbox", daemon=True)
         self._thread.start()
@@ -93,14 +93,14 @@ class ThreadRunner:
         await self._box.close()
 
     def stop(self) -> None:
-        """End it in order; again is no harm. Raises BoxError where it does not end."""
+        """Stop gracefully; idempotent. Raises BoxError if the box does not stop."""
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
         seconds = self._box.shutdown_seconds + _GRACE_SECONDS
-        with contextlib.suppress(RuntimeError):  # the loop has just ended
+        with contextlib.suppress(RuntimeError):  # the loop may just have closed
             self._loop.call_soon_threadsafe(self._stopped.set)
-        if thread is threading.current_thread():  # the collector runs anywhere
+        if thread is threading.current_thread():  # a finalizer may run in any thread
             return
         thread.join(seconds)
         if thread.is_alive():
@@ -108,11 +108,11 @@ class ThreadRunner:
         self._thread = None
 
     def kill(self) -> None:
-        """Raises BoxError: a thread cannot be killed."""
+        """Raise BoxError: a thread cannot be killed."""
         raise BoxError("a box in a thread cannot be killed: make it with process=True")
 
     def restart(self) -> Running:
-        """Close it and open it again."""
+        """Close and reopen the box."""
         return self._do(self._box.restart)
 
     def snapshot(self, to: Path) -> None:
@@ -134,13 +134,13 @@ class ThreadRunner:
             raise BoxError(f"the box has not done it after {DO_SECONDS_MAX:g} s") from None
 
     def let_go(self) -> None:
-        """In the child of a fork, which has no such thread: the ports and the data directory stay the parent's."""
+        """In a forked child, which lacks the thread: leave the ports and the data directory to the parent."""
         self._box.let_go()
         self._thread = None
 
 
 def _after_fork_in_child() -> None:
-    # Never collected: their sockets and loops would close descriptors by numbers that are others' by then.
+    # Keep them referenced: finalizers would close descriptors by numbers that may have been reused.
     _left_behind.extend(_all)
     for runner in _left_behind:
         runner.let_go()

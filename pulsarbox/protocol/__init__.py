@@ -1,6 +1,6 @@
-"""The binary protocol of Apache Pulsar 4.2: bytes to values and back, without a socket or a clock.
+"""The binary protocol of Apache Pulsar 4.2: conversion between bytes and values, without sockets or clocks.
 
-Read in this order: ``frames`` cuts the stream, ``commands`` names what a frame says, ``replies`` says it back,
-``metadata`` and ``batch`` open what a producer sent, ``receipts``, ``delivery`` and ``sends`` are the same things
-again for the three commands that pass a hundred thousand times a second.
+Suggested reading order: ``frames`` splits the stream, ``commands`` parses a frame's command, ``replies`` encodes the
+broker's commands, ``metadata`` and ``batch`` parse a producer's payload. ``send_decoder``, ``send_receipt`` and
+``message_frame`` are fast paths for the three commands that run a hundred thousand times a second.
 """

@@ -1,7 +1,7 @@
-"""Ack sets: the messages of a batch that are not acknowledged, one bit each.
+"""Ack sets: one bit for each unacknowledged message of a batch.
 
-The protocol has them as signed 64-bit words, the lowest first; the broker as one integer. Clients choose how many words
-they send, so no function here takes more than linear time: shifting an integer bit by bit copies all of it each time.
+The protocol encodes them as signed 64-bit words, lowest first; the broker uses one integer. Clients choose the number
+of words, so every function here takes linear time at most: shifting an integer bit by bit would copy it at each step.
 """
 
 import sys
@@ -12,7 +12,7 @@ _WORD_BYTES = 8
 
 
 def bits_of(words: Iterable[int]) -> int:
-    """The words of the protocol as one integer."""
+    """Return the protocol's words as one integer."""
     found = array("q", words)
     if sys.byteorder == "big":
         found.byteswap()
@@ -20,7 +20,7 @@ def bits_of(words: Iterable[int]) -> int:
 
 
 def words_of(bits: int) -> tuple[int, ...]:
-    """One integer as the words of the protocol, without zeros at the end."""
+    """Return an integer as the protocol's words, without trailing zeros."""
     count = (bits.bit_length() + 63) // 64
     found = array("q", bits.to_bytes(_WORD_BYTES * count, "little"))
     if sys.byteorder == "big":
@@ -29,12 +29,12 @@ def words_of(bits: int) -> tuple[int, ...]:
 
 
 def first_of(bits: int) -> int:
-    """The first index that is not acknowledged; -1 where all are."""
+    """Return the first unacknowledged batch index, or -1 if all are acknowledged."""
     return (bits & -bits).bit_length() - 1
 
 
 def indexes_of(bits: int) -> Iterator[int]:
-    """The indexes that are not acknowledged, in order."""
+    """Yield the unacknowledged batch indexes in order."""
     digits = f"{bits:b}"[::-1]
     index = digits.find("1")
     while index >= 0:

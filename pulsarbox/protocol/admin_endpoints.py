@@ -1,7 +1,7 @@
-"""Every endpoint of the Admin API of Pulsar 4.2, and where pulsarbox stands with it.
+"""All endpoints of the Admin API of Pulsar 4.2, with the support status of each.
 
-The rows are in ``admin-endpoints.tsv``. Server, command line, documents and tests go by them, so that none knows an
-endpoint that the others lack. Source: the Admin API of Pulsar 4.2, https://pulsar.apache.org/admin-rest-api/.
+The rows are in ``admin-endpoints.tsv``. The server, command line, documentation and tests share them, so they always
+agree. Source: the Admin API of Pulsar 4.2, https://pulsar.apache.org/admin-rest-api/.
 """
 
 import csv
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 LATER: Final = {
     "offload": "offloading to other storage",
 }
-"""What a later version of pulsarbox brings, by its word in the table."""
+"""Features planned for a later version, by their keyword in the table."""
 
 NEVER: Final = {
     "bookies": "a box keeps its ledgers itself: there are no bookies",
@@ -25,34 +25,34 @@ NEVER: Final = {
     "packages": "there are no Pulsar Functions here, and so no packages of them",
     "transaction-logs": "transactions stand in the log of everything else: they have no logs of their own",
 }
-"""What one box can never do, by its word in the table, and why."""
+"""Features that a single-process broker cannot offer, by their keyword in the table, with the reason."""
 
 
 class Endpoint(NamedTuple):
-    """One row."""
+    """One endpoint of the Admin API."""
 
     method: str
     path: str
-    """``{domain}`` in it is ``persistent`` or ``non-persistent``, other braces hold a name."""
+    """Path template: ``{domain}`` is ``persistent`` or ``non-persistent``, other braces hold a name."""
     operation: str
-    """Pulsar's name of it."""
+    """Pulsar's name of the operation."""
     query: tuple[str, ...]
-    """The parameters of its query, ``authoritative`` aside, which every one has."""
+    """Query parameters, except ``authoritative``, which every endpoint accepts."""
     body: str
-    """The Java type of the body it takes; empty where it takes none."""
+    """The Java type of the request body; empty for none."""
     answer: str
-    """The Java type of its answer; empty where there is none, or bytes."""
+    """The Java type of the response; empty for none, or for bytes."""
     standing: str
-    """``served``, or ``later:`` or ``never:`` with a word of the tables above."""
+    """``served``, or ``later:`` or ``never:`` followed by a keyword of the tables above."""
 
     @property
     def served(self) -> bool:
-        """Whether it works."""
+        """Whether the endpoint is supported."""
         return self.standing == "served"
 
     @property
     def refusal(self) -> str:
-        """Why it does not, for a client; empty where it does."""
+        """Why the endpoint is not supported, as an error message; empty if it is supported."""
         kind, _, word = self.standing.partition(":")
         if kind == "never":
             return f"{self.operation} is not supported: {NEVER[word]}"
@@ -63,7 +63,7 @@ class Endpoint(NamedTuple):
 
 @cache
 def endpoints() -> tuple[Endpoint, ...]:
-    """All rows, sorted by path."""
+    """Return all rows, sorted by path."""
     text = Path(__file__).with_name("admin-endpoints.tsv").read_text("utf-8")
     rows = csv.reader(text.splitlines()[1:], delimiter="\t", quoting=csv.QUOTE_NONE)
     return tuple(

@@ -1,10 +1,10 @@
-"""The body of a batch: messages one after another, each behind its own small metadata.
+"""Encoding of a batch: messages one after another, each preceded by its own metadata.
 
 ::
 
     ([u32 size][SingleMessageMetadata][payload of payload_size bytes])  num_messages_in_batch times
 
-Bodies come here decompressed and decrypted.
+Bodies are already decompressed and decrypted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _pack_u32 = Struct(">I").pack
 
 
 def iterate_batch(body: bytes, count: int) -> Iterator[tuple[SingleMessageMetadata, bytes]]:
-    """The ``count`` messages of a batch, in order; bytes behind the last are ignored.
+    """Yield the ``count`` messages of a batch in order; trailing bytes are ignored.
 
-    Raises MalformedMetadata when it comes to a message that does not fit the body.
+    Raises MalformedMetadata on reaching a message that does not fit in the body.
     """
     at = 0
     for index in range(count):
@@ -37,7 +37,7 @@ def iterate_batch(body: bytes, count: int) -> Iterator[tuple[SingleMessageMetada
 
 
 def _single_metadata(body: bytes, at: int, index: int) -> tuple[SingleMessageMetadata, int]:
-    """The metadata of message ``index``, whose size field stands at ``at``, and the offset behind it."""
+    """Return the metadata of message ``index``, whose size field is at offset ``at``, and the offset after it."""
     start = at + 4
     if len(body) < start:
         raise MalformedMetadata(f"message {index}: the batch ends at byte {len(body)}, before its metadata's size")
@@ -54,9 +54,9 @@ def _single_metadata(body: bytes, at: int, index: int) -> tuple[SingleMessageMet
 
 
 def last_sequence_id(body: bytes, count: int) -> int | None:
-    """The sequence id of the last message of a batch; None where it has none. Raises MalformedMetadata.
+    """Return the sequence ID of the last message of a batch, or None if it has none. Raises MalformedMetadata.
 
-    0.4 us a message: it is behind all the others.
+    Takes 0.4 us a message: finding the last one requires parsing all the others.
     """
     at, last = 0, None
     for index in range(count):
@@ -66,7 +66,7 @@ def last_sequence_id(body: bytes, count: int) -> int | None:
 
 
 def encode_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes:
-    """The body of a batch. ``payload_size`` of each metadata is set here to the length of its payload."""
+    """Encode a batch; sets ``payload_size`` in each metadata."""
     parts: list[bytes] = []
     for metadata, payload in messages:
         metadata.payload_size = len(payload)

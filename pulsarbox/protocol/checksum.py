@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of payload frames.
 
-google_crc32c computes it in C (0.06 us for 100 bytes, 4 us for 128 KiB). Without a working C build of it the table
-below gives the same numbers a thousand times slower; ``ACCELERATED`` says which of the two is in use.
+google_crc32c computes it in C (0.06 us for 100 bytes, 4 us for 128 KiB). If its C build is unavailable, the table below
+produces the same checksums a thousand times slower; ``ACCELERATED`` tells which of the two is in use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TABLE = tuple(map(_table_entry, range(256)))
 
 
 def extend_in_python(crc: int, data: bytes) -> int:
-    """The same as ``extend``, byte by byte: the fallback, and the rival the tests compare with."""
+    """Extend a checksum byte by byte: the fallback, and the reference that tests compare with."""
     state = crc ^ 0xFFFFFFFF
     for byte in data:
         state = _TABLE[(state ^ byte) & 0xFF] ^ (state >> 8)
@@ -29,7 +29,7 @@ def extend_in_python(crc: int, data: bytes) -> int:
 
 
 def _accelerated() -> Callable[[int, bytes], int] | None:
-    """google_crc32c's C function, or None when the package is missing or has only its Python version to offer."""
+    """Return google_crc32c's C function, or None if the package is missing or has only its pure Python version."""
     try:
         import google_crc32c
     except ImportError:
@@ -43,20 +43,20 @@ def _accelerated() -> Callable[[int, bytes], int] | None:
 _c_extend = _accelerated()
 
 ACCELERATED = _c_extend is not None
-"""Whether the C implementation computes the checksums."""
+"""Whether the C implementation is in use."""
 
 _extend: Callable[[int, bytes], int] = _c_extend or extend_in_python
 
 
 extend_bytes = _extend
-"""The same as ``extend`` for who has bytes, and a great many of them."""
+"""``extend`` without the conversion to bytes, for hot paths."""
 
 
 def crc32c(data: bytes | bytearray | memoryview) -> int:
-    """The checksum of ``data``, 0 to 2**32-1. ``bytes`` are read in place, anything else is copied first."""
+    """Return the CRC-32C of ``data``, 0 to 2**32-1. ``bytes`` are read in place, other types are copied first."""
     return _extend(0, data if type(data) is bytes else bytes(data))
 
 
 def extend(crc: int, data: bytes | bytearray | memoryview) -> int:
-    """The checksum of (what ``crc`` is the checksum of) + ``data``: no need to join the parts."""
+    """Extend ``crc``, the checksum of some data, by ``data`` that follows it, without joining the two."""
     return _extend(crc, data if type(data) is bytes else bytes(data))

@@ -1,6 +1,6 @@
-"""What this broker says of itself in CONNECTED.
+"""Protocol version and feature flags that the broker announces in CONNECTED.
 
-Protocol versions, as far as a broker acts on them: 9 end of topic, 12 active consumer change, 18 broker entry
+Protocol versions that change broker behaviour: 9 end of topic, 12 active consumer change, 18 broker entry
 metadata to clients, 19 transaction coordinator connect, 20 topic migration, 21 AUTO_CONSUME sent to the broker.
 """
 
@@ -11,31 +11,31 @@ from typing import Final
 from pulsarbox.protocol.PulsarApi_pb2 import FeatureFlags
 
 PROTOCOL_VERSION: Final = 21
-"""The newest protocol version spoken; CONNECTED carries the smaller of this and the client's."""
+"""The newest supported protocol version; CONNECTED carries the smaller of this and the client's."""
 
 COMPATIBLE_PULSAR_VERSION: Final = "4.2.4"
-"""The Apache Pulsar release whose behaviour is followed."""
+"""The Apache Pulsar release that pulsarbox is compatible with."""
 
 SERVER_VERSION: Final = "Pulsar Server" + COMPATIBLE_PULSAR_VERSION
 """``CommandConnected.server_version``, without a space before the number, as the Java broker writes it."""
 
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
-"""Bytes of one message's metadata and body that clients may send, unless configured otherwise."""
+"""Default limit of a message's metadata and body, in bytes."""
 
 END_OF_TOPIC_SINCE: Final = 9
 """Clients below this protocol version do not know REACHED_END_OF_TOPIC."""
 
 END_OF_TOPIC_CLIENTS: Final = ("Pulsar-Java", "pulsar-rs", "DotPulsar", "pulsarbox")
-"""How the names of clients begin that take REACHED_END_OF_TOPIC.
+"""Name prefixes of clients that understand REACHED_END_OF_TOPIC.
 
-The C++, Python, Node and Go clients drop the connection at it, whatever protocol version they tell; of others it is not
-known, and silence harms nobody. A Pulsar broker sends it to all.
+The C++, Python, Node and Go clients drop the connection on receiving it, whatever protocol version they announce. Other
+clients are unknown, and omitting the command is harmless. A Pulsar broker sends it to all.
 """
 
 TRIES_IN_VAIN: Final = "Pulsar-CPP"
-"""How the names of clients begin that try again whatever the code says; see ``told_code``."""
+"""Name prefix of clients that retry whatever the error code; see ``told_code``."""
 _NOT_ALLOWED: Final = 22
-"""The number of ServerError.NotAllowedError."""
+"""ServerError.NotAllowedError."""
 
 ACTIVE_CONSUMER_CHANGE_SINCE: Final = 12
 """Clients below this protocol version do not know ACTIVE_CONSUMER_CHANGE."""
@@ -48,21 +48,21 @@ TC_CLIENT_CONNECT_SINCE: Final = 19
 
 
 def negotiated_version(client_version: int) -> int:
-    """The protocol version of a connection: the smaller of both sides'."""
+    """Return the protocol version of a connection: the smaller of the two sides' versions."""
     return min(PROTOCOL_VERSION, client_version)
 
 
 def takes_end_of_topic(client_version: str, protocol_version: int) -> bool:
-    """Whether a client may be sent REACHED_END_OF_TOPIC."""
+    """Return whether a client may be sent REACHED_END_OF_TOPIC."""
     return protocol_version >= END_OF_TOPIC_SINCE and client_version.startswith(END_OF_TOPIC_CLIENTS)
 
 
 def told_code(code: int, in_vain: bool, client_version: str) -> int:
-    """The code of an error as this client is told it.
+    """Return the error code to send to this client.
 
-    The C++ client and those made of it (Python, Node.js) ask again after SubscriptionNotFound and InvalidTopicName
-    until their operation times out, half a minute later, and report the time-out. NotAllowedError they report at once,
-    with the text; so they are told that where trying again is ``in_vain``.
+    The C++ client and its derivatives (Python, Node.js) retry after SubscriptionNotFound and InvalidTopicName until
+    their operation times out, half a minute later, and then report the timeout. They report NotAllowedError at once,
+    with its text, so they get that code if a retry is ``in_vain``.
     """
     return _NOT_ALLOWED if in_vain and client_version.startswith(TRIES_IN_VAIN) else code
 
@@ -74,11 +74,10 @@ def broker_features(
     repl_dedup_by_lid_and_eid: bool = False,
     topic_watcher_reconcile: bool = False,
 ) -> FeatureFlags:
-    """The flags for CONNECTED: what the broker can do, so that clients ask for no more.
+    """Return the feature flags for CONNECTED.
 
-    Without ``topic_watchers`` the Java client polls the list of topics every minute, as the other clients always do;
-    with ``topic_watcher_reconcile`` it asks its watcher whether it has missed anything. Apache Pulsar 4.2.4 sets all
-    four.
+    Without ``topic_watchers`` the Java client polls the list of topics every minute, as other clients always do. With
+    ``topic_watcher_reconcile`` it asks its watcher for missed changes. Apache Pulsar 4.2.4 sets all four.
     """
     flags = FeatureFlags()
     if topic_watchers:

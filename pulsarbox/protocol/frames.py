@@ -1,9 +1,9 @@
-"""Cut a stream of bytes into frames.
+"""Splitting of a byte stream into frames.
 
-A frame is ``[u32 totalSize][u32 cmdSize][BaseCommand][rest]``, big endian; totalSize counts what follows it. The rest
-is empty for a simple command; for SEND and MESSAGE it is the payload from its magic number on, byte for byte.
+A frame is ``[u32 totalSize][u32 cmdSize][BaseCommand][rest]``, big endian; totalSize counts the bytes after it. The
+rest is empty for a simple command; for SEND and MESSAGE it is the unchanged payload, starting at its magic number.
 
-The decoder owns the receive buffer, so that asyncio's BufferedProtocol can read straight into it::
+The decoder owns the receive buffer, so asyncio's BufferedProtocol can read straight into it::
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self.decoder.get_buffer(sizehint)
@@ -12,11 +12,11 @@ The decoder owns the receive buffer, so that asyncio's BufferedProtocol can read
         for command, rest in self.decoder.buffer_updated(nbytes):
             ...
         if self.decoder.error is not None:
-            ...  # the frames above came before it; answer and close
+            ...  # the frames above arrived before the error; answer and close
 
-Memory: a decoder with nothing half-received holds no buffer at all. Buffers of 64 KiB and 256 KiB are lent from a
-small common stock for as long as bytes are pending; a frame above that gets a buffer of its own, which grows with the
-bytes that arrive (a header alone cannot make the broker allocate megabytes) and is dropped with its frame.
+Memory: a decoder without a partial frame holds no buffer. Buffers of 64 KiB and 256 KiB are borrowed from a small
+shared pool while bytes are pending. A larger frame gets a buffer of its own, which grows with the bytes received (a
+header alone cannot make the broker allocate megabytes) and is dropped with its frame.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from typing import Final, TypeAlias
 from pulsarbox.protocol.violations import FrameTooLarge, MalformedFrame, ProtocolError
 
 Frame: TypeAlias = tuple[bytes, bytes]
-"""(the command's bytes, everything after the command)"""
+"""(command bytes, bytes after the command)"""
 
 MESSAGE_SIZE_FRAME_PADDING: Final = 10 * 1024
-"""Bytes a frame may have beyond the maximum message size: the room for its command and sizes."""
+"""Bytes that a frame may have beyond the maximum message size, for its command and size fields."""
 
 SMALL_BUFFER: Final = 64 * 1024
-"""Bytes of the buffer that a read into an empty decoder gets."""
+"""Bytes of the initial read buffer."""
 
 LARGE_BUFFER: Final = 256 * 1024
-"""Bytes of the buffer for a frame that does not fit the small one; most batches of clients do fit this."""
+"""Bytes of the buffer for a frame that does not fit in the small one; most clients' batches fit in it."""
 
 _STOCK_LIMIT = 16
 _stock: dict[int, list[memoryview]] = {SMALL_BUFFER: [], LARGE_BUFFER: []}
@@ -47,7 +47,7 @@ _total_size = Struct(">I").unpack_from
 
 
 def max_frame_size(max_message_size: int) -> int:
-    """The largest totalSize for brokers and clients that agreed on ``max_message_size`` bytes."""
+    """Return the largest allowed totalSize for a maximum message size of ``max_message_size`` bytes."""
     return max_message_size + MESSAGE_SIZE_FRAME_PADDING
 
 
@@ -63,56 +63,57 @@ def _give_back(buffer: memoryview) -> None:
 
 
 class FrameDecoder:
-    """Bytes in, frames out. It never raises: a broken stream ends in ``error``.
+    """Incremental frame decoder. It never raises: a protocol violation sets ``error``.
 
-    ``error`` is None until the peer breaks the protocol. Then it is the ProtocolError, set by the call that returned
-    the last good frames; from there on every byte is dropped and no frame comes.
+    ``error`` is None until the peer violates the protocol. It is then the ProtocolError, set by the call that returned
+    the last valid frames; all later bytes are dropped.
     """
 
     __slots__ = ("_buffer", "_end", "_limit", "_need", "_size", "error", "head")
 
     def __init__(self, max_frame_size: int) -> None:
-        """``max_frame_size``: the largest totalSize accepted, in bytes (see the function of that name)."""
+        """``max_frame_size``: the largest accepted totalSize, in bytes (see the function of that name)."""
         self.error: ProtocolError | None = None
         self.head = b""
-        """The four bytes that were no size of a frame, where ``error`` is about them."""
+        """The first four bytes of the invalid frame header, if ``error`` is set."""
         self._limit = max_frame_size
         self._size = SMALL_BUFFER
         self._buffer: memoryview | None = None
-        self._end = 0  # bytes pending in the buffer; they begin at its start, with a frame's header
-        self._need = 8  # bytes the frame at the start needs before it can be looked at or cut
+        self._end = 0  # bytes pending in the buffer, starting with a frame header at offset 0
+        self._need = 8  # bytes needed before the first frame can be measured or returned
 
     def allow(self, max_frame_size: int) -> None:
-        """From now on, another largest totalSize: a client learns it from its broker."""
+        """Change the largest accepted totalSize: a client learns it from its broker."""
         self._limit = max_frame_size
 
     def expect_much(self) -> None:
-        """From now on, read into a large buffer from the beginning."""
+        """Start with a large buffer from now on."""
         self._size = LARGE_BUFFER
 
     @property
     def pending(self) -> int:
-        """Bytes received that are not part of a returned frame yet."""
+        """Received bytes that are not part of a returned frame yet."""
         return self._end
 
     @property
     def allocated(self) -> int:
-        """Bytes of buffer this decoder holds now: 0 when nothing is pending."""
+        """Bytes of buffer held by this decoder; 0 if nothing is pending."""
         return 0 if self._buffer is None else len(self._buffer)
 
     def get_buffer(self, sizehint: int = -1) -> memoryview:
-        """Free space to read into, never empty. ``sizehint`` is ignored: what is pending knows better."""
+        """Return free space to read into, never empty. ``sizehint`` is ignored: the pending frame determines the
+        size."""
         buffer = self._buffer
         if buffer is None:
             buffer = self._buffer = _lend(self._size)
             return buffer
         if self._need > SMALL_BUFFER:
-            # Up to the end of the frame and no further: then it is cut out with one copy and leaves nothing to move.
+            # End at the frame's end: the frame is then cut out with one copy and leaves no bytes to move.
             return buffer[self._end : self._need]
         return buffer[self._end :]
 
     def buffer_updated(self, nbytes: int) -> list[Frame]:
-        """The frames that ``nbytes`` more bytes, just written into ``get_buffer()``, completed, in order."""
+        """Return, in order, the frames completed by ``nbytes`` more bytes written into ``get_buffer()``."""
         end = self._end = self._end + nbytes
         if end < 4 or (buffer := self._buffer) is None:
             return []
@@ -126,8 +127,10 @@ class FrameDecoder:
         return self._cut_all(bytes(buffer[:end]), buffer)
 
     def give(self, nbytes: int, taker: Callable[[bytes], int]) -> None:
-        """The same for who cuts out many frames at a time. ``taker`` is given all that is pending, once it begins with
-        a complete frame, and tells where the first one begins that it has not taken: not complete, or wrong.
+        """Pass pending bytes to ``taker`` instead of returning frames, for bulk decoding.
+
+        ``taker`` gets all pending bytes once they start with a complete frame, and returns the offset of the first
+        frame that it did not consume, because it is incomplete or invalid.
         """
         end = self._end = self._end + nbytes
         if end < 4 or (buffer := self._buffer) is None:
@@ -142,7 +145,7 @@ class FrameDecoder:
         self._keep(data, taker(data), buffer)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The same from a bytes object: copied into the buffer piece by piece. For tests and the simulation."""
+        """Decode a bytes object, copied into the buffer in pieces. For tests and the simulation."""
         frames: list[Frame] = []
         rest = memoryview(data)
         while rest:
@@ -154,7 +157,7 @@ class FrameDecoder:
         return frames
 
     def _measure(self, buffer: memoryview, end: int) -> bool:
-        """Read the header at the start of the buffer; False when it is not complete, or wrong."""
+        """Read the header at the start of the buffer; return False if it is incomplete or invalid."""
         if self.error is not None:
             self._drop()
             return False
@@ -171,7 +174,7 @@ class FrameDecoder:
         return True
 
     def _cut_all(self, data: bytes, buffer: memoryview) -> list[Frame]:
-        """Every complete frame of ``data``; the beginning of the next one moves to the start of the buffer."""
+        """Return every complete frame of ``data`` and move the start of the next one to the start of the buffer."""
         frames: list[Frame] = []
         append = frames.append
         limit = self._limit
@@ -195,7 +198,7 @@ class FrameDecoder:
         return frames
 
     def _keep(self, data: bytes, start: int, buffer: memoryview) -> None:
-        """Keep ``data`` from ``start`` on, or give the buffer back when that is nothing."""
+        """Keep ``data`` from ``start`` on; return the buffer to the pool if nothing is left."""
         left = self._end = len(data) - start
         if not left:
             self._drop()
@@ -207,14 +210,14 @@ class FrameDecoder:
             self._make_room(buffer)
 
     def _cut_one(self, buffer: memoryview) -> Frame:
-        """The one frame that is all there is (large ones always are), each of its two parts copied once."""
+        """Return the only frame in the buffer (large ones are always alone), copying each of its two parts once."""
         rest = 8 + _sizes(buffer)[1]
         frame = (bytes(buffer[8:rest]), bytes(buffer[rest : self._need]))
         self._drop()
         return frame
 
     def _make_room(self, buffer: memoryview) -> None:
-        """See that the buffer has room to go on with the frame at its start."""
+        """Enlarge the buffer if it is full and the first frame needs more."""
         if len(buffer) >= self._need or self._end < len(buffer):
             return
         size = max(LARGE_BUFFER, min(self._need, 2 * self._end))
@@ -231,7 +234,7 @@ class FrameDecoder:
             self._buffer = None
 
     def _fail(self, total: int, size: int) -> None:
-        """Say what is wrong with the sizes of a header. ``size`` 0 with a total below 5: cmdSize was not looked at."""
+        """Set ``error`` for a header's sizes. ``size`` 0 with a total below 5: cmdSize was not read."""
         self.head = total.to_bytes(4, "big")
         if total > self._limit:
             self.error = FrameTooLarge(f"frame of {total} bytes exceeds the limit of {self._limit} bytes")

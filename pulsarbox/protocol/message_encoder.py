@@ -1,8 +1,8 @@
-"""Messages as a producer writes them: SEND frames, metadata, and batches.
+"""Encoding of messages for a producer: SEND frames, metadata and batches.
 
-A message in a batch that has nothing but a payload takes half the time or less that it takes to set the fields of a
-SingleMessageMetadata and to serialise it; where it has more, protobuf is faster, and used. It refuses text that is no
-UTF-8: that is written by hand, so that it goes out as it came. Field order is that of the numbers, as protobuf's.
+Writing the metadata of a payload-only message in a batch by hand takes at most half the time of filling and serialising
+a SingleMessageMetadata. Protobuf is faster for messages with more fields, and is used for them. Protobuf rejects
+text that is not valid UTF-8, so such text is written by hand, unchanged. Fields are in numeric order, as protobuf's.
 """
 
 from __future__ import annotations
@@ -20,66 +20,66 @@ _two_sizes = Struct(">II").pack
 
 
 class Outgoing(NamedTuple):
-    """A message to be sent. Text may hold surrogate escapes (PEP 383): bytes that are no UTF-8 go out as they came."""
+    """A message to publish. Text may contain surrogate escapes (PEP 383), which are sent as the original bytes."""
 
     payload: bytes | None
-    """None is a null value, a tombstone: not the same as an empty payload."""
+    """None is a null value, a tombstone; an empty payload is different."""
     key: str | None = None
     key_is_base64: bool = False
-    """Whether ``key`` is bytes in base64."""
+    """Whether ``key`` is base64-encoded bytes."""
     ordering_key: bytes | None = None
     properties: Sequence[tuple[str, str]] = ()
-    """In this order; a name may come twice."""
+    """Properties in order; names may repeat."""
     event_time: int = 0
-    """Milliseconds since 1970, 0 for none."""
+    """Milliseconds since 1970; 0 for none."""
     deliver_at: int = 0
-    """Milliseconds since 1970, 0 for none. Such a message does not go in a batch."""
+    """Milliseconds since 1970; 0 for none. Such a message is not batched."""
     publish_time: int = 0
-    """Milliseconds since 1970, 0 for when it is sent."""
+    """Milliseconds since 1970; 0 for the time of sending."""
     sequence_id: int | None = None
-    """None for the producer's next one."""
+    """None for the producer's next sequence ID."""
     schema_version: bytes | None = None
     null_key: bool = False
 
 
 class Envelope(NamedTuple):
-    """What the metadata of an entry says beside its message."""
+    """Entry-level fields of the metadata, beside those of the message."""
 
     producer_name: str
     sequence_id: int
     publish_time: int
     compression: int = 0
-    """CompressionType; 0 is none."""
+    """CompressionType; 0 for none."""
     uncompressed_size: int = 0
     messages: int = 0
-    """In the batch; 0 where it is none."""
+    """Messages in the batch; 0 if the entry is not a batch."""
     highest_sequence_id: int = 0
-    """Of the batch; 0 for none."""
+    """Highest sequence ID of the batch; 0 for none."""
     chunk: tuple[str, int, int, int] | None = None
-    """Of a message in several entries: uuid, number of chunks, bytes of all of them, index of this one."""
+    """Of a chunked message: UUID, number of chunks, total size in bytes, index of this chunk."""
     txn: tuple[int, int] | None = None
-    """The two halves of the id of the transaction that it is in, the coordinator's first; None outside of any."""
+    """The transaction ID, most significant bits (the coordinator) first; None outside a transaction."""
     fields: bytes = b""
-    """Further fields of the MessageMetadata, encoded: those of encryption, and of an external schema."""
+    """Further encoded fields of MessageMetadata: those of encryption and of an external schema."""
 
 
 class StoredEntry(NamedTuple):
-    """An entry as it was stored before, to be stored again."""
+    """A previously stored entry, to be published again."""
 
     message: Outgoing
-    """Its message without the payload; of a batch, what its messages have in common."""
+    """The message without its payload; for a batch, the fields common to its messages."""
     envelope: Envelope
-    """Of the producer that sent it: name, sequence id, publish time. An empty name, a sequence id of -1 and a time of 0
+    """Name, sequence ID and publish time of the original producer. An empty name, a sequence ID of -1 and a time of 0
     are filled in."""
     body: bytes
-    """Compressed and encrypted as ``envelope`` says."""
+    """The body, compressed and encrypted as ``envelope`` specifies."""
     encrypted: bool = False
     continues: bool = False
-    """Whether it is a further chunk of the message before."""
+    """Whether the entry is a further chunk of the preceding message."""
 
     @property
     def messages(self) -> int:
-        """How many messages it completes."""
+        """The number of messages that the entry completes."""
         chunk = self.envelope.chunk
         if chunk is not None:
             return int(chunk[3] == chunk[1] - 1)
@@ -87,7 +87,7 @@ class StoredEntry(NamedTuple):
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of a text, those included that never were UTF-8."""
+    """Encode text, restoring escaped bytes that were not UTF-8."""
     if text.isascii():
         return text.encode()
     return text.encode("utf-8", "surrogateescape")
@@ -110,7 +110,7 @@ _PLAIN_HEADS = [b"\x18" + varint(size) + b"\x40" for size in range(1024)]
 
 
 def plain_in_batch(payload: bytes, sequence_id: int) -> tuple[bytes, bytes]:
-    """Size and metadata of a message in a batch that has a payload and nothing else; and the payload."""
+    """Return a payload-only message of a batch: size and metadata, and the payload."""
     size = len(payload)
     head = _PLAIN_HEADS[size] if size < 1024 else b"\x18" + varint(size) + b"\x40"
     data = head + varint(sequence_id)
@@ -118,7 +118,7 @@ def plain_in_batch(payload: bytes, sequence_id: int) -> tuple[bytes, bytes]:
 
 
 def in_batch(message: Outgoing, sequence_id: int) -> tuple[bytes, bytes]:
-    """Size and metadata of a message in a batch; and its payload."""
+    """Return a message of a batch: size and metadata, and the payload."""
     payload = message.payload
     single = SingleMessageMetadata()
     single.payload_size = len(payload) if payload else 0
@@ -128,7 +128,7 @@ def in_batch(message: Outgoing, sequence_id: int) -> tuple[bytes, bytes]:
             single.properties.add(key=name, value=value)
         if message.key is not None:
             single.partition_key = message.key
-    except UnicodeEncodeError:  # bytes that are no UTF-8: protobuf does not write them
+    except UnicodeEncodeError:  # bytes that are not UTF-8, which protobuf rejects
         data = _by_hand(message, sequence_id)
         return _u32(len(data)) + data, payload or b""
     if message.event_time:
@@ -167,9 +167,9 @@ def _by_hand(message: Outgoing, sequence_id: int) -> bytes:
 
 
 def metadata(message: Outgoing, envelope: Envelope) -> bytes:
-    """The MessageMetadata of an entry.
+    """Return the MessageMetadata of an entry.
 
-    Of a batch, ``message`` holds what is common to its messages: key, ordering key, schema version.
+    For a batch, ``message`` holds the fields common to its messages: key, ordering key, schema version.
     """
     parts = [
         _field(b"\x0a", encoded(envelope.producer_name)),
@@ -222,7 +222,7 @@ def _chunk(envelope: Envelope) -> bytes:
 
 
 def send_frame(producer_id: int, envelope: Envelope, entry_metadata: bytes, body: bytes) -> bytes:
-    """The frame of SEND for an entry."""
+    """Return the SEND frame of an entry."""
     parts = [b"\x08", varint(producer_id), b"\x10", varint(envelope.sequence_id)]
     if envelope.messages > 1:
         parts.append(b"\x18" + varint(envelope.messages))

@@ -1,8 +1,8 @@
-"""MESSAGE, written without protobuf: everything of its frame that stands before the stored entry.
+"""MESSAGE, encoded without protobuf: the part of its frame before the stored entry.
 
-0.19 us a header, 0.67 us with options; setting the fields of a BaseCommand and serialising it takes 1.0 us
+Takes 0.19 us a header, 0.67 us with options; filling and serialising a BaseCommand takes 1.0 us
 (benchmarks/protocol_codec.py).
-``header(...) + entry`` is the frame, and a transport that gathers its writes need not even join the two::
+``header(...) + entry`` is the frame; a transport with gathering writes need not join the two::
 
     [u32 4+c+body][u32 c] 08 09 4a n 08 consumer 12 m 08 ledger 10 entry [18 partition]
                                      [18 redeliveries] [20 word]... [28 epoch]
@@ -19,12 +19,12 @@ _total_size = Struct(">I").pack
 
 
 class DeliveryEncoder:
-    """Frame headers for one consumer of one connection."""
+    """Encoder of frame headers for one consumer of one connection."""
 
     __slots__ = ("_before_entry", "_consumer_id", "_fixed", "_ledger", "_ledger_id", "_partition")
 
     def __init__(self, consumer_id: int, partition: int = -1) -> None:
-        """``consumer_id``: the client's number for it. ``partition`` of the topic, -1 (left out) for none."""
+        """``consumer_id`` is the client's. ``partition``: index of the topic's partition, -1 (omitted) for none."""
         self._consumer_id = varint(consumer_id)
         self._partition = b"" if partition == -1 else b"\x18" + signed(partition)
         self._ledger_id = -1
@@ -41,10 +41,10 @@ class DeliveryEncoder:
         ack_set: Sequence[int] = (),
         consumer_epoch: int | None = None,
     ) -> bytes:
-        """Sizes and command of the frame that delivers an entry of ``body_length`` bytes.
+        """Return sizes and command of the frame that delivers an entry of ``body_length`` bytes.
 
-        ``redelivery_count`` 0 is left out, so is an empty ``ack_set`` (signed 64-bit words, a set bit is a message of
-        the batch that is not acknowledged yet) and a ``consumer_epoch`` of None or -1.
+        Omitted: a ``redelivery_count`` of 0, an empty ``ack_set`` (signed 64-bit words; a set bit is an unacknowledged
+        message of the batch), and a ``consumer_epoch`` of None or -1.
         """
         if ledger_id != self._ledger_id:
             self._turn_to(ledger_id)
@@ -62,7 +62,7 @@ class DeliveryEncoder:
         ))  # fmt: skip
 
     def _turn_to(self, ledger_id: int) -> None:
-        """Prepare what stands between totalSize and entry id, for each length an entry id can have."""
+        """Prepare the bytes between totalSize and entry ID, for each possible length of an entry ID."""
         self._ledger = varint(ledger_id)
         before = [self._command_up_to_entry(size, 0) for size in range(11)]
         self._before_entry = before
@@ -70,7 +70,7 @@ class DeliveryEncoder:
         self._ledger_id = ledger_id
 
     def _command_up_to_entry(self, entry_size: int, options_size: int) -> bytes:
-        """cmdSize and the command up to the tag of the entry id, the sizes in it counting what follows."""
+        """Return cmdSize and the command up to the tag of the entry ID, with sizes that count the bytes that follow."""
         ledger = self._ledger
         message_id_size = 2 + len(ledger) + entry_size + len(self._partition)
         part = b"".join((b"\x08", self._consumer_id, b"\x12", varint(message_id_size), b"\x08", ledger, b"\x10"))
@@ -81,7 +81,7 @@ class DeliveryEncoder:
 
 
 def _options(redelivery_count: int, ack_set: Sequence[int], consumer_epoch: int | None) -> bytes:
-    """The fields of CommandMessage after its message id."""
+    """Return the fields of CommandMessage after its message ID."""
     options = b""
     if redelivery_count:
         options = b"\x18" + varint(redelivery_count)

@@ -1,8 +1,8 @@
-"""Entries out of a stream of MESSAGE frames, many at a time: verified, and no object for each frame.
+"""Bulk decoding of MESSAGE frames into entries, with checksum verification and without an object for each frame.
 
-The frames that a consumer gets one after the other differ in the number of the entry. So what the next one has to begin
-with is known, and is compared with what it begins with. What is not as expected (another command, another entry,
-something that goes with the entry, no checksum or a wrong one) stays where it is: to be cut and parsed by itself.
+Consecutive frames of a consumer differ only in the entry ID, so the start of the next frame is predicted and compared.
+A frame that differs from the prediction (another command or entry, extra fields, a missing or wrong checksum) is left
+in place, to be parsed on its own.
 """
 
 from __future__ import annotations
@@ -20,50 +20,51 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.protocol.varint import varint
 
 _MESSAGE: Final = b"\x08\x09\x4a"
-"""The number of the command and the tag of its part: how every broker begins it."""
+"""The command type and the tag of its field, as every broker encodes them."""
 _MAGIC: Final = int.from_bytes(MAGIC, "big")
 _COUNT: Final = b"\x58"
-"""The tag of MessageMetadata.num_messages_in_batch; where it is not, there is none."""
+"""The tag of MessageMetadata.num_messages_in_batch; without this byte the field is absent."""
 _sizes: Final = Struct(">II").unpack_from
 _metadata: Final = MessageMetadata.FromString
 
 
 class Reader(Protocol):
-    """A consumer whose entries are taken many at a time."""
+    """A consumer whose entries are decoded in bulk."""
 
     number: int
-    """Under which they are found."""
+    """Identifies the reader in ``Entries.numbers``."""
     ledger: int
     next: int
-    """The entry that comes next."""
+    """The next expected entry ID."""
     last: int
-    """The last one up to which all follow each other and may be taken; before ``next`` where none may."""
+    """The last entry ID of the consecutive run that may be decoded; before ``next`` if none may."""
 
     def took(self, end: int, messages: int) -> None:
-        """The entries before ``end`` were taken, of so many messages: to set ``next`` and ``last``."""
+        """Record that the entries before ``end``, with ``messages`` messages, were decoded: update ``next`` and
+        ``last``."""
 
 
 class Entries(NamedTuple):
-    """Entries in the order in which they came: one of each list is one of them."""
+    """Entries in order of arrival, as parallel lists."""
 
     data: bytes
-    """In which they are."""
+    """The bytes that hold the entries."""
     numbers: list[int]
-    """Of their readers."""
+    """Reader numbers."""
     entries: list[int]
     metadata: list[bytes]
     bodies: list[int]
-    """Two each: where in ``data`` the body begins, right behind the metadata, and where it ends."""
+    """Two offsets in ``data`` for each entry: the start of the body, right after the metadata, and its end."""
 
 
 class Deliveries:
-    """What was taken for some readers."""
+    """Decoded entries of some readers, until they are drained."""
 
     def __init__(self) -> None:
         self.readers: dict[int, Reader] = {}
-        """By consumer id."""
+        """Readers by consumer ID."""
         self.size = 0
-        """Bytes in which the entries are."""
+        """Bytes of the data that holds the entries."""
         self._clear()
 
     def _clear(self) -> None:
@@ -75,7 +76,7 @@ class Deliveries:
         self._bodies: list[int] = []
 
     def drain(self) -> Entries | None:
-        """All that was taken since the last time; None for nothing."""
+        """Return all entries decoded since the last call, or None."""
         if not self._entries:
             return None
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -84,7 +85,7 @@ class Deliveries:
         return found
 
     def take(self, data: bytes, at: int) -> int:
-        """Take the frames from ``at`` on, as long as they are those that readers expect; where the next one begins."""
+        """Decode frames from ``at`` on while readers expect them; return the offset of the first frame not decoded."""
         while (found := self._reader_of(data, at)) is not None:
             end = self._run(data, at, *found)
             if end == at:
@@ -93,8 +94,8 @@ class Deliveries:
         return at
 
     def _reader_of(self, data: bytes, at: int) -> tuple[Reader, bytes, bytes] | None:
-        """Who expects the frame there, and what stands in its command, its size included, before and behind the number
-        of the entry. None where nobody does, or it may not be taken."""
+        """Return the reader that expects the frame at ``at``, and the bytes of its command, size included, before and
+        after the entry ID. None if no reader expects it or it may not be decoded."""
         begin = at + 8
         if len(data) < begin:
             return None
@@ -109,7 +110,7 @@ class Deliveries:
         return reader, data[at + 4 : begin + start], command[end:]
 
     def _run(self, data: bytes, at: int, reader: Reader, before: bytes, behind: bytes) -> int:
-        """Take frames of one reader that look like this one; where the first one begins that does not."""
+        """Decode frames of one reader that match the prediction; return the offset of the first that does not."""
         first, entry, last = reader.next, reader.next, reader.last
         expected = before + varint(entry) + behind
         head = 14 + len(expected)
@@ -154,14 +155,14 @@ class Deliveries:
 
 @cache
 def _layout(command: int) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """Unpacks the beginning of a frame: its size, that of its command and the command itself together in so many bytes,
-    and of its payload magic number, checksum, size of the metadata."""
+    """Return an unpacker of a frame's start: its size, the command with its size in ``command`` bytes, and magic
+    number, checksum and metadata size of its payload."""
     return Struct(f">I{command}sHII").unpack_from
 
 
 def _parts(command: bytes) -> tuple[int, int, int, int, int] | None:
-    """Of a MESSAGE that names an entry and nothing else: consumer, ledger, entry, and where the number of the latter
-    begins and ends."""
+    """Parse a MESSAGE with a plain message ID: return consumer, ledger and entry ID, and the offsets of the entry ID's
+    start and end. None if the command has other fields."""
     size = len(command) - 4
     if not 0 < size < 128 or command[:5] != _MESSAGE + bytes((size, 0x08)):
         return None
@@ -171,7 +172,7 @@ def _parts(command: bytes) -> tuple[int, int, int, int, int] | None:
             return None
         ledger, at = _varint(command, at + 3)
         entry, end = _varint(command, at + 1)
-        # behind it the partition may stand
+        # the partition may follow
         is_over = end == len(command) or (command[end] == 0x18 and _varint(command, end + 1)[1] == len(command))
         return (consumer, ledger, entry, at + 1, end) if is_over and command[at] == 0x10 else None
     except (IndexError, ValueError):
@@ -179,7 +180,7 @@ def _parts(command: bytes) -> tuple[int, int, int, int, int] | None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A varint and where it ends. Raises IndexError where it does not."""
+    """Return a varint and the offset after it. Raises IndexError if it is truncated."""
     found = shift = 0
     while (byte := data[at]) > 0x7F:
         found |= (byte & 0x7F) << shift
@@ -189,7 +190,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _messages(metadata: bytes) -> int:
-    """How many messages an entry has; 0 where this is no metadata."""
+    """Return the number of messages in an entry; 0 if its metadata is invalid."""
     try:
         return _metadata(metadata).num_messages_in_batch
     except DecodeError:

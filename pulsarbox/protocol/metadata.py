@@ -1,13 +1,13 @@
-"""The payload of SEND and MESSAGE, which is also the stored entry: its metadata, its checksum, its parts.
+"""The payload of SEND and MESSAGE, which is also the stored entry: parsing, checksum, broker entry metadata.
 
 ::
 
-    [u16 0x0e02][u32 size][BrokerEntryMetadata]     optional, only in stored entries
-    [u16 0x0e01][u32 crc32c]                        optional, old clients send none
-    [u32 metadataSize][MessageMetadata][body]       what the checksum covers
+        [u16 0x0e02][u32 size][BrokerEntryMetadata]     optional, only in stored entries
+        [u16 0x0e01][u32 crc32c]                        optional, old clients send none
+        [u32 metadataSize][MessageMetadata][body]       the bytes covered by the checksum
 
-A payload is kept and delivered byte for byte. Metadata is read here and never written again: fields this protocol
-does not know, and encrypted bodies, pass through as they came.
+    A payload is stored and delivered byte for byte. Its metadata is parsed but never rewritten, so unknown fields and
+    encrypted bodies pass through unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, KeyValue, Mess
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata
 
 BROKER_ENTRY_MAGIC: Final = b"\x0e\x02"
-"""Stands before the size of broker entry metadata."""
+"""Magic number before the size of broker entry metadata."""
 
 _MAGIC_NUMBER = int.from_bytes(MAGIC, "big")
 _checked_header = Struct(">HII").unpack_from  # magic, crc32c, metadata size
@@ -36,25 +36,25 @@ _parse_metadata = MessageMetadata.FromString
 
 
 class ParsedEntry(NamedTuple):
-    """A payload that was looked into. The offsets count bytes of that payload."""
+    """A parsed payload. Offsets are relative to its start."""
 
     metadata: MessageMetadata
-    """Of the message, or of the batch. A text field that is not UTF-8 reads as bytes."""
+    """Metadata of the message or batch. A text field that is not UTF-8 is returned as bytes."""
     checksum: int | None
-    """The crc32c it carries, verified; None when it carries none."""
+    """The verified crc32c, or None if the payload has none."""
     start: int
-    """Where what the producer sent begins: behind broker entry metadata, 0 when there is none."""
+    """Offset of the producer's part: after broker entry metadata, 0 if there is none."""
     metadata_start: int
-    """Where the serialised metadata begins."""
+    """Offset of the serialised metadata."""
     body_offset: int
-    """Where the metadata ends and the body begins."""
+    """Offset of the body, right after the metadata."""
 
 
 def parse_entry(payload: bytes, verify: bool = True) -> ParsedEntry:
-    """Look into a payload: sizes, checksum and metadata.
+    """Parse a payload: sizes, checksum and metadata.
 
-    ``verify`` False leaves the checksum unchecked, for entries that were verified when they came. Raises
-    ChecksumMismatch, and MalformedMetadata for everything else that is wrong. About 1 us for 1 KiB, 6 us for 128 KiB.
+    ``verify`` False skips the checksum, for entries that were verified on arrival. Raises ChecksumMismatch, or
+    MalformedMetadata for any other defect. Takes about 1 us for 1 KiB, 6 us for 128 KiB.
     """
     start = _broker_entry_end(payload) if payload[:2] == BROKER_ENTRY_MAGIC else 0
     size = len(payload)
@@ -73,7 +73,7 @@ def parse_entry(payload: bytes, verify: bool = True) -> ParsedEntry:
 
 
 def _parse_without_checksum(payload: bytes, start: int) -> ParsedEntry:
-    """A payload whose metadata's size stands right at ``start``, or one too short to have a checksum."""
+    """Parse a payload whose metadata size is right at ``start``, or one that is too short to have a checksum."""
     metadata_start = start + 4
     left = len(payload) - metadata_start
     if left < 0 or payload[start : start + 2] == MAGIC:
@@ -100,14 +100,14 @@ def _read_metadata(data: bytes) -> MessageMetadata:
         metadata = _parse_metadata(data)
     except DecodeError as error:
         raise MalformedMetadata(f"{len(data)} bytes are no metadata: {error}") from None
-    # Required fields that are 0 or empty may be missing; protobuf does not tell the two apart on its own.
+    # Required fields that are 0 or empty may be absent: only IsInitialized can tell.
     if not (metadata.publish_time and metadata.sequence_id and metadata.producer_name) and not metadata.IsInitialized():
         raise MalformedMetadata(f"metadata without its required fields {missing_fields(metadata)}")
     return metadata
 
 
 def _broker_entry_end(payload: bytes) -> int:
-    """The offset behind the broker entry metadata that ``payload`` starts with."""
+    """Return the offset after the broker entry metadata at the start of ``payload``."""
     if len(payload) < 6:
         raise MalformedMetadata(f"payload of {len(payload)} bytes ends before the broker entry metadata's size")
     size: int = _u32(payload, 2)[0]
@@ -117,7 +117,7 @@ def _broker_entry_end(payload: bytes) -> int:
 
 
 def broker_entry_metadata(payload: bytes) -> BrokerEntryMetadata | None:
-    """The broker entry metadata of a stored entry, None when it has none. Raises MalformedMetadata."""
+    """Return the broker entry metadata of a stored entry, or None if it has none. Raises MalformedMetadata."""
     if payload[:2] != BROKER_ENTRY_MAGIC:
         return None
     end = _broker_entry_end(payload)
@@ -128,18 +128,18 @@ def broker_entry_metadata(payload: bytes) -> BrokerEntryMetadata | None:
 
 
 def strip_broker_entry_metadata(payload: bytes) -> bytes:
-    """The payload as the producer sent it. The same object when there is nothing to strip. Raises MalformedMetadata."""
+    """Return the producer's payload, the same object if there is nothing to strip. Raises MalformedMetadata."""
     return payload[_broker_entry_end(payload) :] if payload[:2] == BROKER_ENTRY_MAGIC else payload
 
 
 def with_broker_entry_metadata(payload: bytes, metadata: BrokerEntryMetadata) -> bytes:
-    """The payload with ``metadata`` put before it: the stored entry when interceptors are on."""
+    """Return the payload prefixed with ``metadata``: the stored entry when broker entry metadata is enabled."""
     data = metadata.SerializeToString()
     return b"".join((BROKER_ENTRY_MAGIC, _pack_u32(len(data)), data, payload))
 
 
 def encode_entry(metadata: MessageMetadata, body: bytes, checksum: bool = True) -> bytes:
-    """A payload from its parts, for what the broker itself writes. Raises EncodeError without a required field."""
+    """Encode a payload that the broker itself writes. Raises EncodeError if a required field is not set."""
     data = metadata.SerializeToString()
     if checksum:
         return encode_payload(data, body)
@@ -147,18 +147,18 @@ def encode_entry(metadata: MessageMetadata, body: bytes, checksum: bool = True) 
 
 
 BATCH_SURE: Final = 1000
-"""A batch may say that it has so many messages, whatever its size: nothing that is done with them costs much."""
+"""Messages that a batch may claim whatever its size: processing that many is cheap."""
 BATCH_MAX: Final = 1_000_000
-"""No batch has more. A packed one can claim any size, and its bits are copied with each acknowledgement."""
+"""Maximum messages in a batch. A compressed batch can claim any size, and each acknowledgement copies its bits."""
 _LEAST_SIZE: Final = 6
-"""Bytes of a message in a batch: the size of its metadata, and the size of its payload in there."""
+"""Minimum bytes of a message in a batch: its metadata size, and the payload size within the metadata."""
 _MOST_PACKED: Final = 1024
 
 
 def batch_fits(metadata: MessageMetadata, size: int) -> bool:
-    """Whether a batch of ``size`` bytes can have as many messages as it says.
+    """Return whether a batch of ``size`` bytes can contain the number of messages that it claims.
 
-    The number is the client's word, and memory is taken and work done by it: a bit for each message, for instance.
+    The client chooses the number, and the broker spends memory and time on it, such as a bit for each message.
     """
     count = metadata.num_messages_in_batch
     if count <= BATCH_SURE:
@@ -170,7 +170,7 @@ def batch_fits(metadata: MessageMetadata, size: int) -> bool:
 
 
 def key_values(pairs: Iterable[KeyValue]) -> dict[str, str]:
-    """Properties as text. What is not UTF-8, and so reads as bytes, has its wrong bytes replaced."""
+    """Return properties as text. Bytes that are not valid UTF-8 are replaced."""
     return {_text(each.key): _text(each.value) for each in pairs}
 
 
@@ -179,10 +179,10 @@ def _text(value: str | bytes) -> str:
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes | None:
-    """The key that decides the consumer of a Key_Shared subscription; None when the message has none.
+    """Return the key for routing in Key_Shared subscriptions, or None if the message has none.
 
-    The ordering key, else the partition key, decoded when the client sent bytes in base64. A key that says base64 and
-    is not is taken as it stands.
+    The ordering key, else the partition key, decoded if the client sent base64. A key that is flagged as base64 but is
+    not valid is used as it is.
     """
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
@@ -199,10 +199,10 @@ def sticky_key(metadata: MessageMetadata) -> bytes | None:
 
 
 def dispatch_key(metadata: MessageMetadata) -> bytes:
-    """The key by which Key_Shared subscriptions choose a consumer: every entry has one.
+    """Return the key by which Key_Shared subscriptions select a consumer; every entry has one.
 
-    That of ``sticky_key``; without it the producer's name and the sequence id, so that an entry always goes to the same
-    consumer (Pulsar 4.2, Commands.resolveStickyKey). Of a batch it is the key of the entry, not of its messages.
+    The result of ``sticky_key``, else producer name and sequence ID, so that an entry always selects the same consumer
+    (Pulsar 4.2, Commands.resolveStickyKey). For a batch it is the key of the entry, not of its messages.
     """
     key = sticky_key(metadata)
     if key is not None:

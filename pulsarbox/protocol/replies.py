@@ -1,8 +1,8 @@
-"""Every command a broker sends, as the bytes of its frame.
+"""Encoding of the commands that a broker sends.
 
-One function a command, named after it; the two that carry traffic, SEND_RECEIPT and MESSAGE, have their own modules
-(``receipts``, ``delivery``). Error codes are the numbers of ServerError, as ``PulsarBoxError.server_error`` holds them.
-Those of transactions are in ``transaction_replies``.
+One function for each command. SEND_RECEIPT and MESSAGE, which carry the traffic, have modules of their own
+(``send_receipt``, ``message_frame``), as have the replies of transactions (``transaction_replies``). Error codes are
+ServerError numbers, as in ``PulsarBoxError.server_error``.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pulsarbox.protocol.features import PROTOCOL_VERSION, SERVER_VERSION
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, MessageIdData
 
 NO_REQUEST: Final = 0xFFFFFFFFFFFFFFFF
-"""The request id (-1) of an ERROR that answers no request, and of a close that the broker starts."""
+"""The request ID (-1) of an ERROR that answers no request, and of a close initiated by the broker."""
 
 
 def code(server_error: int) -> api.ServerError:
-    """The stub wants its own enum class; on the wire and in the runtime it is a plain number."""
+    """Cast an error number to the stub's enum class; on the wire and at run time it is a plain number."""
     return cast(api.ServerError, server_error)
 
 
 def code_or_none(server_error: int | None) -> api.ServerError | None:
-    """The same for an error that may be none."""
+    """Cast an optional error number."""
     return None if server_error is None else code(server_error)
 
 
 def message_id(ledger_id: int, entry_id: int, partition: int = -1, batch_index: int = -1) -> MessageIdData:
-    """A message id; -1 as ledger or entry becomes 2**64-1, as in Java. A partition or index of -1 is left out."""
+    """Return a message ID; -1 as ledger or entry becomes 2**64-1, as in Java. A partition or index of -1 is omitted."""
     return MessageIdData(
         ledgerId=ledger_id & NO_REQUEST,
         entryId=entry_id & NO_REQUEST,
@@ -48,7 +48,7 @@ def connected(
     feature_flags: api.FeatureFlags | None = None,
     server_version: str = SERVER_VERSION,
 ) -> bytes:
-    """CONNECTED. ``protocol_version``: the negotiated one (``features.negotiated_version``)."""
+    """CONNECTED, with the negotiated protocol version (``features.negotiated_version``)."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.CONNECTED,
@@ -106,7 +106,7 @@ def success(request_id: int, schema: api.Schema | None = None) -> bytes:
 
 
 def error(request_id: int, server_error: int, message: str) -> bytes:
-    """ERROR. A failed handshake has the request id ``NO_REQUEST``."""
+    """ERROR. A failed handshake uses the request ID ``NO_REQUEST``."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.ERROR,
@@ -119,7 +119,7 @@ def error(request_id: int, server_error: int, message: str) -> bytes:
 
 
 def partition_metadata(request_id: int, partitions: int) -> bytes:
-    """PARTITIONED_METADATA_RESPONSE, Success. ``partitions``: 0 for a topic without."""
+    """PARTITIONED_METADATA_RESPONSE, Success. ``partitions``: 0 for a non-partitioned topic."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.PARTITIONED_METADATA_RESPONSE,
@@ -155,9 +155,9 @@ def lookup_connect(
     authoritative: bool = True,
     proxy_through_service_url: bool = True,
 ) -> bytes:
-    """LOOKUP_RESPONSE, Connect; one of the URLs may be missing.
+    """LOOKUP_RESPONSE, Connect; one of the URLs may be None.
 
-    ``proxy_through_service_url``: the client keeps the address it came by.
+    ``proxy_through_service_url``: the client stays connected through its service URL.
     """
     return encode_frame(
         BaseCommand(
@@ -192,7 +192,7 @@ def lookup_failed(request_id: int, server_error: int, message: str) -> bytes:
 def get_topics_of_namespace_response(
     request_id: int, topics: Iterable[str], topics_hash: str | None = None, *, filtered: bool, changed: bool = True
 ) -> bytes:
-    """GET_TOPICS_OF_NAMESPACE_RESPONSE. ``filtered``: by the pattern; ``changed`` False: no topics."""
+    """GET_TOPICS_OF_NAMESPACE_RESPONSE. ``filtered``: by the pattern; ``changed`` False: the list is omitted."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE,
@@ -204,7 +204,7 @@ def get_topics_of_namespace_response(
 
 
 def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], topics_hash: str) -> bytes:
-    """WATCH_TOPIC_LIST_SUCCESS: the watcher stands, and this is the list it starts from."""
+    """WATCH_TOPIC_LIST_SUCCESS: the watcher is registered, with its initial list of topics."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.WATCH_TOPIC_LIST_SUCCESS,
@@ -218,7 +218,7 @@ def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[
 def watch_topic_update(
     watcher_id: int, new_topics: Iterable[str], deleted_topics: Iterable[str], topics_hash: str
 ) -> bytes:
-    """WATCH_TOPIC_UPDATE: what changed since the last one. ``topics_hash``: of the whole list now."""
+    """WATCH_TOPIC_UPDATE: changes since the last update. ``topics_hash``: of the whole current list."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.WATCH_TOPIC_UPDATE,
@@ -241,7 +241,7 @@ def producer_success(
     *,
     producer_ready: bool = True,
 ) -> bytes:
-    """PRODUCER_SUCCESS. ``producer_ready`` False: it waits for exclusive access, and a second one follows."""
+    """PRODUCER_SUCCESS. ``producer_ready`` False: the producer waits for exclusive access; a second reply follows."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.PRODUCER_SUCCESS,
@@ -258,7 +258,7 @@ def producer_success(
 
 
 def send_error(producer_id: int, sequence_id: int, server_error: int, message: str) -> bytes:
-    """SEND_ERROR: this message is not stored."""
+    """SEND_ERROR: the message was not stored."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.SEND_ERROR,
@@ -270,7 +270,7 @@ def send_error(producer_id: int, sequence_id: int, server_error: int, message: s
 
 
 def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
-    """CLOSE_PRODUCER, started by the broker: the client looks the topic up again and reconnects."""
+    """CLOSE_PRODUCER, initiated by the broker: the client looks the topic up again and reconnects."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.CLOSE_PRODUCER,
@@ -283,7 +283,7 @@ def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
 
 
 def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
-    """CLOSE_CONSUMER, started by the broker: the client subscribes again."""
+    """CLOSE_CONSUMER, initiated by the broker: the client subscribes again."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.CLOSE_CONSUMER,
@@ -293,7 +293,7 @@ def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
 
 
 def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
-    """ACTIVE_CONSUMER_CHANGE: whether this consumer of a failover subscription is the one that receives."""
+    """ACTIVE_CONSUMER_CHANGE: whether this consumer of a Failover subscription is the active one."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.ACTIVE_CONSUMER_CHANGE,
@@ -303,7 +303,7 @@ def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
 
 
 def reached_end_of_topic(consumer_id: int) -> bytes:
-    """REACHED_END_OF_TOPIC. Only for clients that take it: C++, Python, Node and Go drop the connection."""
+    """REACHED_END_OF_TOPIC. Send it only to clients that support it: C++, Python, Node and Go drop the connection."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.REACHED_END_OF_TOPIC,
@@ -320,7 +320,7 @@ def ack_response(
     txnid_least_bits: int | None = None,
     txnid_most_bits: int | None = None,
 ) -> bytes:
-    """ACK_RESPONSE, to an ACK that had a request id. ``server_error`` None: the acknowledgement is durable."""
+    """ACK_RESPONSE to an ACK with a request ID. ``server_error`` None: the acknowledgement is durable."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.ACK_RESPONSE,
@@ -339,7 +339,7 @@ def ack_response(
 def get_last_message_id_response(
     request_id: int, last_message_id: MessageIdData, mark_delete_position: MessageIdData | None = None
 ) -> bytes:
-    """GET_LAST_MESSAGE_ID_RESPONSE. ``mark_delete_position``: only when the subscription has one."""
+    """GET_LAST_MESSAGE_ID_RESPONSE. ``mark_delete_position``: None if the subscription has none."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE,
@@ -353,7 +353,7 @@ def get_last_message_id_response(
 
 
 class ConsumerStatsFields(NamedTuple):
-    """What CONSUMER_STATS_RESPONSE tells. Rates are messages a second, throughput bytes a second."""
+    """Fields of CONSUMER_STATS_RESPONSE. Rates are messages a second, throughput bytes a second."""
 
     msg_rate_out: float
     msg_throughput_out: float
@@ -371,8 +371,8 @@ class ConsumerStatsFields(NamedTuple):
 
 
 def consumer_stats_response(request_id: int, stats: ConsumerStatsFields) -> bytes:
-    """CONSUMER_STATS_RESPONSE. The field of the permits has no sign: as Pulsar does, a negative number of them (one big
-    batch can do that) is sent as 2**64 less."""
+    """CONSUMER_STATS_RESPONSE. The permits field is unsigned: as in Pulsar, negative permits (after one big batch) are
+    sent modulo 2**64."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.CONSUMER_STATS_RESPONSE,

@@ -1,7 +1,7 @@
-"""JSON Web Tokens as Pulsar has them, and the keys that they are signed with.
+"""JSON Web Tokens in Pulsar's form, and their signing keys.
 
-Secret keys are so many random bytes; of a pair, the private key is PKCS #8 and the public one SubjectPublicKeyInfo, in
-DER as Pulsar writes them, or in PEM. What is named is a file, a ``file:`` or ``data:`` URL, or the key in base64.
+Secret keys are random bytes. Private keys are PKCS #8 and public keys SubjectPublicKeyInfo, in DER, as Pulsar writes
+them, or in PEM. A key is given as a file, a ``file:`` or ``data:`` URL, or in base64.
 Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 
 SECRET_SIZES: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""Algorithms of secret keys, and how many bytes theirs have at least."""
+"""Algorithms of secret keys, and the minimum key size of each in bytes."""
 RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES: Final = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}
 PAIRS: Final = (*RSA, *_CURVES)
@@ -29,19 +29,19 @@ _RSA_BITS: Final = {"256": 2048, "384": 3072, "512": 4096}
 
 
 _TIME_MAX: Final = 1e15
-"""Seconds since 1970, in the claims of a token; NaN and whole numbers beyond any float are none either."""
+"""Seconds since 1970: upper bound of times in claims, which also rejects NaN and integers beyond any float."""
 
 
 class TokenError(ValueError):
-    """A key or a token cannot be used; says why."""
+    """A key or token is unusable; the message gives the reason."""
 
 
 class TokenExpired(TokenError):
-    """A token was good, and is not any more."""
+    """A token was valid but has expired."""
 
 
 def key_bytes(named: str) -> bytes:
-    """The bytes of a key, from where ``read_from`` finds them. Raises TokenError."""
+    """Return the bytes of a key from a source that ``read_from`` accepts. Raises TokenError."""
     try:
         return read_from(named)
     except ValueError as error:
@@ -49,7 +49,7 @@ def key_bytes(named: str) -> bytes:
 
 
 def private_key(data: bytes) -> "PrivateKeyTypes":
-    """A private key. Raises TokenError."""
+    """Parse a private key. Raises TokenError."""
     load = serialization.load_pem_private_key if data.startswith(b"-----") else serialization.load_der_private_key
     try:
         return load(data, password=None)
@@ -58,7 +58,7 @@ def private_key(data: bytes) -> "PrivateKeyTypes":
 
 
 def public_key(data: bytes) -> "PublicKeyTypes":
-    """A public key. Raises TokenError."""
+    """Parse a public key. Raises TokenError."""
     load = serialization.load_pem_public_key if data.startswith(b"-----") else serialization.load_der_public_key
     try:
         return load(data)
@@ -67,7 +67,7 @@ def public_key(data: bytes) -> "PublicKeyTypes":
 
 
 def new_pair(algorithm: str) -> tuple[bytes, bytes]:
-    """A new private and public key for an algorithm of ``PAIRS``, in DER."""
+    """Generate a private and a public key for an algorithm of ``PAIRS``, in DER."""
     made: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
     if algorithm in RSA:
         made = rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS[algorithm[2:]])
@@ -79,16 +79,16 @@ def new_pair(algorithm: str) -> tuple[bytes, bytes]:
 
 
 def create(claims: Mapping[str, Any], key: Any, algorithm: str, headers: Mapping[str, str]) -> str:
-    """A signed token. Raises TokenError where the key is none for the algorithm."""
+    """Create a signed token. Raises TokenError if the key does not match the algorithm."""
     try:
-        # Pulsar's have no type in the header, and no other claims than these.
+        # Pulsar's tokens have no type in the header.
         return jwt.encode(dict(claims), key, algorithm, headers={"typ": None, **headers})
     except (jwt.PyJWTError, TypeError, ValueError, AttributeError) as error:
         raise TokenError(f"the key is none for {algorithm}: {error}") from None
 
 
 def verified(token: str | bytes, key: Any, algorithms: Sequence[str]) -> dict[str, Any]:
-    """The claims of a token that is signed with the key, whatever they say of times. Raises TokenError."""
+    """Return the claims of a token after verifying its signature; times are not checked. Raises TokenError."""
     try:
         found = jwt.PyJWS().decode_complete(token, key, list(algorithms))
         claims = json.loads(found["payload"])
@@ -100,9 +100,9 @@ def verified(token: str | bytes, key: Any, algorithms: Sequence[str]) -> dict[st
 
 
 def check_times(claims: Mapping[str, Any], now: float, skew: float = 0) -> None:
-    """Raises TokenError where a token has expired at ``now`` (s since 1970), or its time has not come.
+    """Raise TokenError if a token has expired at ``now`` (s since 1970) or is not valid yet.
 
-    ``skew``: by how much the clock of who has made it may differ, in seconds.
+    ``skew``: allowed clock difference from the token's issuer, in seconds.
     """
     for name in ("exp", "nbf"):
         at = claims.get(name)
@@ -117,7 +117,7 @@ def check_times(claims: Mapping[str, Any], now: float, skew: float = 0) -> None:
 
 
 def validated(token: str, key: Any, algorithms: Sequence[str], now: float) -> dict[str, Any]:
-    """The claims of a token that is signed with the key and has not expired at ``now`` (s since 1970).
+    """Return the claims of a token after verifying its signature and its times at ``now`` (s since 1970).
 
     Raises TokenError.
     """
@@ -127,7 +127,8 @@ def validated(token: str, key: Any, algorithms: Sequence[str], now: float) -> di
 
 
 def secret_algorithms(secret: bytes) -> list[str]:
-    """The algorithms that a secret key is long enough for, the strongest last. Raises TokenError for none."""
+    """Return the algorithms that a secret key is long enough for, strongest last. Raises TokenError if there are
+    none."""
     fitting = [name for name, size in SECRET_SIZES.items() if len(secret) >= size]
     if not fitting:
         raise TokenError(f"a secret key has 32 bytes at least, and this one {len(secret)}")
@@ -135,7 +136,7 @@ def secret_algorithms(secret: bytes) -> list[str]:
 
 
 def public_algorithms(key: Any) -> tuple[str, ...]:
-    """The algorithms whose signatures a public key can check. Raises TokenError where there are none."""
+    """Return the algorithms whose signatures a public key can verify. Raises TokenError if there are none."""
     if isinstance(key, rsa.RSAPublicKey):
         if key.key_size < RSA_BITS_MIN:
             raise TokenError(f"an RSA key has {RSA_BITS_MIN} bits at least, and this one {key.key_size}")
@@ -149,7 +150,7 @@ def public_algorithms(key: Any) -> tuple[str, ...]:
 
 
 def content(token: str) -> tuple[str, str]:
-    """Header and claims as they are written, of any token, whoever signed it. Raises TokenError."""
+    """Return the decoded header and claims of a token without verifying its signature. Raises TokenError."""
     parts = token.strip().split(".")
     if len(parts) != 3:
         raise TokenError("it is no token: those have three parts with dots between them")

@@ -1,7 +1,7 @@
-"""The pattern of a pattern subscription, as a broker matches it: against names without domain and number of partition.
+"""Topic patterns of pattern subscriptions, matched against names without domain and partition index.
 
-Patterns are RE2's, which match in linear time whatever a client sends. Pulsar falls back on Java's own expressions
-where RE2 does not take one (looking ahead, back references); here that is left to the client, which filters or polls.
+Patterns use RE2, which matches in linear time whatever a client sends. For syntax that RE2 lacks (lookahead, back
+references) Pulsar falls back on Java's regular expressions; here it is left to the client, which filters or polls.
 Source: https://pulsar.apache.org/docs/4.2.x/reference-configuration-broker/ (topicsPatternRegexImplementation).
 """
 
@@ -17,47 +17,47 @@ if TYPE_CHECKING:
 
 ALL: Final = ".*"
 STEPS_MAX: Final = 50_000_000
-"""Characters of a text, times instructions of a pattern: half a second where RE2 has to follow all of them."""
+"""Limit of text characters times pattern instructions: half a second if RE2 has to follow all of them."""
 _MEMORY_MAX: Final = 1 << 16
-"""Bytes of a compiled pattern and its states; 2,000 instructions. As shipped, RE2 takes 128 times as much, and then a
+"""Bytes of a compiled pattern and its states: 2,000 instructions. RE2's default is 128 times as much, which takes a
 minute for 100 KB of text."""
 _SEPARATOR: Final = "://"
 
 
 class PatternError(ValueError):
-    """A pattern that this broker does not match; says why."""
+    """A pattern that this broker does not support; the message gives the reason."""
 
 
 class TopicsPattern:
-    """A pattern that can be asked of names."""
+    """A compiled topic pattern."""
 
     __slots__ = ("_expression", "_last", "text")
 
     def __init__(self, text: str) -> None:
-        """``text`` without a domain. Raises PatternError."""
+        """``text`` has no domain. Raises PatternError."""
         self.text = text
         self._expression = None if text == ALL else linear(text)
         self._last = "", False
-        """The name that was matched last: a topic's partitions come one after the other."""
+        """The last topic and its result: partitions of a topic are matched one after another."""
 
     def matches(self, topic: str) -> bool:
-        """Whether a topic, by its full name, is one of those that are meant; a partition is where its topic is."""
+        """Return whether a full topic name matches; a partition matches if its partitioned topic does."""
         if self._expression is None:
             return True
         if PARTITION_SUFFIX in topic:
             topic = str(parse_topic(topic).base)
         if topic != self._last[0]:
-            # Of bytes re2 makes no places of letters, which nobody asks for: a third of the time.
+            # With bytes re2 does not compute character offsets: a third of the time.
             self._last = topic, self._expression.fullmatch(topic.partition(_SEPARATOR)[2].encode()) is not None
         return self._last[1]
 
     def of(self, topics: Iterable[str]) -> list[str]:
-        """Those of the topics that match."""
+        """Return the matching topics."""
         return [topic for topic in topics if self.matches(topic)]
 
 
 def without_domain(pattern: str) -> str:
-    """A pattern without its ``persistent://`` or ``non-persistent://``, behind a ``^`` too. Raises PatternError."""
+    """Strip ``persistent://`` or ``non-persistent://`` from a pattern, also after a ``^``. Raises PatternError."""
     before, separator, behind = pattern.partition(_SEPARATOR)
     if not separator:
         return pattern
@@ -69,23 +69,23 @@ def without_domain(pattern: str) -> str:
 
 @lru_cache(maxsize=256)
 def topics_pattern(pattern: str) -> TopicsPattern:
-    """The pattern that a client means, whose domain does not matter. Raises PatternError."""
+    """Compile a client's pattern, ignoring its domain. Raises PatternError."""
     return TopicsPattern(without_domain(pattern))
 
 
 class LinearPattern:
-    """A regular expression that is matched in time linear in the text, and in its own size, which is bounded."""
+    """A regular expression of bounded size, matched in time linear in the text and in its own size."""
 
     __slots__ = ("_fullmatch", "_search", "most")
 
     def __init__(self, text: str) -> None:
-        """Raises PatternError."""
-        import re2  # with the first pattern: most boxes have none
+        """Compile ``text``. Raises PatternError."""
+        import re2  # deferred: most boxes never use a pattern
 
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MEMORY_MAX
-        options.never_capture = True  # nobody asks for groups, and finding them takes the slowest of its machines
+        options.never_capture = True  # groups are not used, and capturing them needs RE2's slowest engine
         try:
             compiled = re2.compile(text, options)
         except re2.error as error:
@@ -93,17 +93,17 @@ class LinearPattern:
             raise PatternError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
         self._search, self._fullmatch = compiled.search, compiled.fullmatch
         self.most = STEPS_MAX // compiled.programsize
-        """Characters of a text that are searched: the beginning. Five million for ten letters."""
+        """Characters of a text that are searched, from its start. Five million for a pattern of ten letters."""
 
     def search(self, text: str) -> object:
-        """Where the pattern matches a part of a text; None where it does not."""
+        """Return a match in ``text``, or None."""
         return self._search(text if len(text) <= self.most else text[: self.most])
 
     def fullmatch(self, text: bytes) -> object:
-        """The match of all of a text; None where it does not match, or is too long."""
+        """Return the match of the whole text; None if it does not match or is too long."""
         return self._fullmatch(text) if len(text) <= self.most else None
 
 
 def linear(text: str) -> LinearPattern:
-    """A regular expression that is matched in linear time. Raises PatternError."""
+    """Compile a regular expression that is matched in linear time. Raises PatternError."""
     return LinearPattern(text)

@@ -1,6 +1,6 @@
-"""The replies to commands of transactions, as the bytes of their frames.
+"""Encoding of the replies to transaction commands.
 
-A transaction id is two numbers, least and most significant 64 bits, in the order of the protocol's fields.
+A transaction ID is two numbers, the least and the most significant 64 bits, in the order of the protocol's fields.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pulsarbox.protocol.replies import code_or_none
 
 
 def tc_client_connect_response(request_id: int, server_error: int | None = None, message: str | None = None) -> bytes:
-    """TC_CLIENT_CONNECT_RESPONSE; ``server_error`` None: the coordinator is here."""
+    """TC_CLIENT_CONNECT_RESPONSE; ``server_error`` None: this broker owns the coordinator."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.TC_CLIENT_CONNECT_RESPONSE,
@@ -30,7 +30,7 @@ def new_txn_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """NEW_TXN_RESPONSE: the id of the new transaction, or why there is none."""
+    """NEW_TXN_RESPONSE: the ID of the new transaction, or an error."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.NEW_TXN_RESPONSE,
@@ -52,7 +52,7 @@ def add_partition_to_txn_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """ADD_PARTITION_TO_TXN_RESPONSE: the partitions take part in the transaction, or why not."""
+    """ADD_PARTITION_TO_TXN_RESPONSE: the partitions were added to the transaction, or an error."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.ADD_PARTITION_TO_TXN_RESPONSE,
@@ -74,7 +74,7 @@ def add_subscription_to_txn_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """ADD_SUBSCRIPTION_TO_TXN_RESPONSE: the subscriptions take part in the transaction, or why not."""
+    """ADD_SUBSCRIPTION_TO_TXN_RESPONSE: the subscriptions were added to the transaction, or an error."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
@@ -96,7 +96,7 @@ def end_txn_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """END_TXN_RESPONSE: the transaction is committed or aborted, or why not."""
+    """END_TXN_RESPONSE: the transaction was committed or aborted, or an error."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.END_TXN_RESPONSE,
@@ -118,7 +118,7 @@ def end_txn_on_partition_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """END_TXN_ON_PARTITION_RESPONSE: the transaction is ended on the topic, or why not."""
+    """END_TXN_ON_PARTITION_RESPONSE: the transaction was ended on the topic, or an error."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.END_TXN_ON_PARTITION_RESPONSE,
@@ -140,7 +140,7 @@ def end_txn_on_subscription_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """END_TXN_ON_SUBSCRIPTION_RESPONSE: the transaction is ended on the subscription, or why not."""
+    """END_TXN_ON_SUBSCRIPTION_RESPONSE: the transaction was ended on the subscription, or an error."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.END_TXN_ON_SUBSCRIPTION_RESPONSE,

@@ -1,13 +1,13 @@
-"""What a peer can get wrong on the wire. Every error says which number was wrong and what it had to be.
+"""Protocol violations by a peer. Each error names the invalid value and what was expected.
 
 ::
 
-    ProtocolError                   the peer broke the protocol: answer if there is something to answer, then close
-    ├── MalformedFrame              sizes that contradict each other
-    ├── FrameTooLarge               a frame above the limit both sides agreed on
-    ├── MalformedCommand            bytes that are no command, or a command without its own part
-    ├── MalformedMetadata           a payload whose metadata or batch cannot be read
-    └── ChecksumMismatch            a payload whose crc32c is another (wire code ChecksumError)
+        ProtocolError                   the peer violated the protocol: reply if possible, then close
+        ├── MalformedFrame              size fields that contradict each other
+        ├── FrameTooLarge               a frame above the agreed limit
+        ├── MalformedCommand            bytes that are not a command, or a command without its own message
+        ├── MalformedMetadata           a payload whose metadata or batch cannot be parsed
+        └── ChecksumMismatch            a payload whose crc32c does not match (wire code ChecksumError)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pulsarbox.errors import ChecksumError, PulsarBoxError
 
 
 class ProtocolError(PulsarBoxError):
-    """The peer broke the protocol. Abstract: what is raised is one of its subclasses."""
+    """The peer violated the protocol. Abstract: only subclasses are raised."""
 
     http_status = 400
 
@@ -26,16 +26,16 @@ class MalformedFrame(ProtocolError):
 
 
 class FrameTooLarge(ProtocolError):
-    """A frame announces more bytes than the limit. Nothing of it has been buffered."""
+    """A frame announces more bytes than the limit; it is not buffered."""
 
 
 class MalformedCommand(ProtocolError):
-    """The command bytes of a frame are no command of the protocol."""
+    """The command bytes of a frame are not a valid command."""
 
 
 class MalformedMetadata(ProtocolError):
-    """The metadata before a message's body, or inside its batch, cannot be read."""
+    """The metadata of an entry, or of a message in its batch, cannot be parsed."""
 
 
 class ChecksumMismatch(ProtocolError, ChecksumError):
-    """The crc32c sent with a payload is not the crc32c of its bytes."""
+    """The crc32c sent with a payload does not match its bytes."""

@@ -1,7 +1,7 @@
-"""Topics as sources and sinks of Spark: ``spark.read.format("pulsarbox")``, ``readStream``, ``write``, ``writeStream``.
+"""Spark source and sink for topics: ``spark.read.format("pulsarbox")``, ``readStream``, ``write``, ``writeStream``.
 
-The only room that imports pyspark and pyarrow. Who reads and writes through the Python Data Source API is in
-``source``, ``stream`` and ``sink``; whatever can be decided without Spark is decided in modules that do not import it.
+The only room that imports pyspark and pyarrow. The Python Data Source API is implemented in ``source`` and ``sink``;
+modules whose logic does not need Spark do not import it.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ __all__ = ["register", "table"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the format ``pulsarbox`` known to a session.
+    """Register the format ``pulsarbox`` with a session.
 
-    Needed only where Spark does not find it by itself: where pulsarbox travels as an archive (``--py-files``,
+    Needed only where Spark does not discover it: when pulsarbox is shipped as an archive (``--py-files``,
     ``addPyFile``) instead of being installed::
 
         from pulsarbox.spark import register
@@ -38,19 +38,20 @@ def table(
     schema: "StructType | str | None" = None,
     **options: Any,
 ) -> "DataFrame":
-    """A topic as one table: what ``pulsarbox pipeline offload`` has put into ``directory``, and behind it what the box
-    has, no row twice and none missing, whatever is offloaded and trimmed meanwhile::
+    """Return a topic as one table: the entries offloaded into ``directory`` plus those still in the box.
+
+    Each message appears exactly once, even while the topic is offloaded and trimmed concurrently::
 
         from pulsarbox.spark import table
         orders = table(spark, "orders", "/data/history", **{"service.url": "pulsar://localhost:6650"})
         orders.where("__publishTime > '2026-11-01'").groupBy("__key").count().show()
 
-    ``topic``: one, several, or None with the option ``topicsPattern``. ``tail=False``: only what was offloaded, without
-    a box. ``schema``: only these columns. ``options`` are those of the format where they are for batch reads, without
-    those that say where to begin and end. The files are read by Spark's own reader, so filters leave out row groups and
-    only the columns are read that a query needs; the directory has to be there on all workers.
+    ``topic``: one, several, or None with the option ``topicsPattern``. ``tail=False``: offloaded entries only, without
+    a broker. ``schema``: only these columns. ``options``: those of a batch read, except the starting and ending ones.
+    Spark's own reader scans the files, so filters skip row groups and unused columns are not read. The directory must
+    exist on all workers.
 
-    Raises OptionError, OffloadError where the manifest is damaged, DataLost, and what the broker tells.
+    Raises OptionError, OffloadError for a damaged manifest, DataLost, and the broker's errors.
     """
     from pulsarbox.spark.source import offloaded_table
 

@@ -1,4 +1,4 @@
-"""Python functions over rows of Spark without pandas: Spark asks for it where they are made, but uses it nowhere."""
+"""Python functions over Spark rows without pandas, which Spark requires at definition but does not use."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def map_in_arrow(frame: DataFrame, work: "Work", fields: StructType | str) -> DataFrame:
-    """What ``work`` makes of the batches of each partition; ``fields``: its columns, also as Spark's SQL has them."""
+    """Apply ``work`` to the batches of each partition; ``fields`` is the result schema, also as a DDL string."""
     with without_pandas():
         return frame.mapInArrow(work, fields)
 
 
 @contextlib.contextmanager
 def without_pandas() -> Iterator[None]:
-    """While it lasts, Spark does not ask whether pandas is there."""
+    """Disable Spark's check for pandas within the context."""
     import pyspark.sql.pandas.functions as home
 
     asked: Any = home.require_minimum_pandas_version  # type: ignore[attr-defined]

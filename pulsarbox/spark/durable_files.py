@@ -1,6 +1,6 @@
-"""Files that are there after a power cut: our own, and what Spark has written of an epoch. Nothing of pyspark.
+"""Files that survive a power failure: our own, and Spark's record of an epoch. Does not import pyspark.
 
-Spark closes and renames the files of its checkpoints, but has nothing of them put on the disk.
+Spark closes and renames its checkpoint files but does not sync them.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from pulsarbox.storage.lmdb.private_files import opener
 
 
 def put(path: Path, text: str) -> None:
-    """Write a file as a whole: whoever reads it has the old text or the new one. Raises OSError."""
+    """Replace a file atomically and durably. Raises OSError."""
     new = path.with_name(f"{path.name}.new")
     with open(new, "w", opener=opener) as file:
         file.write(text)
@@ -23,7 +23,7 @@ def put(path: Path, text: str) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file be durable, or the names in a folder. Raises OSError."""
+    """Sync a file, or the entries of a directory. Raises OSError."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -32,7 +32,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, each durable in the one that it is in. Raises OSError."""
+    """Create a directory and its missing parents, each synced in its parent. Raises OSError."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -40,7 +40,7 @@ def make_folder(folder: Path) -> None:
 
 
 def local(checkpoint: str) -> Path | None:
-    """The directory of a checkpoint; None where it is none of this machine."""
+    """Return the directory of a checkpoint; None if it is not on this machine."""
     url = urlsplit(checkpoint)
     if not checkpoint or url.scheme not in ("", "file"):
         return None
@@ -49,10 +49,10 @@ def local(checkpoint: str) -> Path | None:
 
 
 def make_durable(checkpoint: str, epoch: int) -> None:
-    """Have it be durable what an epoch is, before it is published. Raises OSError.
+    """Sync the checkpoint's record of an epoch before the epoch is published. Raises OSError.
 
-    The broker keeps what was published, and what the checkpoint says is gone with a power cut: then Spark would make
-    another epoch of that number, with more messages, and the broker would take it for the one that it has.
+    A power failure after publishing would otherwise lose the record. Spark would then build another epoch with the same
+    number and more messages, and the broker would discard it as already published.
     """
     directory = local(checkpoint)
     if directory is None:

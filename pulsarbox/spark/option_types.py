@@ -1,4 +1,4 @@
-"""What an option may be, and how its text is read. Pure."""
+"""Option types: the values that an option accepts and their parsers. Pure."""
 
 import json
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from pulsarbox.spark.topic_segments import Place
 from pulsarbox.times import duration, moment
 
 Asked = str | dict[str, Place | offsets.Mark | str]
-"""Places that a user asks for: a word, or one for each topic."""
+"""Requested positions: a word, or one position per topic."""
 
 
 class Kind(NamedTuple):
-    """What an option may be."""
+    """Type of an option."""
 
     words: str
-    """For people."""
+    """Description for users."""
     read: Callable[[str], Any]
-    """Text to value; raises ValueError in words."""
+    """Parser from text to value; raises ValueError with a message for users."""
 
 
 def _text(text: str) -> str:
@@ -79,7 +79,7 @@ def _columns(text: str) -> str:
 
 
 def one_of(*words: str) -> Kind:
-    """One of some words, in any case."""
+    """Return the type of an option that accepts one of ``words``, in any case."""
 
     def read(text: str) -> str:
         if text.strip().lower() not in words:
@@ -90,7 +90,7 @@ def one_of(*words: str) -> Kind:
 
 
 def places(*words: str) -> Kind:
-    """One of some words, or places by topic in JSON."""
+    """Return the type of an option that accepts one of ``words``, or positions by topic as JSON."""
 
     def read(text: str) -> Asked:
         if text.strip().lower() in words:

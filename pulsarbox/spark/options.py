@@ -1,7 +1,7 @@
-"""The options of ``spark.read``, ``readStream``, ``write`` and ``writeStream``, as a table; how they are read. Pure.
+"""Options of ``spark.read``, ``readStream``, ``write`` and ``writeStream``, as a table, and their parser. Pure.
 
-A row is a field of ``Options``: its name for Spark, older names of it, what it may be, its default and meaning. The
-table of docs/spark.md is made from these rows.
+A row is a field of ``Options``: its name in Spark, aliases, type, default and meaning. The table in docs/spark.md is
+generated from these rows.
 """
 
 from collections.abc import Mapping
@@ -32,26 +32,26 @@ STREAM: Final = "stream"
 WRITE: Final = "write"
 READS: Final = (BATCH, STREAM)
 READ: Final = "read"
-"""Either of these: before it is known which."""
+"""A batch or a stream read, before it is known which."""
 ALL: Final = (BATCH, STREAM, WRITE)
-"""What an option is for: ``read``, ``readStream``, and ``write`` or ``writeStream``."""
+"""Uses of an option: ``read``, ``readStream``, and ``write`` or ``writeStream``."""
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 SUBSCRIPTION: Final = "subscription"
 
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
-"""Options of Spark's own that it shows to a source or sink; ``path`` is refused by name."""
+"""Spark's own options that it passes to sources and sinks; ``path`` is rejected by name."""
 WITHOUT_EFFECT: Final = ("pulsar.reader.", "pulsar.admin.", "pulsar.client.", "pulsar.producer.")
-"""Beginnings of options of the existing Pulsar connector that configure a Java client: passed over without a row."""
+"""Prefixes of Java client options of the existing Pulsar connector: ignored unless they have a row."""
 
 
 class OptionError(ValueError):
-    """An option that there is not, or that cannot be used so; says which one and what to do."""
+    """Unknown or misused option; the message names it and the remedy."""
 
 
 class Row(NamedTuple):
-    """What is said of an option beside its default."""
+    """Description of an option, apart from its default."""
 
     name: str
     kind: Kind
@@ -59,20 +59,20 @@ class Row(NamedTuple):
     used: tuple[str, ...] = ALL
     aliases: tuple[str, ...] = ()
     shown: str = ""
-    """The default in words, where it is not the value itself."""
+    """The default in words, if the value itself is not shown."""
 
 
 PLACES: Final = places(EARLIEST, LATEST, SUBSCRIPTION)
 
 
 def option(default: Any, name: str, kind: Kind, meaning: str, **more: Any) -> Any:
-    """Declares a field of ``Options``: a row of the table."""
+    """Declare a field of ``Options``: a row of the table."""
     return field(default=default, metadata={"row": Row(name, kind, meaning, **more)}, repr=kind is not SECRET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for, with defaults for the rest. Can be pickled; what is secret does not stand in its text."""
+    """Parsed options, with defaults for the rest. Picklable; its repr leaves secrets out."""
 
     service_url: str = option(
         "",
@@ -470,12 +470,12 @@ class Options:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The topics that are named, full names; empty with a pattern."""
+        """The full names of the named topics; empty with a pattern."""
         return (self.topic,) if self.topic else self.topics
 
 
 def row(option: "Field[Any]") -> Row:
-    """The row of a field of ``Options``."""
+    """Return the row of a field of ``Options``."""
     found: Row = option.metadata["row"]
     return found
 
@@ -484,13 +484,13 @@ ROWS: Final = tuple(row(each) for each in fields(Options))
 _BY_NAME: Final = {
     name.lower(): (each, name) for each in fields(Options) for name in (row(each).name, *row(each).aliases)
 }
-"""Of each name in small letters the field, and how it is written."""
+"""Field and canonical spelling, by lowercase name."""
 
 
 def parse(given: Mapping[str, str], use: str) -> Options:
-    """The options that a user gave for ``use``. Names and most words may be written in any case.
+    """Parse the options given for ``use``. Names and most words are case-insensitive.
 
-    Raises OptionError, naming the option and the nearest right one.
+    Raises OptionError that names the option and the closest known one.
     """
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
@@ -500,7 +500,7 @@ def parse(given: Mapping[str, str], use: str) -> Options:
             _check_unknown(key, use)
             continue
         if not set(either(use)) & set(row(found).used):
-            if key.lower().startswith(WITHOUT_EFFECT):  # as all others of that beginning
+            if key.lower().startswith(WITHOUT_EFFECT):  # ignored like the others with this prefix
                 continue
             raise OptionError(f"option {name} is not for {_said(use)}, but for {_uses(row(found).used)}: leave it out")
         value = _value(name, row(found).kind, text)
@@ -539,7 +539,7 @@ def _check_unknown(key: str, use: str) -> None:
 
 
 def either(use: str) -> tuple[str, ...]:
-    """What a use may be."""
+    """Return the uses that ``use`` stands for."""
     return READS if use == READ else (use,)
 
 

@@ -1,4 +1,4 @@
-"""Which options of a read or a write go together: those that contradict each other are refused by name. Pure."""
+"""Checks across options: combinations that contradict each other are rejected by name. Pure."""
 
 from dataclasses import fields
 from typing import Final
@@ -22,11 +22,11 @@ _APART: Final = (
     (("ending_offsets", "ending_time"), (BATCH,)),
     (("token", "token_file", "auth_params"), ALL),
 )
-"""Of these, one at most; where they may be given."""
+"""Groups of mutually exclusive options, with the uses that they apply to."""
 
 
 def check_together(options: Options, given: set[str], use: str) -> None:
-    """Raises OptionError, naming what contradicts each other; ``given``: the fields that were named."""
+    """Reject contradicting options; ``given`` holds the names of the fields that were set. Raises OptionError."""
     names = {each.name: row(each).name for each in fields(Options)}
     for together, uses in _APART:
         both = [names[each] for each in together if each in given]
@@ -102,4 +102,4 @@ _ONLY_WITH: Final = {
     "stage_timeout_ms": "exactly-once",
     "dedup_partitions": "dedup",
 }
-"""Options that only one kind of delivery has."""
+"""Options that apply to one delivery mode only."""

@@ -1,4 +1,4 @@
-"""Names and paths as Spark takes them, which takes some of their characters for more than that. Pure."""
+"""Quoting of names and paths that contain characters special to Spark. Pure."""
 
 import re
 from pathlib import Path
@@ -8,10 +8,10 @@ _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
 
 def quoted(name: str) -> str:
-    """A column's name in an expression: a dot in it is no step into a record."""
+    """Quote a column name for an expression, where a bare dot would access a struct field."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def unglobbed(path: str | Path) -> str:
-    """A path that is read: it is no pattern."""
+    """Escape the glob characters of a path to read."""
     return _PATTERN.sub(r"\\\1", str(path))

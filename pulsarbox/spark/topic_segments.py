@@ -1,4 +1,4 @@
-"""What a topic has between two places: the stretches of its ledgers that readers see. Nothing of pyspark."""
+"""Topic segments: the runs of entries that a reader sees between two positions. Does not import pyspark."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from pulsarbox.errors import PulsarBoxError
 
 
 class Place(NamedTuple):
-    """The next message to read. Ranges are half-open: the message at their start belongs to them, that at their end
-    does not. ``batch`` counts within an entry; ids of Pulsar name the last message that was read instead."""
+    """Position of the next message to read. Ranges are half-open. ``batch`` is an index within the entry; Pulsar's
+    message IDs name the last message read instead."""
 
     ledger: int
     entry: int
@@ -19,20 +19,20 @@ class Place(NamedTuple):
 
 
 BEGINNING: Final = Place(-1, -1)
-"""Before everything that a topic has, or ever had."""
+"""Position before everything that a topic has or ever had."""
 _NO_END: Final = 2**63 - 1
-"""The ledger of a place behind everything that a topic can ever have."""
+"""Ledger of a position after everything that a topic can ever have."""
 
 
 class Segment(NamedTuple):
-    """Entries ``first`` to ``last`` of one ledger, both included, that a reader sees right now; it can be pickled.
+    """Entries ``first`` to ``last`` of one ledger, both included, that a reader sees now. Picklable.
 
-    ``messages`` and ``bytes`` are what is in them as they came, an estimate where somebody cut a segment. What stands
-    in ``hidden`` is of aborted transactions: runs of entries, first and last included.
+    ``messages`` and ``bytes`` are as reported by the broker, or an estimate after a split. ``hidden`` lists runs of
+    entries of aborted transactions, both ends included.
     """
 
     topic: str
-    """Full name, of a partition its own."""
+    """Full name; of a partitioned topic, that of the partition."""
     ledger: int
     first: int
     last: int
@@ -40,25 +40,25 @@ class Segment(NamedTuple):
     bytes: int
     hidden: tuple[tuple[int, int], ...] = ()
     from_batch: int = 0
-    """Messages at the beginning of the first entry that are not wanted."""
+    """Number of messages at the start of the first entry to skip."""
     to_batch: int = 0
-    """Of the last entry, only so many messages are wanted; 0 is all."""
+    """Number of messages to read from the last entry; 0 is all."""
     instance: str = ""
-    """The id of the data directory where the entries stand; empty where that is not known, as of Apache Pulsar."""
+    """ID of the data directory that holds the entries; empty if unknown, as with Apache Pulsar."""
     volumes: tuple[str, ...] = ()
-    """The volumes in which they stood when that was asked for, as ``volumes/00000003``: for who puts together what lies
-    together. Workers look again."""
+    """Volumes that held the entries when the segment was listed, as ``volumes/00000003``: a hint for grouping segments
+    by location. Workers look the volumes up again."""
     compacted: int = 0
-    """Of a compacted view: the ledger in which its entries stand; ``ledger``, ``first`` and ``last`` are of that one.
-    Of Apache Pulsar, which does not tell: -1."""
+    """Of a compacted view: the ledger that holds its entries and that ``ledger``, ``first`` and ``last`` refer to. -1
+    for Apache Pulsar, which does not report it."""
     start: Place = BEGINNING
-    """Where not entries of one ledger are meant, but whatever was published under ids from here ..."""
+    """Start of a range of message IDs, when the segment is not a run of entries of one ledger."""
     end: Place | None = None
-    """... to here, not included: of a compacted view, and where nobody tells of ledgers. None: entries are meant."""
+    """End of that range, exclusive. None: the segment is a run of entries."""
 
     @property
     def visible(self) -> list[tuple[int, int]]:
-        """Runs of entries that are not hidden: first and last."""
+        """Runs of entries that are not hidden, as first and last."""
         runs, first = [], self.first
         for low, high in self.hidden:
             if first < low:
@@ -69,7 +69,7 @@ class Segment(NamedTuple):
         return runs
 
     def parts(self, bytes_max: int) -> Iterator["Segment"]:
-        """The same in pieces of about so many bytes, cut between entries; a compacted view stays whole."""
+        """Split into pieces of about ``bytes_max`` bytes, between entries. A compacted view stays whole."""
         entries = self.last - self.first + 1
         count = min(entries, -(-self.bytes // bytes_max)) if bytes_max > 0 and self.end is None else 1
         if count <= 1:
@@ -91,8 +91,7 @@ class Segment(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Entries that were wanted and are not there any more, or cannot be read: from ``start`` to ``end``, which does not
-    belong to them."""
+    """Entries in a requested range, ``start`` to ``end`` (exclusive), that are gone or unreadable."""
 
     topic: str
     start: Place
@@ -100,31 +99,31 @@ class Lost(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        """The range and the reason."""
+        """Return the range and the reason."""
         (ledger, entry, _), (to_ledger, to_entry, _) = self.start, self.end
         upto = "on" if to_ledger >= _NO_END else f"up to {to_ledger}:{to_entry} (not included)"
         return f"{self.topic}: entries from {ledger}:{entry} {upto} {self.reason}"
 
 
 class DataLost(PulsarBoxError):
-    """What was asked for is not there any more, or damaged. ``lost`` has the exact range."""
+    """Requested messages are gone or damaged. ``lost`` has the exact range."""
 
     def __init__(self, lost: Lost) -> None:
         super().__init__(f"{lost}. With failOnDataLoss=false it is skipped")
         self.lost = lost
 
     def __reduce__(self) -> tuple[type["DataLost"], tuple[Lost]]:
-        """Errors of workers are pickled on their way to the driver."""
+        """Support pickling: errors of workers are pickled on their way to the driver."""
         return type(self), (self.lost,)
 
 
 def part_of(text: str) -> Place:
-    """A place as a box tells it: ``ledger:entry``, or ``ledger:entry:index``."""
+    """Parse a position as a box reports it: ``ledger:entry``, or ``ledger:entry:index``."""
     return Place(*(int(part) for part in text.split(":")))
 
 
 def hosts_of(url: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], bool]:
-    """Hosts and ports of a service or admin URL, and whether it is one of TLS. Raises ValueError."""
+    """Return the hosts and ports of a service or admin URL, and whether it uses TLS. Raises ValueError."""
     scheme, found, rest = url.partition("://")
     if not found or scheme not in ("pulsar", "pulsar+ssl", "http", "https"):
         raise ValueError(
@@ -143,32 +142,32 @@ def hosts_of(url: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How a box, or Apache Pulsar, is reached; it can be pickled, and does not show what is secret."""
+    """How to reach a broker, a box or Apache Pulsar. Picklable; its repr leaves secrets out."""
 
     service_url: str
     """``pulsar://host:port``, several hosts separated by commas; ``pulsar+ssl`` for TLS."""
     admin_url: str = ""
-    """``http://host:port``, or ``https``. Empty: without, a topic partition is one segment."""
+    """``http://host:port`` or ``https://host:port``. Without it, each topic partition is one segment."""
     data_dir: str = ""
-    """The data directory of the box, where a worker may have it; empty for none."""
+    """The data directory of the box, if workers may have access to it; empty for none."""
     access: str = "auto"
-    """``mmap``: read in place, or fail. ``wire``: over the network. ``auto``: in place where that is possible."""
+    """``mmap``: read in place, or fail. ``wire``: over the network. ``auto``: in place if possible."""
     credentials: Credentials = NOBODY
     admin_credentials: Credentials | None = None
-    """Those for the Admin API, None for the same."""
+    """Credentials for the Admin API; None to use the same."""
     fail_on_data_loss: bool = True
-    """Whether what is not there any more, or damaged, ends a read; else it is skipped and told."""
+    """True to fail a read on lost or damaged messages; otherwise they are skipped and reported."""
     plugins_dir: str = ""
-    """Where a worker has files with plugins, for codecs of entries that are read in place; empty for none."""
+    """Directory on the workers with plugin files, for codecs of entries read in place; empty for none."""
     seconds: float = 30.0
-    """How long an answer is waited for."""
+    """Timeout of a request."""
 
     @property
     def is_wire(self) -> bool:
-        """Whether it is known already that everything is read over the network."""
+        """True if everything is certain to be read over the network."""
         return self.access == "wire" or (self.access == "auto" and not self.data_dir)
 
     @property
     def is_in_place(self) -> bool:
-        """Whether entries are likely read in place: workers decide, but mostly can what a driver can."""
+        """True if entries are likely read in place. Workers decide, but usually see the same files as the driver."""
         return not self.is_wire and Path(self.data_dir).is_dir()

@@ -1,8 +1,8 @@
-"""Spark's own process that forks others, with what these need loaded before the fork: ``python -m`` in its place.
+"""Replacement for Spark's forking daemon that imports what workers need before the fork.
 
-Spark's has each of them import for itself, a second of processor time; and again after every minute in which nothing
-came, since Spark ends what is idle for so long. What is loaded here may start no thread that a fork would miss: pyarrow
-starts one of its allocator's, which knows of forks.
+Spark's own daemon leaves the imports to each worker: a second of CPU time, again after every idle minute, since Spark
+ends workers that are idle for that long. A module loaded here must not start threads that a fork would lose. pyarrow
+starts one for its allocator, which is fork-safe.
 """
 
 import contextlib
@@ -17,20 +17,20 @@ LOADED: Final = {
     "pyspark.sql.worker.write_into_data_source": _SINK,
     "pyspark.sql.worker.python_streaming_sink_runner": _SINK,
 }
-"""By what the processes do that are forked, as Spark names it: those that are needed in each micro-batch."""
+"""Modules needed in each micro-batch, by the worker module that Spark names."""
 
 
 def load(work: str) -> None:
-    """Import what processes of a kind need. What cannot be imported they say themselves, when they need it."""
-    with contextlib.redirect_stdout(sys.stderr):  # Spark reads what the process writes
+    """Import the modules of a worker module. Workers report import failures when they need the module."""
+    with contextlib.redirect_stdout(sys.stderr):  # Spark reads the stdout of this process
         for each in (work, *LOADED[work]) if work in LOADED else ():
             with contextlib.suppress(Exception):
                 import_module(each)
-    gc.freeze()  # so that looking for cycles does not copy it into each of them
+    gc.freeze()  # keeps the collector from copying these pages in each worker
 
 
 def main() -> None:
-    """Fork processes for Spark, until it ends."""
+    """Fork workers for Spark until it ends."""
     load(sys.argv[1] if len(sys.argv) > 1 else "pyspark.worker")
     from pyspark import daemon
 

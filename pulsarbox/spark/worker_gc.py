@@ -1,4 +1,4 @@
-"""Spark looks for cycles in a process of its after each task, among all that is loaded: so that is left out."""
+"""Limit on Spark's garbage collection, which scans all loaded objects after each task of a reused worker."""
 
 import functools
 import gc
@@ -6,11 +6,11 @@ import os
 from typing import Final
 
 REUSED: Final = "SPARK_REUSE_WORKER"
-"""Set by Spark in processes that take one task after the other."""
+"""Variable that Spark sets in processes that run several tasks."""
 
 
 @functools.cache
 def settle() -> None:
-    """To be called at the end of the first task of a process: what is there then stays, and is not looked at again."""
+    """Freeze the objects that exist at the end of a process's first task, so that later collections skip them."""
     if os.environ.get(REUSED):
         gc.freeze()

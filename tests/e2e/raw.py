@@ -54,19 +54,30 @@ class Raw:
         """Send a frame."""
         self._socket.sendall(frame)
 
+    def answer(self) -> tuple[int, int | None]:
+        """The next answer to a request: the request's id, and the code of its error; what else comes is dropped."""
+        while True:
+            command = parse_command(self._frame()[0])
+            body = getattr(command, COMMANDS[command.type].field)
+            if hasattr(body, "request_id"):
+                return body.request_id, body.error if command.HasField("error") else None
+
     def take(self, field: str) -> tuple[Any, bytes]:
         """The next command, which must be this one, and what came behind it. Raises Refused."""
-        while not self._frames:
-            data = self._socket.recv(65536)
-            assert data, "the box closed the connection"
-            self._frames += self._decoder.feed(data)
-        head, payload = self._frames.pop(0)
+        head, payload = self._frame()
         command = parse_command(head)
         if command.HasField("error"):
             self._socket.close()
             raise Refused(command.error.error, command.error.message)
         assert COMMANDS[command.type].field == field, str(command)
         return getattr(command, field), payload
+
+    def _frame(self) -> tuple[bytes, bytes]:
+        while not self._frames:
+            data = self._socket.recv(65536)
+            assert data, "the box closed the connection"
+            self._frames += self._decoder.feed(data)
+        return self._frames.pop(0)
 
 
 class RawProducer(Raw):

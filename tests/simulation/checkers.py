@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.opening import Key
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
@@ -33,6 +35,8 @@ from tests.simulation.views import (
     SubView,
 )
 
+CLOSES = {"CLOSE_PRODUCER": "PRODUCER", "CLOSE_CONSUMER": "SUBSCRIBE"}
+"""What is abandoned by a close."""
 REPLY_SECONDS = 20.0
 """Virtual seconds that a request may wait for its reply: for commits that fail again and again, and reads."""
 
@@ -279,6 +283,10 @@ class OneReply(Checker):
         self.check(known, "a reply to no request, or a second one:", name, request_id)
         if request is not None:
             self.check(not request.given_up or name != "SUCCESS", "opened after it was closed:", request.kind)
+            if request.kind in CLOSES:
+                kind, object_id = CLOSES[request.kind], request.object_id
+                late = [each for each in conn.requests.values() if each.given_up and each.object_id == object_id]
+                self.check(kind not in [each.kind for each in late], "closed before it is answered:", kind, object_id)
 
     def settled_nothing(self, conn: ConnView, sequence_id: int) -> None:
         """See Checker."""
@@ -291,6 +299,29 @@ class OneReply(Checker):
             self.check(not waiting, "requests without a reply:", [request.kind for request in waiting])
             for producer in conn.producers.values():
                 self.check(not producer.pending, "messages without a receipt:", producer.name, len(producer.pending))
+
+
+class Attached(Checker):
+    """A producer or consumer that is on a topic is open on its connection, or is the one that is being opened there."""
+
+    rule = "attached"
+
+    def turn(self) -> None:
+        """See Checker."""
+        pending: set[tuple[ServerCnx, Key]] = set()
+        for topic in self.model.box.broker.topics:
+            for producer in topic.producers:
+                if producer.cnx.producers.get(producer.producer_id) is not producer:
+                    self._look(producer.cnx, ("producer", producer.producer_id), pending)
+            for subscription in topic.all_subscriptions():
+                for consumer in subscription.consumers:
+                    if consumer.cnx.consumers.get(consumer.consumer_id) is not consumer:
+                        self._look(consumer.cnx, ("consumer", consumer.consumer_id), pending)
+
+    def _look(self, cnx: ServerCnx, key: Key, pending: set[tuple[ServerCnx, Key]]) -> None:
+        self.check(key in cnx.opening, "on a topic, and on no connection:", *key, cnx.number)
+        self.check((cnx, key) not in pending, "on a topic twice:", *key, cnx.number)
+        pending.add((cnx, key))
 
 
 class Names(Checker):
@@ -391,6 +422,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Tally,
     RedeliveryCounts,
     OneReply,
+    Attached,
     Names,
     KeepAlive,
     Memory,

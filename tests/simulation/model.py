@@ -425,6 +425,7 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             self._close(consumer)
+        conn.requests[body.request_id].object_id = body.consumer_id
         self.give_up(conn, "SUBSCRIBE", body.consumer_id)
 
     def give_up(self, conn: ConnView, kind: str, object_id: int) -> None:

@@ -77,6 +77,9 @@ def producer_closed(model: Model, conn: ConnView, body: Any, payload: bytes = b"
     producer = conn.producers.pop(body.producer_id, None)
     if producer is not None:
         conn.closing.append(producer)
+    request = conn.requests.get(body.request_id)  # none if the box closes it
+    if request is not None:
+        request.object_id = body.producer_id
     model.give_up(conn, "PRODUCER", body.producer_id)
 
 

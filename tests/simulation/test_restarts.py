@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.handlers import subscribe
+from pulsarbox.broker.opening import Opening
 from pulsarbox.broker.read_queue import Reads
-from pulsarbox.broker.topic.producer_access import Producers
+from pulsarbox.clock import Now
+from pulsarbox.errors import PulsarBoxError
 from tests.simulation.disk import ENGINES
 from tests.simulation.history import Violation
 from tests.simulation.mutants import Patch
@@ -37,20 +39,22 @@ def mutant(patch: Patch) -> Patch:
 
 
 @mutant
-def a_consumer_closed_while_its_start_is_read_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(subscribe, "_refuse_closed", lambda cnx, command: None)
+def a_command_that_is_abandoned_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def abandon(self: Opening, now: Now) -> None:
+        del self.cnx.opening[self._key]
+        self.undo(now)
+
+    patch.setattr(Opening, "abandon", abandon)
 
 
 @mutant
-def a_producer_closed_while_it_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    original = Producers.remove
+def the_error_of_a_later_step_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def step(self: Opening, work: Callable[[Now], None], now: Now) -> None:
+        if self.pending:
+            with contextlib.suppress(PulsarBoxError):
+                work(now)
 
-    def remove(self: Producers, producer: Any, now: Any) -> None:
-        self._checking.pop(producer, None)
-        self._waiting.pop(producer, None)
-        original(self, producer, now)
-
-    patch.setattr(Producers, "remove", remove)
+    patch.setattr(Opening, "step", step)
 
 
 @mutant

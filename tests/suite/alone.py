@@ -1,7 +1,7 @@
-"""Which tests pass where nothing listens: they need no broker, and to pass them says nothing about one.
+"""Detection of the suite's tests that pass without a broker, and so say nothing about one.
 
-Most wait half a minute for a broker before they fail, so all are tried side by side, once for a state of the suite's
-files.
+Most tests wait half a minute for a broker before they fail, so all are tried concurrently, once per version of the
+suite's files.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from tests.suite.running import run_file
 
 SIDE_BY_SIDE: Final = 16
 PATIENCE_SECONDS: Final = 45.0
-"""The client gives up what it asks of a broker after 30."""
+"""Longer than the client's timeout of 30 s for requests to a broker."""
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """What the files' content comes to."""
+    """Return a hash of the files' names and contents."""
     found = hashlib.sha256()
     for path in sorted(paths):
         found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -27,7 +27,7 @@ def fingerprint(paths: Iterable[Path]) -> str:
 
 
 def without_broker(tests: Mapping[Path, Sequence[str]], scratch: Path) -> frozenset[str]:
-    """Those of the tests that pass without a broker. ``scratch`` keeps the answer."""
+    """Return the tests that pass without a broker. The result is cached in ``scratch``."""
     kept = scratch / f"needs-no-broker-{fingerprint(tests)}.json"
     known: dict[str, bool] = json.loads(kept.read_text()) if kept.exists() else {}
     unknown = [(file, name) for file, names in tests.items() for name in names if name not in known]

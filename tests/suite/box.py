@@ -1,8 +1,7 @@
-"""The box that the suite runs against: the settings of its own file, its ports, and what its scripts prepare.
+"""Box for the suite: settings from the suite's own file, its ports, and the setup that its scripts perform.
 
 The suite's ``build-support/start-test-service-inside-container.sh`` does the same with a Pulsar broker: a secret key
-and two tokens made with it, the passwords of ``test-conf/.htpasswd``, tenants and namespaces and who may do what in
-them.
+and two tokens signed with it, the passwords of ``test-conf/.htpasswd``, tenants, namespaces and permissions.
 """
 
 import json
@@ -22,7 +21,7 @@ from tests.suite.running import SuiteError
 from tests.tools.box import Box
 
 PORTS: Final = {"6650": "pulsar", "8080": "http", "6651": "pulsar+ssl", "8443": "https"}
-"""They stand in the suite's tests."""
+"""Hardcoded in the suite's tests."""
 CONF: Final = Path("test-conf/standalone-ssl.conf")
 TOKEN: Final = ".test-token.txt"
 
@@ -36,7 +35,7 @@ TENANTS: Final = {"public": ["anonymous"], "private": []}
 
 
 def check_ports() -> None:
-    """Raises SuiteError where somebody listens on one of the suite's ports."""
+    """Check that the suite's ports are free. Raises SuiteError."""
     for port in PORTS:
         with socket.socket() as trying:
             trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -50,17 +49,17 @@ def check_ports() -> None:
 
 
 class SuiteBox:
-    """One box with the suite's settings; its files in ``scratch``."""
+    """Box with the suite's settings; its files are in ``scratch``."""
 
     def __init__(self, folder: Path, scratch: Path) -> None:
         self._folder = folder
         self._scratch = scratch
         self._key = secrets.token_bytes(32)
-        shutil.rmtree(scratch / "data", ignore_errors=True)  # tests find what those of a run before have left
+        shutil.rmtree(scratch / "data", ignore_errors=True)  # tests would see the data of an earlier run
         self.box = Box(scratch / "data", self._command(), scratch / "box.log", ports=(6650, 8080))
 
     def _command(self) -> list[str]:
-        # Paths in the file are relative to where a broker is started, and one is absolute, in the suite's container.
+        # Paths in the file are relative to the broker's working directory; one is absolute, in the suite's container.
         there = self._scratch / CONF.parent
         there.unlink(missing_ok=True)
         there.symlink_to(self._folder / CONF.parent, target_is_directory=True)
@@ -77,7 +76,7 @@ class SuiteBox:
         return ["env", *environ, sys.executable, "-m", "pulsarbox", *words]
 
     def start(self) -> None:
-        """Start it and prepare what the suite's scripts prepare."""
+        """Start the box and perform the setup of the suite's scripts."""
         self.box.start()
         (self._folder / TOKEN).write_text(self._token("token-principal"))
         roles = self._token("superUser")
@@ -89,7 +88,7 @@ class SuiteBox:
                 self._ask(roles, "POST", f"namespaces/{namespace}/permissions/{role}", actions)
 
     def stop(self) -> int:
-        """End it; its exit code."""
+        """Stop the box and return its exit code."""
         return self.box.stop()
 
     def kill(self) -> None:
@@ -99,7 +98,7 @@ class SuiteBox:
         return create({"sub": subject}, self._key, "HS256", {})
 
     def _put(self, token: str, path: str, body: Any, exists: int | None = None) -> None:
-        """Make a thing, or change the one that a box has from the start."""
+        """Create a resource, or update one that a box has from the start."""
         try:
             self._ask(token, "PUT", path, body)
         except urllib.error.HTTPError as error:
@@ -121,7 +120,7 @@ class SuiteBox:
 
 
 def folder_of(checkout: Path) -> Path:
-    """The folder of the tests in a checkout, or that folder itself. Raises SuiteError."""
+    """Return the folder of the tests in a checkout, or that folder itself. Raises SuiteError."""
     for folder in (checkout / "tests", checkout):
         if (folder / CONF).is_file() and os.access(folder, os.W_OK):
             return folder.resolve()

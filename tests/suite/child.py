@@ -1,8 +1,8 @@
-"""Runs tests of one file of the suite and tells of each when it starts and how it ends: a line of JSON each.
+"""Runner of one file of the suite that reports the start and the outcome of each test, as a line of JSON each.
 
-``python child.py FILE REPORT [NAME ...]``: the tests of these names, all without one. ``NAME`` is ``--list``: nothing
-is run, they are only told. It is started in the suite's folder and imports nothing of this project, so that the tests
-have the process to themselves: some of them count its threads.
+``python child.py FILE REPORT [NAME ...]``: runs the named tests, by default all. With ``NAME`` ``--list``, the tests
+are listed and not run. It is started in the suite's folder and imports nothing of this project, so that the tests have
+the process to themselves: some of them count its threads.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 
 class Telling(unittest.TestResult):
-    """Writes what happens to each test."""
+    """Test result that reports each test."""
 
     def __init__(self, report: TextIO) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Telling(unittest.TestResult):
         text = self._exc_info_to_string(error, test)  # type: ignore[attr-defined]
         if isinstance(test, unittest.TestCase):
             self._outcome, self._why = "failed", text
-        else:  # setUpClass and its like: no test has started
+        else:  # setUpClass and the like: no test has started
             self.tell(test, "failed", text)
 
     def addError(self, test: Any, err: Any) -> None:  # noqa: N802
@@ -62,7 +62,7 @@ class Telling(unittest.TestResult):
 
 
 def each(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
-    """The tests of a suite, one by one."""
+    """Yield the tests of a suite, recursively."""
     for part in suite:
         if isinstance(part, unittest.TestSuite):
             yield from each(part)

@@ -1,4 +1,4 @@
-"""What a run of the suite comes to: how many of the tests that need a broker have passed, and which have not."""
+"""Result of a run: how many of the tests that need a broker passed, and which tests did not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tests.suite.running import Outcome
 
 @dataclass(frozen=True)
 class Count:
-    """How every test ended, which of them need no broker, and the exit code of the box."""
+    """Outcomes of all tests, the tests that need no broker, and the exit code of the box."""
 
     outcomes: Sequence[Outcome]
     needless: frozenset[str]
@@ -16,21 +16,21 @@ class Count:
 
     @property
     def asked(self) -> list[Outcome]:
-        """The tests that need a broker."""
+        """Outcomes of the tests that need a broker."""
         return [each for each in self.outcomes if each.test not in self.needless]
 
     @property
     def failed(self) -> list[Outcome]:
-        """Those that did not pass, of all; a test that was skipped has not passed."""
+        """Outcomes of all tests that did not pass, including skipped ones."""
         return [each for each in self.outcomes if not each.passed]
 
     @property
     def all_well(self) -> bool:
-        """Whether everything passed and the box ended in order."""
+        """True if all tests passed and the box exited cleanly."""
         return not self.failed and self.exit_code == 0
 
     def text(self) -> str:
-        """The count, and a line for each test that did not pass."""
+        """Return the count, and a line for each test that did not pass."""
         asked, others = self.asked, len(self.outcomes) - len(self.asked)
         passed = sum(each.passed for each in asked)
         lines = [f"passed {passed} of {len(asked)} ({len(self.outcomes)} tests, of which {others} need no broker)"]

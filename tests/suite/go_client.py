@@ -1,7 +1,7 @@
-"""The official Go client's own tests of transactions, as they are, against a box: ``make go-transactions``.
+"""Runner of the official Go client's own transaction tests, unmodified, against a box: ``make go-transactions``.
 
-The client's sources come out of Go's module cache, at the version of tests/e2e/go. The ports are constants of its
-tests, and so are the size of messages and the certificates, which it brings along.
+The client's sources are taken from Go's module cache, in the version that tests/e2e/go uses. The ports and the message
+size are constants of its tests; the certificates are part of its sources.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SETTINGS: Final = {"maxMessageSize": "1048576"}
 
 
 def sources(go: str, to: Path) -> Path:
-    """A copy of the client's sources that can be built. Raises SuiteError."""
+    """Return a buildable copy of the client's sources. Raises SuiteError."""
     found = subprocess.run(
         [go, "list", "-m", "-f", "{{.Dir}}", MODULE], cwd=USED_BY, capture_output=True, text=True, check=False
     )
@@ -41,14 +41,14 @@ def sources(go: str, to: Path) -> Path:
 
 
 def named(client: Path, wanted: str) -> set[str]:
-    """The tests in the client's sources that ``wanted`` means."""
+    """Return the tests in the client's sources that match ``wanted``."""
     texts = [each.read_text() for each in (client / "pulsar").glob("*_test.go")]
     found = {name for text in texts for name in re.findall(r"^func (Test\w+)\(", text, re.MULTILINE)}
     return {each for each in found if re.search(wanted, each)}
 
 
 def box_of(client: Path, scratch: Path) -> Box:
-    """The box that the tests insist on."""
+    """Return a box with the settings that the tests require."""
     certificates = client / "integration-tests" / "certs"
     words = ["start", "--data-dir", "{data}", "--tls-port", "6651", "--web-tls-port", "8443"]
     words += ["--tls-cert", str(certificates / "broker-cert.pem"), "--tls-key", str(certificates / "broker-key.pem")]
@@ -59,7 +59,7 @@ def box_of(client: Path, scratch: Path) -> Box:
 
 
 def main() -> int:
-    """Run them; 0 where all pass, 1 where one fails or is not run, 2 where they cannot be run."""
+    """Run the tests; return 0 if all pass, 1 if one fails or does not run, 2 if they cannot be run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", default="TestTxn", help="which tests, as `go test -run` has it")
     wanted = parser.parse_args().run

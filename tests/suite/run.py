@@ -1,9 +1,9 @@
-"""Runs the official Python client's own suite against a box that has the suite's own settings.
+"""Runner of the official Python client's own suite against a box with the suite's settings.
 
-``make suite SUITE_DIR=DIR``, where DIR is a checkout of github.com/apache/pulsar-client-python; nothing of it is part
-of this project. Tests that pass where nothing listens need no broker and say nothing about one: they are found by
-running all tests once without, which is kept for as long as the suite's files are the same. Progress on stderr, the
-count on stdout; ends with 1 if a test failed, with 2 if the suite cannot be run.
+``make suite SUITE_DIR=DIR``, where DIR is a checkout of github.com/apache/pulsar-client-python; none of it is part of
+this project. Tests that pass without a broker say nothing about one: they are detected by running all tests once
+without it, and cached until the suite's files change. Progress on stderr, the count on stdout; exits with 1 if a test
+failed, and with 2 if the suite cannot be run.
 """
 
 import argparse
@@ -29,12 +29,12 @@ def tell(outcome: Outcome) -> None:
 
 
 def chosen(names: Sequence[str], words: Sequence[str]) -> list[str]:
-    """The names that hold one of the words; all where there are no words."""
+    """Return the names that contain one of the words; all if there are no words."""
     return [name for name in names if not words or any(word in name for word in words)]
 
 
 def suite(folder: Path, words: Sequence[str], seconds: float) -> Count:
-    """Run the tests, in the order of their files, against one box. Raises SuiteError, BoxError."""
+    """Run the tests, in file order, against one box. Raises SuiteError, BoxError."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
     check_ports()
     tests = {file: chosen(listed(file, SCRATCH), words) for file in files(folder)}

@@ -1,7 +1,7 @@
-"""Runs files of the suite, each in a process of its own, and collects how each of its tests ended.
+"""Execution of the suite's files, each in a subprocess, and collection of each test's outcome.
 
-A test that says nothing for ``TEST_SECONDS`` has failed; its process is killed, and another one goes on with those
-behind it.
+A test without a report for ``TEST_SECONDS`` has failed; its process is killed, and another one runs the remaining
+tests.
 """
 
 import json
@@ -20,12 +20,12 @@ TEST_SECONDS: Final = 180.0
 POLL_SECONDS: Final = 0.1
 
 LEFT_OUT: Final = ("oauth2_test", "auto_cluster_failover_test")
-"""They start containers of their own, with an OAuth 2 server and several brokers."""
+"""Excluded, as they start containers with an OAuth 2 server or several brokers."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one test ended: passed, failed or skipped."""
+    """Outcome of one test: passed, failed or skipped."""
 
     test: str
     outcome: str
@@ -42,17 +42,17 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """The last line of why: of a traceback the exception."""
+        """The last line of ``why``: the exception of a traceback."""
         lines = self.why.strip().splitlines()
         return lines[-1] if lines else ""
 
 
 class SuiteError(Exception):
-    """The suite cannot be run; says why and what to do."""
+    """The suite cannot be run; the message gives the reason and the remedy."""
 
 
 def files(folder: Path) -> list[Path]:
-    """The files of tests to run, by name. Raises SuiteError."""
+    """Return the test files to run, by name. Raises SuiteError."""
     found = [path for path in sorted(folder.glob("*_test.py")) if path.stem not in LEFT_OUT]
     if not found:
         raise SuiteError(f"no *_test.py in {folder}: name a checkout of github.com/apache/pulsar-client-python")
@@ -60,7 +60,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def listed(file: Path, scratch: Path) -> list[str]:
-    """The names of a file's tests, in the order in which they run. Raises SuiteError where it cannot be imported."""
+    """Return the names of a file's tests, in execution order. Raises SuiteError if it cannot be imported."""
     report = scratch / f"{file.stem}.list"
     report.unlink(missing_ok=True)
     process, log = _child(file, report, ("--list",), scratch)
@@ -70,7 +70,7 @@ def listed(file: Path, scratch: Path) -> list[str]:
 
 
 def told(report: Path) -> list[Outcome]:
-    """What a child has written so far; a line that is not whole yet is left out."""
+    """Return the outcomes that a child has written so far, without an incomplete last line."""
     text = report.read_text(encoding="utf-8") if report.exists() else ""
     return [Outcome(**json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
@@ -82,7 +82,7 @@ def run_file(
     seconds: float = TEST_SECONDS,
     tell: Callable[[Outcome], None] = lambda outcome: None,
 ) -> dict[str, Outcome]:
-    """Run these tests of a file, in this order, and return how each ended."""
+    """Run these tests of a file, in this order, and return their outcomes."""
     ended: dict[str, Outcome] = {}
 
     def keep(outcome: Outcome) -> None:
@@ -96,7 +96,7 @@ def run_file(
 
 
 def _run_some(file: Path, names: Sequence[str], scratch: Path, seconds: float, keep: Callable[[Outcome], None]) -> None:
-    """Run tests until one hangs or the process ends; at least one of them is told of to ``keep``."""
+    """Run tests until one hangs or the process ends; at least one outcome is passed to ``keep``."""
     report = scratch / f"{file.stem}.report"
     report.unlink(missing_ok=True)
     process, log = _child(file, report, names, scratch)
@@ -119,7 +119,7 @@ def _run_some(file: Path, names: Sequence[str], scratch: Path, seconds: float, k
     if rows and not rows[-1].ended:
         how = f"it did not end within {seconds:g} s" if hangs else f"its process ended ({process.returncode})"
         keep(Outcome(rows[-1].test, "failed", time.monotonic() - since, how))
-    elif not any(row.ended and row.test in names for row in rows):  # setUpClass, or nothing at all
+    elif not any(row.ended and row.test in names for row in rows):  # failed in setUpClass, or without any report
         said = [row.why for row in rows if row.why] or [log.read_text(errors="replace")[-2000:]]
         for name in names:
             keep(Outcome(name, "failed", why=said[0]))
@@ -141,7 +141,7 @@ def _child(file: Path, report: Path, names: Sequence[str], scratch: Path) -> "tu
 
 
 def _environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of ours, and no proxy between the tests and a box on this machine."""
+    """Return the environment without our settings, and without proxies between the tests and the local box."""
     return {
         name: value
         for name, value in environ.items()
@@ -150,7 +150,7 @@ def _environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that has not ended, and what it started: the group that ``_child`` made for it."""
+    """Kill a process and its children, unless it has ended: the group that ``_child`` created."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

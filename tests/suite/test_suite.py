@@ -1,4 +1,4 @@
-"""The runner of the suite, on a small suite of its own. `make suite SUITE_DIR=...` runs the real one."""
+"""Tests of the suite's runner, on a small suite. `make suite SUITE_DIR=...` runs the real one."""
 
 import socket
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A box in a process of its own: started on free ports, stopped, killed and started again in place.
+"""A box in a subprocess: started on free ports, stopped, killed and restarted in place.
 
-Nothing here knows how the box is made: any command that serves the Pulsar protocol on a port will do. ``{data}``,
-``{port}`` and ``{web_port}`` in the command are filled in.
+Independent of the implementation: any command that serves the Pulsar protocol on a port will do. ``{data}``, ``{port}``
+and ``{web_port}`` in the command are replaced.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ POLL_SECONDS: Final = 0.005
 
 
 class BoxError(Exception):
-    """The box did not start, or ended by itself."""
+    """The box failed to start, or exited unexpectedly."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on now."""
+    """Return currently unused ports of 127.0.0.1."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -44,10 +44,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def reserved_port(holder: object, host: str) -> int:
-    """A port that is kept free while ``holder`` lives, for who listens with SO_REUSEADDR, as brokers do.
+    """Return a port reserved for the lifetime of ``holder``, for servers that listen with SO_REUSEADDR, as brokers do.
 
-    Otherwise any connection on its way out may be given it before a box listens, or while the box is killed and started
-    again; a client that tries again and again to reach the box may even connect to itself.
+    Without a reservation, an outgoing connection could be assigned the port before the box listens, or while it is
+    killed and restarted; a client that retries to reach the box could even connect to itself.
     """
     with socket.socket() as reserving:
         reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,7 +66,7 @@ def accepts(port: int) -> bool:
 
 
 class Box:
-    """One data directory, two ports, and the process that serves them while there is one."""
+    """One data directory, two ports, and the process that serves them, if any."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Box:
         return [re.sub("{data}|{port}|{web_port}", lambda found: filled[found[0]], word) for word in self._command]
 
     def spawn(self) -> None:
-        """Start the process, in a session and group of its own, and do not wait for it."""
+        """Start the process, in a new session and process group, without waiting for it."""
         assert self.process is None
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         with self.log.open("ab") as log:
@@ -115,7 +115,7 @@ class Box:
             )
 
     def wait_for(self, port: int, seconds: float = READY_SECONDS) -> None:
-        """Return when the port accepts connections."""
+        """Wait until the port accepts connections."""
         deadline = time.monotonic() + seconds
         while not accepts(port):
             if self.process is not None and self.process.poll() is not None:
@@ -125,7 +125,7 @@ class Box:
             time.sleep(POLL_SECONDS)
 
     def start(self, seconds: float = READY_SECONDS) -> float:
-        """Start the process, wait for both ports, and return after how many seconds the first one served."""
+        """Start the process, wait for both ports, and return the seconds until the first one served."""
         begin = time.monotonic()
         self.spawn()
         self.wait_for(self.port, seconds)
@@ -134,7 +134,7 @@ class Box:
         return serving
 
     def stop(self) -> int:
-        """Ask the process to end (SIGTERM) and return its exit code."""
+        """Ask the process to exit (SIGTERM) and return its exit code."""
         assert self.process is not None
         self.process.terminate()
         try:
@@ -145,21 +145,21 @@ class Box:
             self.kill()
 
     def kill(self) -> None:
-        """End the process, and what it started, at once (SIGKILL). No harm if it has ended."""
+        """Kill the process and its children (SIGKILL). Idempotent."""
         if self.process is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # the group that spawn() made for it, so nobody else's
+            os.killpg(self.process.pid, signal.SIGKILL)  # the group that spawn() created, so only its processes
         self.process.wait()
         self.process = None
 
     def said(self) -> str:
-        """The end of what the process wrote."""
+        """Return the end of the process's output."""
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
 
 def admin(web_url: str, method: str, path: str, body: str | None = None, seconds: float = 60.0) -> str:
-    """One request to the Admin REST API; ``body`` is JSON. Raises urllib.error.HTTPError for a status of 400 and up."""
+    """Send a request to the Admin API; ``body`` is JSON. Raises urllib.error.HTTPError for statuses from 400."""
     request = urllib.request.Request(
         f"{web_url}/admin/v2/{path}",
         method=method,

@@ -1,6 +1,6 @@
 """Short forms of long tests: a campaign runs every parameter, `make test` the first few.
 
-A test marked ``campaign`` is left out of `make test`; `make campaigns` runs all of them.
+A test marked ``campaign`` is excluded from `make test`; `make campaigns` runs all of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from _pytest.mark import ParameterSet
 
 
 def short(values: Iterable[Any], keep: int) -> list[ParameterSet]:
-    """Return parameters for ``parametrize``: all behind the first ``keep`` are marked ``campaign``.
+    """Return parameters for ``parametrize``: all after the first ``keep`` are marked ``campaign``.
 
     A value may be a tuple of parameters or a ``pytest.param``.
     """

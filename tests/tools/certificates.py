@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs for servers and clients."""
+"""Certificates for tests: an authority, and the server and client certificates that it signs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PEM = serialization.Encoding.PEM
 
 
 class Pair(NamedTuple):
-    """A certificate and its key, as files."""
+    """Certificate and key files."""
 
     certificate: Path
     key: Path
@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 @functools.cache
 def _key(name: str) -> ec.EllipticCurvePrivateKey:
-    """A key for each name, made once: tests make many certificates."""
+    """Return the key of a name, generated once, as tests make many certificates."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -33,7 +33,7 @@ def _named(name: str) -> x509.Name:
 
 
 class Authority:
-    """Signs certificates, and writes them into a folder."""
+    """Certificate authority that writes certificates into a folder."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder
@@ -57,13 +57,13 @@ class Authority:
         )
 
     def signs(self, name: str, *, file: str = "", begins: float = -1, days: float = 365, key: str = "") -> Pair:
-        """A certificate for ``name``, valid from ``begins`` days from now on, for so many ``days``."""
+        """Create a certificate for ``name``, valid for ``days`` starting ``begins`` days from now."""
         key = key or f"{self._name} {name}"
         made = self._begun(name, datetime.now(UTC) + timedelta(days=begins), timedelta(days=days), key)
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
         pair = Pair(self._folder / f"{file or name}.pem", self._folder / f"{file or name}.key")
-        # Put in place at once: a box may be looking.
+        # Replaced atomically: a box may be reading.
         _put(pair.key, _key_pem(key))
         _put(pair.certificate, made.sign(_key(self._name), hashes.SHA256()).public_bytes(PEM))
         return pair
@@ -81,5 +81,5 @@ def _key_pem(name: str, password: bytes = b"") -> bytes:
 
 
 def locked_key(path: Path) -> None:
-    """A key with a password."""
+    """Write a key encrypted with a password."""
     path.write_bytes(_key_pem("locked", b"secret"))

@@ -1,7 +1,7 @@
-"""How tests are dealt out to processes: those that take long come first, so that none of them is left for the end.
+"""Distribution of tests to processes: long-running ones first, so that none of them remains for the end.
 
-The table is written anew from what a run took: ``make test ARGS=--junitxml=.make/times.xml``, then ``python -m
-tests.tools.dealing .make/times.xml``. A row that is not true costs time only.
+The table is generated from the times of a run: ``make test ARGS=--junitxml=.make/times.xml``, then ``python -m
+tests.tools.dealing .make/times.xml``. An outdated row only costs time.
 """
 
 import sys
@@ -28,10 +28,10 @@ def group_of(module: str) -> str:
 def dealt(
     items: Sequence[Item], workers: int, group: Callable[[Item], str], seconds: Mapping[str, float]
 ) -> list[Item]:
-    """The items in an order of which each worker gets an equal part, as pytest-xdist cuts it (``--dist worksteal``).
+    """Order the items so that each worker gets an equal part when pytest-xdist splits the list (``--dist worksteal``).
 
-    Each part begins with groups that ``seconds`` names, the longest first, and all parts with about as many seconds of
-    them. What follows is cheap, and what a worker that has nothing left to do takes is from the end of another's part.
+    Each part begins with groups that ``seconds`` names, the longest first, balanced over the parts. Cheap tests follow;
+    an idle worker steals from the end of another's part.
     """
     groups = defaultdict(list)
     for item in items:
@@ -53,13 +53,13 @@ def dealt(
 
 
 def read() -> dict[str, float]:
-    """Seconds by group."""
+    """Read the seconds by group."""
     rows = (line.split("\t") for line in TABLE.read_text("utf-8").splitlines()[1:])
     return {name: float(seconds) for name, seconds in rows}
 
 
 def taken(report: Path) -> dict[str, float]:
-    """What groups took that are dear, from a report in JUnit's form."""
+    """Return the seconds of the expensive groups in a JUnit report."""
     found: defaultdict[str, float] = defaultdict(float)
     for case in ET.parse(report).iter("testcase"):
         words = case.attrib["classname"].split(".")

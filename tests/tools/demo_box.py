@@ -1,9 +1,8 @@
-"""A box under a load that shows everything: what the pictures of the dashboard are drawn from.
+"""Box under a load that exercises the whole dashboard, for its screenshots.
 
-``python -m tests.tools.demo_box URL WEB_URL SECONDS`` makes the load until it is stopped, with the official client:
-topics that are published to at different rates, a consumer that is too slow, one that acknowledges nothing, a
-subscription without a consumer, one that a rate holds back, keys that are stuck, delayed messages, dead letters of
-several kinds, and jobs that put them back.
+``python -m tests.tools.demo_box URL WEB_URL SECONDS`` generates the load until stopped, with the official client:
+topics with different publish rates, a slow consumer, one that never acknowledges, a subscription without consumers, one
+under a rate limit, blocked keys, delayed messages, dead letters of several kinds, and jobs that replay them.
 """
 
 import json
@@ -21,14 +20,14 @@ from pulsarbox.client.web import Web
 from tests.tools.box import admin
 
 RATES = {"orders": 120, "payments": 60, "clicks": 400, "audit": 15, "emails": 30}
-"""Topics, and messages a second."""
+"""Messages per second by topic."""
 UNWANTED = 9
-"""Of the emails, each so many-th is given up."""
+"""Every email with this interval is dead-lettered."""
 REASONS = ("TimeoutError: mail-{} has not answered for 30 s", "ValueError: '{}' is no address")
 
 
 class Load:
-    """Clients in threads; ``stop`` ends them."""
+    """Clients in threads."""
 
     def __init__(self, url: str, web_url: str) -> None:
         self.web_url = web_url
@@ -37,7 +36,7 @@ class Load:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Set up, and begin."""
+        """Set limits, and start all threads."""
         for topic in RATES:
             self._client.create_producer(_full(topic)).close()
         self._limits()
@@ -48,7 +47,7 @@ class Load:
         self._run(self._put_back)
 
     def stop(self) -> None:
-        """End them all."""
+        """Stop all threads."""
         self.ending.set()
         for thread in self._threads:
             thread.join(10)
@@ -90,7 +89,7 @@ class Load:
                 number += 1
                 event = {"id": number, "customer": dice.randrange(40), "amount": round(dice.uniform(1, 500), 2)}
                 properties = {"source": "shop", "attempt": str(number % 3)}
-                if topic == "emails" and number % UNWANTED == 0:  # as a worker that gives up tells why
+                if topic == "emails" and number % UNWANTED == 0:  # as a worker that gives up reports the cause
                     properties["exception"] = REASONS[number % 4 == 0].format(number)
                 later = 3_600_000 if topic == "emails" and number % 7 == 0 else None
                 producer.send_async(
@@ -102,7 +101,7 @@ class Load:
                 )
 
     def _consume(self, topic: str, name: str, kind: Any, pause: float | None, queue: int = 100) -> None:
-        """Without a ``pause``: it hangs with the hundredth message that it gets."""
+        """Consume a subscription; without a ``pause``, stop at the hundredth message without acknowledging it."""
         consumer = self._client.subscribe(_full(topic), name, consumer_type=kind, receiver_queue_size=queue)
         taken = 0
         while not self.ending.is_set():
@@ -122,7 +121,7 @@ class Load:
         return Web([(host, int(port))])
 
     def _put_back(self) -> None:
-        """As an operator does: looks first, puts back what comes straight back again, then puts the rest elsewhere."""
+        """Replay dead letters like an operator: a dry run, then to the origin, then to another topic."""
         web, letters, elsewhere = self._web(), _full("emails-spam-check-DLQ"), _full("emails-again")
         self._client.subscribe(elsewhere, "triage").close()
         path = "/pulsarbox/v1/top/deadletters?limit=9&filter=messages%3E40"
@@ -143,7 +142,7 @@ class Load:
             self.ending.wait(0.5)
 
     def _tell_of_pipelines(self) -> None:
-        """As runners on Spark do: of two that run, and one that has failed."""
+        """Report the status of pipelines as Spark runners do: two queries that run, and one that has failed."""
         web = self._web()
         began = int(time.time() * 1000) - 5_400_000
         runner = {"master": "local[2]", "host": "worker-1", "pid": 4711, "startedAt": began}

@@ -1,9 +1,8 @@
-"""Commands and boxes of this project as processes that begin where the modules are loaded: forks of one that has
-loaded them.
+"""Commands and boxes of this project as forks of a process that has already loaded the modules.
 
-A process that loads them itself takes several times the processor time of what most commands do then. A fork has input,
-output, environment, directory and end of its own. What loading does is seen with processes of the usual kind
-(``tests/unit/test_imports.py``, ``tests/e2e/process/test_process.py``).
+A process that imports them itself needs several times the CPU time of most commands. A fork has its own input, output,
+environment, directory and exit. Tests of the imports themselves use ordinary processes (``tests/unit/test_imports.py``,
+``tests/e2e/process/test_process.py``).
 """
 
 import atexit
@@ -42,7 +41,7 @@ LOADED: Final = (
     *("pulsarbox.embed.child", "pulsarbox.server.http", "pulsarbox.server.recording.history_recorder", "uvloop"),
     *{task.partition(":")[0] for task in child.TASKS.values()},
 )
-"""Beside the modules of the commands."""
+"""Modules to load besides those of the commands."""
 _CHUNK: Final = 1 << 16
 
 
@@ -54,8 +53,8 @@ def run(
     cwd: Path | None = None,
     reads: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """A command that has ended, or one of the children that read (``pulsarbox.storage.inspection.child``). Raises
-    subprocess.TimeoutExpired, and has killed it then."""
+    """Run a command, or a reading child (``pulsarbox.storage.inspection.child``), to its end. Raises
+    subprocess.TimeoutExpired after killing it."""
     if not hasattr(os, "pidfd_open"):  # not Linux
         given = ["-c", child._START, json.dumps(sys.path)] if reads else NAME.split()[1:]
         command = [sys.executable, *given, *words]
@@ -80,22 +79,22 @@ def run(
         try:
             code = int(connection.recv(_CHUNK))
         except TimeoutError:
-            connection.close()  # its guardian kills it then, so the pipes end
+            connection.close()  # its guardian then kills it, so the pipes close
             raise subprocess.TimeoutExpired([NAME, *words], seconds) from None
         return subprocess.CompletedProcess([NAME, *words], code, *(each.result() for each in told))
 
 
 def text(done: "subprocess.CompletedProcess[bytes]") -> "subprocess.CompletedProcess[str]":
-    """The same, decoded."""
+    """Decode the outputs of a finished process."""
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 class Child:
-    """In place of the ``Popen`` of a child that reads: a fork that has ended."""
+    """Replacement for the ``Popen`` of a reading child: a fork that has finished."""
 
     def __init__(self, command: Sequence[str], **_: object) -> None:
         done = run(*command[4:], reads=True)
-        self.stdout = tempfile.TemporaryFile()  # noqa: SIM115  # as that of a Popen, it is closed by who reads it
+        self.stdout = tempfile.TemporaryFile()  # noqa: SIM115 # closed by its reader, like that of a Popen
         self.stdout.write(done.stdout)
         self.stdout.seek(0)
         self._code = done.returncode
@@ -109,12 +108,12 @@ class Child:
 
 
 def children(patch: "pytest.MonkeyPatch") -> None:
-    """Let those that read be forks: a tenth of a second of a processor is what each of the others takes before."""
+    """Run reading children as forks, which saves a tenth of a CPU second each."""
     patch.setattr(child, "subprocess", SimpleNamespace(Popen=Child, DEVNULL=None, PIPE=None))
 
 
 class Process:
-    """In place of the ``Popen`` of a box, in a session of its own: a fork, which this process's end kills.
+    """Replacement for the ``Popen`` of a box: a fork in a new session, killed when this process ends.
 
     Takes ``python -m pulsarbox WORDS`` and ``python -m pulsarbox.embed.child FD``.
     """
@@ -177,7 +176,7 @@ class Process:
 
 
 def box(command: Sequence[str], **given: Any) -> "subprocess.Popen[bytes]":
-    """The process of a box, as subprocess.Popen starts it: a fork where it can be one."""
+    """Start the process of a box like subprocess.Popen: as a fork if possible."""
     ours = command[0] == sys.executable and command[1:3] in (["-m", "pulsarbox"], ["-m", "pulsarbox.embed.child"])
     if ours and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
         return cast("subprocess.Popen[bytes]", Process(command, **given))
@@ -185,16 +184,16 @@ def box(command: Sequence[str], **given: Any) -> "subprocess.Popen[bytes]":
 
 
 def boxes(patch: "pytest.MonkeyPatch") -> None:
-    """Let boxes that are embedded in a process of their own be forks."""
+    """Run boxes that are embedded as subprocesses as forks."""
     from pulsarbox.embed import process_runner
 
     needed = SimpleNamespace(Popen=box, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired)
     patch.setattr(process_runner, "subprocess", needed)
-    _server()  # whose pipe is not a test's to count
+    _server()  # start it now, as tests may count open files
 
 
 def _of_python(env: Mapping[str, str]) -> dict[str, object]:
-    """What a process heeds before it runs any code of ours."""
+    """Return the environment variables that take effect before any of our code runs."""
     return {
         name: {*value.split(os.pathsep)} - {str(ROOT)} if name == "PYTHONPATH" else value
         for name, value in ({"PYTHONPATH": str(ROOT)} | dict(env)).items()
@@ -205,7 +204,7 @@ def _of_python(env: Mapping[str, str]) -> dict[str, object]:
 def _ask(connection: socket.socket, asked: Mapping[str, object], descriptors: list[int]) -> None:
     text = json.dumps(asked).encode() + b"\n"
     sent = socket.send_fds(connection, [text[:_CHUNK]], descriptors)
-    if sent < len(text):  # where nothing is left it may have ended already
+    if sent < len(text):  # if nothing is left, the receiver may have closed already
         connection.sendall(text[sent:])
 
 
@@ -220,7 +219,7 @@ def _read(descriptor: int) -> bytes:
 
 
 class _Server:
-    """The process that has loaded everything; it ends with this one."""
+    """Process that has loaded the modules and forks; it ends with this one."""
 
     def __init__(self) -> None:
         self.of_python = _of_python(os.environ)
@@ -255,7 +254,7 @@ def _started() -> _Server:
 
 
 def serve(listener: socket.socket) -> dict[str, Any]:
-    """Fork for each connection until stdin ends; returns in the forks, with what is asked of them."""
+    """Fork for each connection until stdin closes. Returns in the forks, with the request."""
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
         if sys.stdin in ready:
@@ -266,13 +265,13 @@ def serve(listener: socket.socket) -> dict[str, Any]:
             listener.close()
             return _guard(connection)
         connection.close()
-        with contextlib.suppress(ChildProcessError):  # guardians that have ended
+        with contextlib.suppress(ChildProcessError):  # reap guardians that have ended
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
 
 def _guard(connection: socket.socket) -> dict[str, Any]:
-    """Fork the command, tell how it ended, and kill it where nobody is left to be told."""
+    """Fork the command and report its exit code; kill it if the client disconnects."""
     text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 4)
     while not text.endswith(b"\n"):
         text += connection.recv(_CHUNK)
@@ -312,7 +311,7 @@ def _become(asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
 
 
 def _command(words: list[str], kind: str) -> int:
-    """Do what a process does that is started with the words; its exit code."""
+    """Run the command and return its exit code."""
     try:
         if kind == "embedded":
             from pulsarbox.embed import child as embedded
@@ -332,11 +331,11 @@ def _command(words: list[str], kind: str) -> int:
 if __name__ == "__main__":
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
-    gc.freeze()  # forks share it, as long as nothing is written there
+    gc.freeze()  # keeps pages shared by the forks as long as they are not written
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
     code = _command(wanted["words"], wanted["kind"])
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for them
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # what is loaded is not taken down piece by piece
+    os._exit(code)  # skips the teardown of the loaded modules

@@ -1,4 +1,4 @@
-"""Passes bytes on from a port of its own to another, as `docker run -p` does; counts who came, and may stand still."""
+"""TCP forwarder, as `docker run -p` provides; counts connections, and can stall."""
 
 import contextlib
 import socket
@@ -7,16 +7,16 @@ from types import TracebackType
 
 
 class Forwarder:
-    """Listens on a free port of 127.0.0.1 while it is entered, and passes connections on to ``port`` of ``host``."""
+    """Forwarder from a free port of 127.0.0.1 to ``port`` of ``host``, while the context is active."""
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._to = (host, port)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self.connections = 0
-        """How many have come so far."""
+        """Number of connections so far."""
         self.flows = threading.Event()
-        """Unset: what is answered stays here, as on a link that is too slow."""
+        """If cleared, responses are held back, as on a congested link."""
         self.flows.set()
         self._sockets: list[socket.socket] = []
 
@@ -34,7 +34,7 @@ class Forwarder:
                 each.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # closed: it is over
+        with contextlib.suppress(OSError):  # closed by __exit__
             while True:
                 near, _ = self._listening.accept()
                 self.connections += 1

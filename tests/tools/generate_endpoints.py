@@ -1,6 +1,6 @@
-"""Write the endpoints that answer 501 into docs/COMPATIBILITY.md, from the table of endpoints.
+"""Generator of the endpoints in docs/COMPATIBILITY.md that answer 501, from the table of endpoints.
 
-Run `python -m tests.tools.generate_endpoints`; a test holds that the document is current.
+Run `python -m tests.tools.generate_endpoints`; a test verifies that the document is up to date.
 """
 
 from itertools import groupby
@@ -16,7 +16,7 @@ END: Final = "<!-- end -->\n"
 
 
 def table(kind: str, words: dict[str, str]) -> str:
-    """The rows of one kind, one a reason, the methods of a path together."""
+    """Return a table of one kind, with a row per reason; methods of the same path are merged."""
     rows = [row for row in endpoints() if row.standing.startswith(f"{kind}:")]
     lines = ["| why | endpoints |", "|---|---|"]
     for word, reason in words.items():
@@ -30,7 +30,7 @@ def table(kind: str, words: dict[str, str]) -> str:
 
 
 def section() -> str:
-    """What stands between the two marks."""
+    """Return the generated section."""
     served = sum(row.served for row in endpoints())
     return (
         f"Of the {len(endpoints())} endpoints of the Admin API {served} are served. Those of a later version answer 501"
@@ -40,7 +40,7 @@ def section() -> str:
 
 
 def generate(text: str) -> str:
-    """The document with the section as it should be."""
+    """Return the document with an updated section."""
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + section() + END + rest.partition(END)[2]
 

@@ -1,9 +1,9 @@
-"""Writes tests/data/java_keys.tsv: what Pulsar's Java client makes of 10,000 random keys.
+"""Generator of tests/data/java_keys.tsv: hashes and partitions of 10,000 random keys from Pulsar's Java client.
 
     python -m tests.tools.generate_java_keys CLASSPATH
 
-``CLASSPATH``: that of a Pulsar client (``org.apache.pulsar:pulsar-client-original`` and what it needs); Java 17 runs
-JavaKeys.java as it stands. The keys themselves are not written: ``random_keys`` makes them again.
+``CLASSPATH``: that of a Pulsar client (``org.apache.pulsar:pulsar-client-original`` and its dependencies); Java 17 runs
+JavaKeys.java from source. The keys themselves are not written: ``random_keys`` reproduces them.
 """
 
 import random
@@ -22,7 +22,7 @@ _COLUMNS: Final = "# JavaStringHash\tMurmur3_32Hash\tpartition of 16 (RoundRobin
 
 
 class JavaKey(NamedTuple):
-    """A key, and what the Java client makes of it."""
+    """Key with the Java client's hashes and partition."""
 
     key: str
     java: int
@@ -31,13 +31,13 @@ class JavaKey(NamedTuple):
 
 
 def random_keys() -> list[str]:
-    """Ten thousand, the empty one and some twice among them."""
+    """Return ten thousand reproducible keys, including the empty key and duplicates."""
     dice = random.Random(20261121)
     return ["".join(dice.choice(ALPHABET) for _ in range(dice.randrange(0, 40))) for _ in range(10_000)]
 
 
 def java_keys() -> Iterator[JavaKey]:
-    """What the file says."""
+    """Yield the contents of the file."""
     header, _, *rows = FILE.read_text("utf-8").splitlines()
     keys = random_keys()
     assert header.endswith(_digest(keys)), "the file is of other keys: generate it anew"
@@ -51,7 +51,7 @@ def _digest(keys: list[str]) -> str:
 
 
 def main(classpath: str) -> None:
-    """See the module."""
+    """Write the file."""
     keys = random_keys()
     program = Path(__file__).with_name("JavaKeys.java")
     done = subprocess.run(

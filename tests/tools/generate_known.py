@@ -1,6 +1,7 @@
-"""Write the known differences of `pulsarbox admin` into docs/COMPATIBILITY.md, from tests/differences/known_admin.py.
+"""Generator of the known differences of `pulsarbox admin` in docs/COMPATIBILITY.md.
 
-Run `python -m tests.tools.generate_known`; a test holds that the document is current.
+Run `python -m tests.tools.generate_known` after a change of tests/differences/known_admin.py; a test verifies that the
+document is up to date.
 """
 
 from pathlib import Path
@@ -14,13 +15,13 @@ END: Final = "<!-- end -->\n"
 
 
 def section() -> str:
-    """What stands between the two marks."""
+    """Return the generated section."""
     rows = (f"| {known.what} | {known.pulsar} | {known.box} | {known.why} |" for known in TABLE)
     return "\n".join(["| what | of a Pulsar | of a box | why |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def generate(text: str) -> str:
-    """The document with the section as it should be."""
+    """Return the document with an updated section."""
     before, mark, rest = text.partition(BEGIN)
     assert mark, f"{DOCUMENT} has no place for the table"
     return before + BEGIN + section() + END + rest.partition(END)[2]

@@ -1,6 +1,6 @@
-"""Write the table of policies into docs/policies.md.
+"""Generator of the table of policies in docs/policies.md.
 
-Run `python -m tests.tools.generate_policies`; a test holds that the document is current.
+Run `python -m tests.tools.generate_policies`; a test verifies that the document is up to date.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ END: Final = "<!-- end -->\n"
 
 
 def section() -> str:
-    """What stands between the two marks."""
+    """Return the generated section."""
     lines = [
         "| policy | what it says | value | namespaces | topics | the broker's own |",
         "|---|---|---|---|---|---|",
@@ -46,7 +46,7 @@ def _place(place: Place | None) -> str:
 
 
 def generate(text: str) -> str:
-    """The document with the section as it should be."""
+    """Return the document with an updated section."""
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + section() + END + rest.partition(END)[2]
 

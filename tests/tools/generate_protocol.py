@@ -1,13 +1,13 @@
-"""Regenerate PulsarApi_pb2.py and PulsarApi_pb2.pyi from PulsarApi.proto with the protoc of grpcio-tools.
+"""Generator of PulsarApi_pb2.py and PulsarApi_pb2.pyi from PulsarApi.proto, with the protoc of grpcio-tools.
 
 Run `python -m tests.tools.generate_protocol`. The output is committed, so that neither an install nor a run needs
-protoc; a test regenerates it elsewhere and compares. Three things of protoc's output are taken out or mended:
+protoc; a test regenerates it elsewhere and compares. Three parts of protoc's output are removed or corrected:
 
-* the check that the protobuf runtime is at least as new as protoc. The module holds a serialised descriptor and
+* the check that the protobuf runtime is at least as new as protoc. The module contains a serialized descriptor and
   three calls that protobuf has had since 4.21; the check would only force the newest protobuf on every install.
-* the stub's `Mapping` without type arguments, which mypy's strict mode refuses.
+* the stub's `Mapping` without type arguments, which mypy's strict mode rejects.
 * stub lines of Schema.Type's value `None`, which Python cannot parse, and of the alias `Schema.KeyValue`, which hides
-  the message KeyValue from the stub. `Schema.Type.Value("None")` and `Schema.Type.KeyValue` read them.
+  the message KeyValue from the stub. Use `Schema.Type.Value("None")` and `Schema.Type.KeyValue` instead.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _UNTYPABLE_LINES = re.compile(r"^ *None: .*\n|^    KeyValue: Schema\.Type\n", re
 
 
 def generate(out: Path) -> list[Path]:
-    """Write the generated files below `out`, in the package's own folders, and give their paths.
+    """Write the generated files below `out`, in the package's own folders, and return their paths.
 
-    The import root is the project, so the descriptor is filed as `pulsarbox/protocol/PulsarApi.proto` and cannot
-    be taken for another distribution's `PulsarApi.proto` of the same process.
+    The import root is the project, so the descriptor is registered as `pulsarbox/protocol/PulsarApi.proto` and does not
+    conflict with another distribution's `PulsarApi.proto` in the same process.
     """
     from grpc_tools import protoc
 

@@ -1,6 +1,6 @@
-"""Write the tables of options and of columns into docs/spark.md.
+"""Generator of the tables of options and columns in docs/spark.md.
 
-Run `python -m tests.tools.generate_spark`; a test holds that the document is current.
+Run `python -m tests.tools.generate_spark`; a test verifies that the document is up to date.
 """
 
 from dataclasses import fields
@@ -18,7 +18,7 @@ _USES: Final = {BATCH: "read", STREAM: "readStream", WRITE: "write"}
 
 
 def options() -> str:
-    """The table of options."""
+    """Return the table of options."""
     lines = ["| option | what it may be | default | for | what it does |", "|---|---|---|---|---|"]
     for each in fields(Options):
         about = row(each)
@@ -37,7 +37,7 @@ def _default(value: Any) -> str:
 
 
 def columns() -> str:
-    """The table of columns."""
+    """Return the table of columns."""
     lines = ["| column | type | `columns` | what it is |", "|---|---|---|---|"]
     lines += [_line(each, "basic, all") for each in BASIC] + [_line(each, "all") for each in MORE]
     return "\n".join(lines) + "\n"
@@ -48,7 +48,7 @@ def _line(column: Column, words: str) -> str:
 
 
 def generate(text: str) -> str:
-    """The document with its tables as they should be."""
+    """Return the document with updated tables."""
     for begin, table in ((OPTIONS, options()), (COLUMNS, columns())):
         before, mark, rest = text.partition(begin)
         assert mark, begin

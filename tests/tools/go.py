@@ -1,4 +1,4 @@
-"""Builds the Go programs of tests and benchmarks, once for what their sources say."""
+"""Builder of the Go programs of tests and benchmarks, cached by a hash of their sources."""
 
 import fcntl
 import hashlib
@@ -16,7 +16,7 @@ BUILD_SECONDS: Final = 600
 
 
 class GoError(Exception):
-    """The program cannot be had; says why."""
+    """The program is unavailable; the message says why."""
 
 
 def find_go() -> str | None:
@@ -24,7 +24,7 @@ def find_go() -> str | None:
 
 
 def build(folder: Path) -> Path:
-    """The program of the module in ``folder``. Raises GoError if there is no Go, or if it does not build."""
+    """Build the module in ``folder`` and return its program. Raises GoError if Go is missing or the build fails."""
     go = find_go()
     if go is None:
         raise GoError("Go is not installed")

@@ -1,6 +1,6 @@
-"""The official Java client for tests: its jars, fetched once by Maven, and programs of one file that use it.
+"""Official Java client for tests: its jars, fetched once by Maven, and single-file programs that use it.
 
-``python -m tests.tools.java`` fetches them, into Maven's own repository; `.make/java` remembers where they are.
+``python -m tests.tools.java`` fetches the jars into Maven's own repository; `.make/java` records their paths.
 """
 
 import os
@@ -18,7 +18,7 @@ PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-cl
 
 
 def need_java() -> None:
-    """Skip a test of Spark where there is no Java; .ci/tests says it in one line."""
+    """Skip a Spark test if Java is missing; .ci/tests reports it in one line."""
     import pytest
 
     home = os.environ.get("JAVA_HOME")
@@ -27,11 +27,11 @@ def need_java() -> None:
 
 
 class JavaError(Exception):
-    """There is no Java, or there are no jars; says why, and what to do."""
+    """Java or the jars are missing; the message gives the reason and the remedy."""
 
 
 def command(source: Path) -> list[str]:
-    """The command that runs a program, up to its arguments. Raises JavaError."""
+    """Return the command that runs a program, without its arguments. Raises JavaError."""
     java = shutil.which("java")
     if java is None or shutil.which("javac") is None:
         raise JavaError("Java (a JDK) is not installed")
@@ -46,7 +46,7 @@ def _are_there(jars: str) -> bool:
 
 
 def fetch() -> None:
-    """Have the jars here. Raises JavaError."""
+    """Fetch the jars. Raises JavaError."""
     maven = shutil.which("mvn")
     if maven is None:
         raise JavaError("Maven (mvn) is not installed: it fetches the Java client's jars")
@@ -59,7 +59,7 @@ def fetch() -> None:
 
 
 def main() -> int:
-    """Fetch them where they are not here."""
+    """Fetch the jars if they are missing."""
     try:
         try:
             command(POM)

@@ -1,8 +1,8 @@
-"""Write PulsarApi.proto from the two tables of wire facts in tests/data.
+"""Generator of PulsarApi.proto from the two tables of wire facts in tests/data.
 
-The tables (one row a field, one row an enum value) are the source; the .proto file and everything protoc makes
-of it are derived. Run `python -m tests.tools.make_proto` after a change to a table, then
-`python -m tests.tools.generate_protocol`.
+The tables (one row per field, one row per enum value) are the source; the .proto file and protoc's output are derived
+from them. Run `python -m tests.tools.make_proto` after a change to a table, then `python -m
+tests.tools.generate_protocol`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def read_fields(path: Path = FIELDS) -> list[Field]:
-    """All field rows, in table order."""
+    """Return all field rows, in table order."""
     return [
         Field(row["message"], int(row["number"]), row["field"], row["label"], row["type"], row["default"] or "")
         for row in _rows(path)
@@ -61,7 +61,7 @@ def read_fields(path: Path = FIELDS) -> list[Field]:
 
 
 def read_enums(path: Path = ENUMS) -> list[EnumValue]:
-    """All enum value rows, in table order."""
+    """Return all enum value rows, in table order."""
     return [EnumValue(row["enum"], row["name"], int(row["number"])) for row in _rows(path)]
 
 
@@ -77,7 +77,7 @@ def _field_line(field: Field) -> str:
 
 
 def _message_names(fields: list[Field]) -> list[str]:
-    """Messages in table order; one that only appears as a type (PING and PONG have no fields) goes before its user."""
+    """Return the messages in table order, after those without fields (PING, PONG), which appear only as types."""
     named = {field.message for field in fields}
     order: dict[str, None] = {}
     for field in fields:
@@ -89,7 +89,7 @@ def _message_names(fields: list[Field]) -> list[str]:
 
 
 def proto_text(fields: list[Field], enums: list[EnumValue]) -> str:
-    """The whole .proto file."""
+    """Return the whole .proto file."""
     enum_values: dict[str, list[EnumValue]] = defaultdict(list)
     for value in enums:
         enum_values[value.enum].append(value)

@@ -1,6 +1,6 @@
-"""``make pictures``: draws the screens of the dashboard from a box under a load that shows everything, as SVG.
+"""Screenshots of the dashboard as SVG, from a box under a load that exercises all of it: ``make pictures``.
 
-``python -m tests.tools.pictures FOLDER [WxH ...]``: a file for each screen and size; without sizes those of the pages.
+``python -m tests.tools.pictures FOLDER [WxH ...]``: a file per screen and size; without sizes, that of the docs pages.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from tests.tools.box import Box
 from tests.tools.demo_box import Load
 
 SECONDS = 45.0
-"""The load before the pictures: graphs and trends are to have something to show."""
+"""Duration of the load before the screenshots, so that graphs and trends have data."""
 SIZE = (120, 36)
 SHOTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "overview": ("overview", ()),
@@ -42,11 +42,11 @@ SHOTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "actions": ("subscriptions", ("x",)),
     "help": ("subscriptions", ("question_mark",)),
 }
-"""Name, the screen it begins with, and the keys that lead on from there."""
+"""Initial screen and keys to press, by file name."""
 
 
 async def drawn(feed: Feed, size: tuple[int, int], place: str, keys: tuple[str, ...]) -> str:
-    """One screen."""
+    """Return a screenshot of one screen."""
     app = Top(feed, place=place)
     async with app.run_test(size=size) as pilot:
         await _answered(app, pilot)
@@ -67,7 +67,7 @@ async def _answered(app: Top, pilot: Any) -> None:
 
 
 def main(folder: Path, sizes: list[tuple[int, int]]) -> None:
-    """All of them."""
+    """Draw all screens."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data:
         box = Box(Path(data) / "data")

@@ -1,7 +1,7 @@
-"""What a container engine does, without one: a root of its own, no network but loopback, pid 1, any user.
+"""Container-like sandbox without a container engine: its own root, loopback network, pid 1, any user.
 
-The root is this machine's, below a layer of one's own (overlayfs): what is written there is gone afterwards. Needs root
-and a kernel that allows it; ``why_not`` says what is missing.
+The root is this machine's, below a writable layer (overlayfs) that is discarded afterwards. Needs root and a kernel
+that permits it; ``why_not`` reports what is missing.
 """
 
 import functools
@@ -20,7 +20,7 @@ TOOLS: Final = ("unshare", "nsenter", "chroot", "mount", "ip")
 _NAMESPACES: Final = ("--mount", "--pid", "--ipc", "--uts")
 _END_SECONDS: Final = 30.0
 
-# $1 a folder of its own, $2 the layer, $3 "ro" or "rw", $4 user:group, $5 the working directory, $6... the command.
+# $1 a scratch folder, $2 the layer, $3 "ro" or "rw", $4 user:group, $5 the working directory, $6... the command.
 _PREPARE: Final = """
 set -e
 own=$1 layer=$2 mode=$3 user=$4 folder=$5
@@ -40,7 +40,7 @@ exec chroot --userspec="$user" "$own/root" /bin/sh -c 'cd "$0" && exec "$@"' "$f
 
 @functools.cache
 def why_not() -> str:
-    """What is missing to seal something here; empty where nothing is."""
+    """Return what prevents a sandbox on this machine; empty if nothing."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"there is no {', '.join(missing)} here"
@@ -58,7 +58,7 @@ def why_not() -> str:
 
 
 class Sealed:
-    """A command as pid 1 in a root of its own, while it is entered."""
+    """Command that runs as pid 1 in a sandbox, while the context is active."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class Sealed:
         read_only: bool = True,
         network: bool = False,
     ) -> None:
-        """``own``: a folder for what is needed on the way; ``layer``: what lies above this machine's root.
+        """Prepare the sandbox. ``own``: a scratch folder; ``layer``: files to add to this machine's root.
 
-        ``network``: this machine's, instead of one that has loopback only.
+        ``network``: this machine's, instead of loopback only.
         """
         self._mounts = own / "mounts"
         self._log = own / "log"
@@ -116,17 +116,17 @@ class Sealed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process is not None
-        self._process.kill()  # its child, and with it all in the namespace, goes with it
+        self._process.kill()  # takes its child, and so the whole namespace, with it
         self._process.wait()
 
     @property
     def root(self) -> Path:
-        """Its root, as it is seen from outside while it runs."""
+        """The sandbox's root as seen from outside, while it runs."""
         return Path(f"/proc/{self.pid}/root")
 
     @property
     def pid(self) -> int:
-        """The number that pid 1 has outside."""
+        """The process ID of pid 1 outside the sandbox."""
         children = self._children()
         assert children, f"it has ended:\n{self.said()}"
         return children[0]
@@ -140,12 +140,12 @@ class Sealed:
         return [int(word) for word in text.split()]
 
     def run(self, *command: str, seconds: float = 60.0) -> "subprocess.CompletedProcess[str]":
-        """Run a command of this machine in the sealed network."""
+        """Run a command of this machine in the sandbox's network."""
         words = ["nsenter", f"--net=/proc/{self.pid}/ns/net", *command]
         return subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
 
     def inside(self, user: str, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command in there, as `docker exec` does."""
+        """Run a command inside the sandbox, as `docker exec` does."""
         number, _, group = user.partition(":")
         entered = ["nsenter", f"--target={self.pid}", "--all", "--root", "--wdns=/pulsar"]
         told = ["env", "-i", *(f"{name}={value}" for name, value in self._environ.items())]
@@ -159,7 +159,7 @@ class Sealed:
         return self._process.poll() is None
 
     def terminate(self) -> int:
-        """SIGTERM to pid 1, as `docker stop` sends it; its exit code."""
+        """Send SIGTERM to pid 1, as `docker stop` does, and return its exit code."""
         os.kill(self.pid, signal.SIGTERM)
         return self.wait()
 
@@ -168,12 +168,12 @@ class Sealed:
         return self._process.wait(_END_SECONDS)
 
     def said(self) -> str:
-        """Its stdout and stderr: what `docker logs` tells."""
+        """Return its stdout and stderr, as `docker logs` does."""
         return self._log.read_text(errors="replace")
 
 
 def open_to_all(layer: Path, *paths: Path) -> None:
-    """Let every user reach the paths: their folders get the right to be passed through, in the layer only."""
+    """Let every user reach the paths, by granting search permission on their parents, in the layer only."""
     for path in paths:
         for folder in reversed(path.parents):
             made = layer / folder.relative_to("/")
@@ -183,7 +183,7 @@ def open_to_all(layer: Path, *paths: Path) -> None:
 
 
 def until(holds: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until that is so. Raises TimeoutError."""
+    """Wait until a condition holds. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:

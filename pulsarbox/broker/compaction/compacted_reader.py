@@ -1,13 +1,13 @@
-"""Reading the compacted view: what a consumer with readCompacted gets in the place of the log, up to the horizon.
+"""Reading the compacted view: what a consumer with readCompacted gets in place of the log, up to the horizon.
 
-Entries come under the ids that they were published with. A reader that has begun with a view goes through it to the
-end, whatever is compacted meanwhile, then goes on in the log; so it misses no deletion. Only where the log does not
-begin that early any more does it go on in the next view.
+Entries have the IDs they were published with. A reader that has started on a view reads it to its end, even if a
+newer view appears, and then continues in the log, so it misses no deletion. Only if the log has been trimmed beyond
+that point does it continue in the next view.
 
-What a subscription has acknowledged stands in its cursor, as always. Mark-delete passes the messages that are not in
-the view with the next one that is. Of ledgers that were trimmed from the log, the cursor has what was acknowledged out
-of order in ranges of their own (``in_view``); and where they are before mark-delete, the subscription remembers how far
-it has come (``Behind``).
+Acknowledgements are stored in the subscription's cursor, as always. Mark-delete passes messages that are not in the
+view together with the next one that is. For ledgers trimmed from the log, the cursor has separate ranges of entries
+acknowledged out of order (``in_view``). If such ledgers are before mark-delete, the subscription stores its progress
+separately (``Behind``).
 """
 
 import logging
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-"""Pause after a read that failed."""
+"""Pause after a failed read."""
 MAX_OUTSTANDING = 50_000
-"""Entries sent and not acknowledged that a subscription which is not durable keeps count of."""
+"""Maximum unacknowledged entries that a non-durable subscription tracks."""
 
 At = tuple[int, int]
 
 
 class CompactedReading:
-    """How one subscription reads the compacted view; part of its EntrySource, which has it while it is wanted."""
+    """Reads the compacted view for one subscription, on behalf of its EntrySource."""
 
     def __init__(
         self, compaction: "TopicCompaction", cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]
@@ -52,47 +52,46 @@ class CompactedReading:
         self._core = core
         self._ready = ready
         self.behind: Behind | None = None
-        """What there is to be read that the log does not have; None: nothing."""
+        """Progress in the part of the view before mark-delete that the log no longer has; None if there is none."""
         self._behind_changed = False
         self._moved = False
-        """The cursor was changed, and nobody was told."""
+        """Whether the cursor has changes that were not passed to the commit."""
         self._view: View | None = None
-        """Where it is in the middle."""
+        """The view being read."""
         self._index = -1
-        """The next entry of it to be asked for; -1: it is being looked for."""
+        """The next entry of the view to read; -1 while searching for it."""
         self._ahead: deque[tuple[Entry, int, int]] = deque()
-        """Entries at hand, each with its size as it was published, and its number in the view."""
+        """Entries read ahead, each with its published size and its number in the view."""
         self._outstanding: deque[tuple[At, int, int]] = deque()
-        """Entries that were passed, in order, with their totals: mark-delete comes to each when all up to it are
-        acknowledged."""
+        """Passed entries with their totals, in order; mark-delete advances over them as they are acknowledged."""
         self._acked: set[At] = set()
-        """Those of them that are acknowledged."""
+        """The acknowledged entries in ``_outstanding``."""
         self._left: dict[At, int] = {}
-        """Of batches among them: a bit for each message that is not compacted out."""
+        """For batches in ``_outstanding``: a bit for each message that is not compacted out."""
         self.resized: dict[At, int] = {}
-        """The sizes that entries were published with, where the view has less of them: of those just taken."""
+        """Published sizes of entries in the last ``take`` that are smaller in the view."""
         self.reading = False
         self._generation = 0
         self._starved = False
 
     @property
     def inside(self) -> bool:
-        """Whether it is in the middle of a view."""
+        """Whether a view is being read."""
         return self._view is not None
 
     def start_at(self, position: Position, mark: Position) -> None:
-        """Begin with ``position`` (the first that is wanted), where the cursor has mark-delete ``mark``."""
+        """Start at ``position``, the first wanted entry, with the cursor's mark-delete at ``mark``."""
         before = Position(position.ledger_id, position.entry_id - 1)
         self._set_behind(Behind(before, mark) if before < mark and self._compaction.view is not None else None)
         self._forget_in_view()
 
     def restore(self, behind: Behind | None) -> None:
-        """Go on with what the cursor's row has."""
+        """Restore the progress stored in the cursor's row."""
         self.behind = behind
         self._forget_in_view()
 
     def _forget_in_view(self) -> None:
-        """Of what was acknowledged out of order, what is known without."""
+        """Drop out-of-order acknowledgements that the progress already covers."""
         if self._cursor.in_view:
             self._cursor.forget_in_view(self._cursor.mark_delete if self.behind is None else self.behind.through)
             self._moved = True
@@ -102,10 +101,10 @@ class CompactedReading:
             self.behind = behind
             self._behind_changed = True
 
-    # Places
+    # Positions
 
     def rewind(self) -> Position:
-        """Start again with the first that is not acknowledged; where that is."""
+        """Start over at the first unacknowledged entry and return its position."""
         self.leave()
         self._outstanding.clear()
         self._acked.clear()
@@ -119,7 +118,7 @@ class CompactedReading:
         return self._ledger.next(start.ledger_id, start.entry_id - 1) if not self.inside else start
 
     def leave(self) -> None:
-        """It is not in the middle of a view any more."""
+        """Stop reading the view."""
         if self._view is not None:
             self._compaction.unpin(self._view, self)
             self._view = None
@@ -128,13 +127,13 @@ class CompactedReading:
         self.reading = self._starved = False
 
     def has(self, position: Position) -> bool:
-        """Whether it goes on in a view: it is in the middle of one, or the log is trimmed at ``position``."""
+        """Return whether to read from a view: one is being read, or the log is trimmed at ``position``."""
         if self._view is None and position < self._ledger.first_position():
             self._enter(position)
         return self._view is not None
 
     def _enter(self, start: Position) -> None:
-        """Begin with the view at the first entry from ``start`` on, if it reaches that far."""
+        """Start reading the view at the first entry from ``start`` on, if the horizon is not before it."""
         view = self._compaction.view
         if view is None or start > view.horizon:
             return
@@ -146,7 +145,7 @@ class CompactedReading:
             self._find(start, 0, view.entries)
 
     def _find(self, start: Position, low: int, high: int) -> None:
-        """The first entry from ``start`` on: entries before ``low`` are not, those from ``high`` on are."""
+        """Binary-search the first entry from ``start`` on; its number in the view is from ``low`` to ``high``."""
         if low == high:
             self._index = low
             return
@@ -160,7 +159,7 @@ class CompactedReading:
             self.reading = False
             if error is not None:
                 if isinstance(error, EntryDamaged):
-                    self._find(start, low, middle)  # rather some entries too many, which are passed by
+                    self._find(start, low, middle)  # rather a few entries too many, which are then skipped
                     self._ready(now)
                 else:
                     self._failed(error, now, lambda _: self._find(start, low, high))
@@ -186,12 +185,12 @@ class CompactedReading:
 
         self._core.timers.at(now.monotonic + RETRY_SECONDS, retry)
 
-    # Taking
+    # Take
 
     def take(
         self, max_entries: int, max_messages: int, max_bytes: int | None, at: Position, now: Now
     ) -> tuple[list[Entry], Position]:
-        """As EntrySource.take, from ``at`` on; and where to go on: in the log, once it is not ``inside`` any more."""
+        """Do as EntrySource.take, from ``at`` on; also return the next position, in the log once not ``inside``."""
         taken: list[Entry] = []
         self.resized.clear()
         enough = self._core.bounds.read_bytes if max_bytes is None else min(max_bytes, self._core.bounds.read_bytes)
@@ -227,7 +226,7 @@ class CompactedReading:
         return self._view is not None and not self.reading and self._index >= self._view.entries
 
     def prepare(self) -> None:
-        """Have what comes next at hand."""
+        """Read ahead."""
         view = self._view
         bounds = self._core.bounds
         if view is None or self.reading or not 0 <= self._index < view.entries:
@@ -258,7 +257,7 @@ class CompactedReading:
             self._ready(now)
 
     def _end(self) -> Position:
-        """It has come to the end of the view: what is behind the horizon is the log's."""
+        """Finish the view, and return the log position after its horizon."""
         view = self._view
         assert view is not None
         if not self._outstanding or self._outstanding[-1][0] < view.horizon:
@@ -266,7 +265,7 @@ class CompactedReading:
         self.leave()
         return Position(view.horizon.ledger_id, view.horizon.entry_id + 1)
 
-    # Acknowledging
+    # Acknowledge
 
     def _is_acked(self, position: At) -> bool:
         if not self.claims(position):
@@ -275,7 +274,7 @@ class CompactedReading:
         return (behind is not None and position <= behind.through) or self._cursor.in_view.covers(*position)
 
     def _pass(self, position: Position, messages: int, size: int, *, acked: bool) -> None:
-        """It has come to an entry."""
+        """Note that reading has passed an entry."""
         if acked and not self._outstanding:
             self._come_to(position, messages, size)
             return
@@ -286,16 +285,16 @@ class CompactedReading:
             self._acked.add(position)
 
     def _note_left(self, entry: Entry) -> None:
-        """Which messages of a batch there are: those that are compacted out nobody will ever acknowledge."""
+        """Note the messages present in a batch: compacted-out ones will never be acknowledged."""
         indexes = parse_entry(entry.body, verify=False).metadata.compacted_batch_indexes
         if indexes:
             self._left[(entry.ledger_id, entry.entry_id)] = sum(1 << index for index in indexes)
 
     def ack_sets(self, entries: list[Entry]) -> dict[At, tuple[int, int]]:
-        """Of the entries that are about to be sent, the batches of which only some messages are wanted.
+        """Return ack sets for batches to be sent of which only some messages are wanted.
 
-        Clients made of the C++ one take no notice of the mark that a message is compacted out. Told so they do not hand
-        it to a reader. A consumer would then never acknowledge the batch: it gets an empty message, as from Pulsar.
+        Clients based on the C++ client ignore the compacted-out mark; with an ack set they do not pass such a message
+        to a reader. A consumer would then never acknowledge the batch, so it gets an empty message, as from Pulsar.
         """
         found: dict[At, tuple[int, int]] = {}
         for entry in entries:
@@ -308,18 +307,21 @@ class CompactedReading:
         return found
 
     def unacked(self, position: At, bits: int) -> int:
-        """Of the messages of a batch that an acknowledgement leaves, those that there are."""
+        """Return the messages present in a batch that an acknowledgement leaves unacknowledged."""
         return bits & self._left.get(position, -1)
 
     def claims(self, position: At) -> bool:
-        """Whether an entry is none of the cursor's: the log does not have it any more. It may be of a ledger that went
-        while an earlier one stayed, because all who were there then had acknowledged it."""
+        """Return whether an entry is no longer in the log and so not covered by the cursor's own ranges.
+
+        Its ledger may have been trimmed before an earlier one, because all subscriptions at that time had acknowledged
+        it.
+        """
         if self.behind is not None and position <= self.behind.up_to:
             return True
         return position > self._cursor.mark_delete and position[0] not in self._ledger.ledgers
 
     def acknowledged(self, position: At) -> None:
-        """An entry is acknowledged, and part of the cursor where it ``claims`` it not."""
+        """Note an acknowledged entry; if ``claims`` covers it, record it in the cursor's view ranges."""
         if self.claims(position) and not self._is_acked(position):
             self._cursor.acknowledge_in_view(*position)
             self._moved = True
@@ -330,13 +332,13 @@ class CompactedReading:
         self._settle()
 
     def acknowledged_through(self, position: At) -> None:
-        """All is acknowledged up to an entry."""
+        """Note a cumulative acknowledgement."""
         outstanding = self._outstanding
         last: tuple[At, int, int] | None = None
         while outstanding and outstanding[0][0] <= position:
             last = self._popped()
         behind = self.behind
-        if behind is not None and position > behind.through:  # it may have been sent before a restart, and not since
+        if behind is not None and position > behind.through:  # it may have been sent before a restart and not since
             self._set_behind(behind._replace(through=Position(*position)) if position <= behind.up_to else None)
             self._forget_in_view()
         if last is not None and (behind is None or last[0] > behind.up_to):
@@ -358,7 +360,7 @@ class CompactedReading:
         return first
 
     def _come_to(self, position: At, messages: int, size: int) -> None:
-        """Everything up to an entry of the view is acknowledged, what is not in it too."""
+        """Advance to an entry of the view: everything up to it is acknowledged or not in the view."""
         behind = self.behind
         if behind is not None:
             if position <= behind.up_to:
@@ -371,7 +373,7 @@ class CompactedReading:
         self._forget_in_view()
 
     def keep(self, now: Now) -> None:
-        """Have written what has changed."""
+        """Schedule writing of changes."""
         cursor, commits = self._cursor, self._core.commits
         if self._moved:
             self._moved = False
@@ -385,12 +387,12 @@ class CompactedReading:
                 commits.put_row(key, row if self.behind is None else row | {"compacted": self.behind.row})
 
     def trimmed(self, mark: Position) -> None:
-        """Of a subscription that is not durable: the log now begins with ``mark``, what it had left is here alone."""
+        """Record progress for a non-durable subscription whose log now starts at ``mark``."""
         through = self._cursor.mark_delete if self.behind is None else self.behind.through
         self._set_behind(Behind(through, mark))
 
     def corrected(self, held: dict[At, Held]) -> None:
-        """Entries just taken were sent: the consumer is to know them by the sizes they were published with."""
+        """Correct the sizes of sent entries to their published sizes."""
         for position, size in self.resized.items():
             if position in held:
                 held[position] = held[position]._replace(size=size)

@@ -1,4 +1,4 @@
-"""What is remembered of the compactions of each topic since the box was started, and whose turn it is."""
+"""Compaction statistics of topics since the box started, and the queue of pending compactions."""
 
 from bisect import bisect_left
 from collections import deque
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from pulsarbox.broker.compaction.compaction_run import Run
 
 LATENCY_MILLIS: Final = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
-"""Upper bounds of what writes of compactions are counted by, as in Pulsar; one more is beyond."""
+"""Upper bounds of the write latency histogram in milliseconds, as in Pulsar; the last bucket is unbounded."""
 
 
 class Record:
-    """Of one topic, in memory or not. Times are milliseconds since 1970; 0 for never."""
+    """Statistics of one topic, loaded or not. Times are milliseconds since 1970; 0 means never."""
 
     def __init__(self) -> None:
         self.last_removed = self.last_duration = self.succeeded_at = self.failed_at = 0
-        """Of the last one: messages that were not kept, and how many ms it took; when one succeeded or failed last."""
+        """Removed messages and duration (ms) of the last compaction, and times of the last success and failure."""
         self.removed = self.succeeded = self.failed = self.duration = 0
-        """Of all: messages, how many there were, and ms."""
+        """Totals: removed messages, successes, failures and duration (ms)."""
         self.error = ""
-        """Why the last one failed; empty where it did not."""
+        """Why the last compaction failed; empty if it succeeded."""
         self.latencies = [0] * (len(LATENCY_MILLIS) + 1)
-        """How often a write took so long."""
+        """Write latency histogram."""
         self.latency_sum = 0.0
 
     def ended(self, removed: int, millis: int, error: Exception | None, now: Now) -> None:
-        """A compaction has ended."""
+        """Record the end of a compaction."""
         self.last_duration = millis
         self.duration += millis
         self.error = "" if error is None else str(error) or type(error).__name__
@@ -42,32 +42,32 @@ class Record:
             self.failed_at = now.wall
 
     def written(self, seconds: float) -> None:
-        """A write was durable after so long."""
+        """Record a durable write that took this long."""
         self.latencies[bisect_left(LATENCY_MILLIS, seconds * 1000)] += 1
         self.latency_sum += seconds * 1000
 
 
 class Compactions:
-    """One runs at a time, the others wait: what one needs in memory is bounded, so is what it takes of the box."""
+    """Runs one compaction at a time, which bounds its memory and its load on the box."""
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
-        """By topic, of those that were compacted since the start."""
+        """Statistics by topic, of topics compacted since the start."""
         self._running: Run | None = None
         self._waiting: deque[Run] = deque()
 
     def record(self, topic: str) -> Record:
-        """What is known of a topic's compactions, from its first on."""
+        """Return the statistics of a topic, created on first use."""
         return self.records.setdefault(topic, Record())
 
     def enqueue(self, run: "Run", now: Now) -> None:
-        """Begin a compaction when it is its turn."""
+        """Start a compaction when its turn comes."""
         self._waiting.append(run)
         if self._running is None:
             self._next(now)
 
     def ended(self, run: "Run", now: Now) -> None:
-        """A compaction has ended, or will not begin."""
+        """Handle a compaction that has ended or was withdrawn."""
         if run is self._running:
             self._running = None
             self._next(now)

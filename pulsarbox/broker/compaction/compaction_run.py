@@ -1,8 +1,8 @@
-"""One compaction: goes over a topic twice, first to find the latest message of every key, then to copy these.
+"""One compaction: reads a topic twice, first to find the latest message of every key, then to copy these.
 
-Both times it goes over the view there is, then over the log behind its horizon up to where the log ended when it began.
-It reads in bounded steps, has them worked on where they are read, and rests after each for as long as it took. What it
-writes goes with the batches of everybody else, a step's worth each, into a ledger that nobody knows of before the end.
+Both passes read the current view, then the log after its horizon, up to its end at the start of the run. Reads are
+bounded steps, processed in the reading thread, and each is followed by an equally long pause. Output goes into the
+batches that everything else uses, one step at a time, in a ledger that is not referenced until the run ends.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 STEP_ENTRIES: Final = 1000
 STEP_BYTES: Final = 256 << 10
-"""What is read, worked on and written in one go, at most: some milliseconds."""
+"""Maximum bytes read, processed and written per step: a few milliseconds."""
 TURN_ENTRIES: Final = 250
-"""What is looked at, or written, in one turn of the core, at most: it is everybody's, and that is some 0.3 ms of it."""
+"""Maximum entries examined or written per turn of the core: about 0.3 ms of the shared event loop."""
 
 
 class Segment(NamedTuple):
-    """Entries of one ledger, from the first on; a compacted one, or one of the log."""
+    """A range of entries in a ledger, compacted or of the log."""
 
     ledger_id: int
     first: int
@@ -39,27 +39,27 @@ class Segment(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a compaction is."""
+    """Progress of a compaction."""
 
     phase: str
     """``waiting``, ``reading`` or ``writing``."""
     read: int
-    """Entries read, over all passes."""
+    """Entries read, in all passes."""
     to_read: int
-    """Entries that one pass has to read."""
+    """Entries to read per pass."""
     passes: int
-    """Passes that are done."""
+    """Completed passes."""
     keys: int
     written: int
     """Entries."""
 
 
 class CompactionFailed(PulsarBoxError):
-    """A compaction cannot go on; the view there was stays."""
+    """A compaction cannot continue; the previous view stays in use."""
 
 
 def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
-    """What is to be gone over: the view, then the confirmed log behind its horizon."""
+    """Return the segments to compact: the view, then the confirmed log after its horizon."""
     found = [Segment(view.ledger_id, 0, view.entries, True)] if view is not None and view.entries else []
     behind = view.horizon if view is not None else Position(-1, -1)
     for info in topic.ledger.ledgers.values():
@@ -70,7 +70,7 @@ def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
 
 
 def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]:
-    """Without what stands behind the first open transaction, and without what was aborted."""
+    """Exclude entries of aborted transactions and those after the start of the first open transaction."""
     found = []
     for segment in segments:
         if segment.compacted:
@@ -82,7 +82,7 @@ def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]
 
 
 class Run:
-    """A compaction under way. ``ended`` is called once: with the new view when that is durable, or with an error."""
+    """A running compaction. ``ended`` is called once: with the new view when that is durable, or with an error."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Run:
         switch: Callable[[View, Now], None],
         ended: Callable[[View | None, Exception | None, Now], None],
     ) -> None:
-        """``switch`` writes the rows that put a new view in the place of the old one."""
+        """``switch`` writes the rows that replace the old view with the new one."""
         self._topic = topic
         self._core = topic.core
         self._before = view
@@ -102,17 +102,17 @@ class Run:
         self._segments: list[Segment] = []
         self._left: list[Segment] = []
         self._damaged: dict[Position, int] = {}
-        """Where entries begin that cannot be read, and where it goes on behind them."""
+        """First positions of unreadable ranges, with the entry ID to continue at."""
         self._copying = False
         self._at = 0
-        """Messages passed in this pass."""
+        """Messages passed in the current pass."""
         self._unseen: list[Seen] = []
-        """What was read, and is still to be looked at."""
+        """Entries read but not examined yet."""
         self._asked_at = 0.0
         self.step_entries = STEP_ENTRIES
-        """How many entries are read in one go."""
+        """Maximum entries per read."""
         self.ledger_id = 0
-        """Where it writes to."""
+        """The output ledger."""
         self._entries = self._size = 0
         self._last = (-1, -1, -1)
         self._end = Position(-1, -1)
@@ -120,14 +120,14 @@ class Run:
         self._read = self._passes = 0
         self.read_bytes = 0
         self.removed = 0
-        """Messages that do not stay."""
+        """Messages not kept."""
         self.is_over = False
-        """Nothing more is done; the last rows may be on their way."""
+        """Whether the run has ended; its last rows may not be durable yet."""
         self._waiting = True
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """Current progress."""
         phase = "waiting" if self._waiting else "writing" if self._copying else "reading"
         to_read = sum(each.end - each.first for each in self._segments)
         return Progress(phase, self._read, to_read, self._passes, self._winners.keys, self._entries)
@@ -138,13 +138,13 @@ class Run:
         return self._size
 
     def begin(self, now: Now) -> None:
-        """It is its turn."""
+        """Start, because the run's turn has come."""
         self._waiting = False
         ledger, topic = self._topic.ledger, self._topic
         self._rules = Rules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
         self._winners = Winners(self._core.settings.compactionMaxKeysInMemory)
         readable, durable = topic.stored.open.readable, ledger.last_confirmed
-        if readable is None or readable[0] > durable:  # what is open is on its way to the disk, with more before it
+        if readable is None or readable[0] > durable:  # open entries are not durable yet, nor some before them
             readable = durable, ledger.confirmed_messages, ledger.confirmed_bytes
         self._end, *totals = readable
         self._totals = totals[0], totals[1]
@@ -153,10 +153,10 @@ class Run:
         self._step(now)
 
     def cancel(self, reason: str, now: Now) -> None:
-        """Stop, and leave nothing behind."""
+        """Stop and leave nothing behind."""
         self._fail(CompactionFailed(reason), now)
 
-    # Reading
+    # Read
 
     def _step(self, now: Now) -> None:
         if self.is_over:
@@ -177,7 +177,7 @@ class Run:
         self._core.reads.ask_for_work(ledger_id, first, last, STEP_BYTES, self._answer, work)
 
     def _next_segment(self) -> Segment | None:
-        """Where it goes on; None where all is read."""
+        """Return the segment to continue in; None if everything is read."""
         while self._left:
             segment = self._left[0]
             known = self._damaged.get(Position(segment.ledger_id, segment.first))
@@ -210,7 +210,7 @@ class Run:
             self._rest(now)
 
     def _see(self, now: Now) -> None:
-        """Look at what was read, a part in each turn: the turns are everybody's."""
+        """Examine the entries read, some in each turn, to keep turns short."""
         if self.is_over:
             return
         part, self._unseen = self._unseen[:TURN_ENTRIES], self._unseen[TURN_ENTRIES:]
@@ -224,7 +224,7 @@ class Run:
         first = not self._copying and not self._passes
         segment = self._left[0]
         if isinstance(error, EntryDamaged) and first:
-            # As a consumer does: it goes on behind it. In the passes to come it is not tried again.
+            # Continue after the damage, as a consumer does. Later passes do not try it again.
             self._damaged[Position(error.ledger_id, error.first)] = error.last + 1
             self._core.quarantine.report(error, now)
             self._step(now)
@@ -234,7 +234,7 @@ class Run:
             self._fail(error or CompactionFailed("nothing was read"), now)
 
     def _rest(self, now: Now) -> None:
-        """Publishing goes first: as long as a step took, nothing is done."""
+        """Pause for as long as the last step took: publishing has priority."""
         self._core.timers.at(2 * now.monotonic - self._asked_at, self._step)
 
     def _end_pass(self, now: Now) -> None:
@@ -251,7 +251,7 @@ class Run:
         self._left = list(self._segments)
         self._step(now)
 
-    # Writing
+    # Write
 
     def _write(self, kept: list[Original], now: Now) -> None:
         commits = self._core.commits
@@ -277,7 +277,7 @@ class Run:
         self._fail(error, now)
 
     def _finish(self, now: Now) -> None:
-        """All is copied and durable: let it be the view."""
+        """Make the durable copy the topic's view."""
         messages, size = self._totals
         view = View(self.ledger_id, self._entries, self._size, self._end, messages, size, self._last, now.wall)
         topic_id = self._topic.ledger.topic_id

@@ -1,7 +1,7 @@
-"""The second half of compaction: the entries with what stays of them. Pure; done where entries are read.
+"""The second part of compaction: copies the messages to keep. Pure; runs in the reading thread.
 
-A batch of which only some messages stay is written anew: the others are empty and marked as compacted out, so that
-indexes in the batch are what they were. Its metadata names the indexes that stay (Pulsar 4.2).
+A batch of which only some messages are kept is rewritten: the others become empty and marked as compacted out, so that
+batch indexes are unchanged. Its metadata lists the indexes kept (Pulsar 4.2).
 """
 
 from typing import NamedTuple
@@ -17,19 +17,19 @@ from pulsarbox.storage.record import Entry
 
 
 class Copied(NamedTuple):
-    """What was read in one go."""
+    """The result of one read."""
 
     next_entry: int
     size: int
     messages: int
-    """So many were passed."""
+    """Messages passed."""
     kept: list[Original]
     last: tuple[int, int, int] | None
-    """The last message that stays: ledger, entry, index in the batch or -1."""
+    """The last message kept: ledger ID, entry ID, batch index or -1."""
 
 
 def copy(rules: Rules, bits: bytearray, at: int, entries: list[Entry], *, compacted: bool) -> Copied:
-    """What stays of entries whose first message has the number ``at`` among the ``bits``. Raises CodecMissing."""
+    """Return what to keep of entries whose first message is number ``at`` in ``bits``. Raises CodecMissing."""
     kept: list[Original] = []
     last: tuple[int, int, int] | None = None
     size, number = 0, at
@@ -49,7 +49,7 @@ def copy(rules: Rules, bits: bytearray, at: int, entries: list[Entry], *, compac
 
 
 def _without(original: Original, wanted: list[int], rules: Rules) -> Original:
-    """A batch with these messages alone."""
+    """Return a batch reduced to the given messages."""
     entry = original.entry
     parsed = parse_entry(entry.body, verify=False)
     metadata = parsed.metadata

@@ -1,7 +1,7 @@
-"""Which messages stay: of every key the latest, of which one bit is remembered for each message that was seen.
+"""Selection of the latest message of every key, recorded as one bit per message read.
 
-The table of keys holds so many at most. Where there are more it keeps those whose hash is low, and the messages are
-gone over again for the others: the bits stay. A key costs some 170 bytes, a message one bit.
+The table of keys is bounded. If there are more keys, a pass covers those with low hashes, and further passes cover the
+others; the bits persist. A key takes about 170 bytes, a message one bit.
 """
 
 from typing import Final
@@ -14,21 +14,21 @@ _SLOTS: Final = 1 << 32
 
 
 class Winners:
-    """The latest message of every key, by the number that it has in the order of reading."""
+    """The latest message of every key, numbered in reading order."""
 
     def __init__(self, most_keys: int) -> None:
         self._most_keys = most_keys
         self._latest: dict[bytes, int] = {}
         self._low, self._high = 0, _SLOTS
-        """The slots of the keys that this pass is about."""
+        """Range of key hashes that this pass covers."""
         self._at = 0
         self._chunks: dict[str, list[int]] = {}
-        """Chunks of messages of which not all chunks were seen."""
+        """Message numbers of chunks, by UUID, for incomplete chunked messages."""
         self._parts: dict[int, list[int]] = {}
-        """The chunks of a message before its last."""
+        """Chunks before the last one, by the message number of the last."""
         self.bits = bytearray()
         self.keys = 0
-        """Keys that have a message, so far."""
+        """Keys with a message to keep, so far."""
 
     @property
     def messages(self) -> int:
@@ -37,11 +37,11 @@ class Winners:
 
     @property
     def kept(self) -> int:
-        """Messages that stay."""
+        """Messages to keep."""
         return int.from_bytes(self.bits, "little").bit_count()
 
     def see(self, seen: list[Seen]) -> None:
-        """Go on with these entries, which come behind those seen before."""
+        """Process the next entries in order."""
         missing = (self._at + sum(map(messages_in, seen)) + 7) // 8 - len(self.bits)
         if missing > 0:
             self.bits.extend(bytes(missing))
@@ -62,8 +62,8 @@ class Winners:
                 self._narrow()
 
     def end_pass(self) -> bool:
-        """All messages were seen; whether there are keys left for which they have to be gone over again."""
-        for numbers in self._chunks.values():  # the end of these messages is behind the horizon
+        """End a pass; return whether other keys need another one."""
+        for numbers in self._chunks.values():  # these messages end after the horizon
             for number in numbers:
                 self._set(number)
         self.keys += len(self._latest)
@@ -75,7 +75,7 @@ class Winners:
         return self._low < _SLOTS
 
     def _message(self, key: bytes, number: int, alive: bool) -> bool:
-        """A message of a key; whether it is the latest."""
+        """Process a message with a key; return whether it is the latest so far."""
         if self._high - self._low != _SLOTS and not self._low <= murmur3_32(key, signed=False) < self._high:
             return False
         before = self._latest.get(key)
@@ -113,7 +113,7 @@ class Winners:
                 self._set(part)
 
     def _narrow(self) -> None:
-        """Too many keys: leave the upper half of them to the next pass."""
+        """Leave keys with the upper half of the hashes to the next pass until the table is within its bound."""
         while len(self._latest) > self._most_keys and self._high - self._low > 1:
             self._high = (self._low + self._high) // 2
             going = [key for key in self._latest if murmur3_32(key, signed=False) >= self._high]
@@ -124,7 +124,7 @@ class Winners:
         self.bits[number >> 3] |= 1 << (number & 7)
 
     def _set_all(self, first: int, end: int) -> None:
-        """The bits from ``first`` up to ``end``, whole bytes at once."""
+        """Set the bits from ``first`` up to ``end``, whole bytes at once."""
         low, high = (first + 7) >> 3, end >> 3
         if low < high:
             self.bits[low:high] = b"\xff" * (high - low)
@@ -138,7 +138,7 @@ class Winners:
 
 
 def messages_in(seen: Seen) -> int:
-    """How many messages an entry has, compacted out or not."""
+    """Return the number of messages in an entry, including compacted-out ones."""
     kind = seen[0]
     if kind in (DROPPED, WHOLE):
         count: int = seen[1]

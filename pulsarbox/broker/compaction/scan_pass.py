@@ -1,8 +1,8 @@
-"""What compaction has to know of entries: whose latest message might be in them. Pure; done where entries are read.
+"""The first part of compaction: extracts the message keys of entries. Pure; runs in the reading thread.
 
-Sources: https://pulsar.apache.org/docs/4.2.x/concepts-topic-compaction/, PIP-14, and the messages that Pulsar's own
-compaction keeps: without a key none, unless that is wanted; without a payload none, and none of their key before them;
-batches that cannot be opened as they are.
+Sources: https://pulsar.apache.org/docs/4.2.x/concepts-topic-compaction/, PIP-14, and the behaviour of Pulsar's own
+compaction. It drops messages without a key unless configured otherwise. A message without a payload deletes its key.
+Batches that cannot be opened are kept whole.
 """
 
 import logging
@@ -20,17 +20,17 @@ from pulsarbox.storage.record import Entry
 
 log = logging.getLogger(__name__)
 
-# What can be said of an entry; each stands first in a tuple.
+# Kinds of results for an entry; the first item of each tuple.
 DROPPED: Final = 0
-"""Of no key: (DROPPED, messages in it)."""
+"""Not kept: (DROPPED, messages in it)."""
 WHOLE: Final = 1
-"""It stays as it is: (WHOLE, messages in it)."""
+"""Kept as it is: (WHOLE, messages in it)."""
 SINGLE: Final = 2
 """(SINGLE, key, whether it has a value)."""
 BATCH: Final = 3
-"""(BATCH, [(key or None, whether it has a value), or None for one that is compacted out already])."""
+"""(BATCH, [(key or None, whether it has a value), or None if already compacted out])."""
 CHUNK: Final = 4
-"""(CHUNK, uuid, number of the chunk, of the last one, key, whether it has a value)."""
+"""(CHUNK, UUID, chunk number, last chunk number, key, whether it has a value)."""
 
 Seen = tuple[Any, ...]
 
@@ -39,20 +39,20 @@ _BATCH, _CHUNK, _ENCRYPTED, _KEY, _MARKER = (
 )  # fmt: skip
 
 _PLAIN_KEY: Final = 15
-"""Bytes of a key that stands for itself; a longer one is its digest, which has one more, so that none is both."""
+"""Longest key stored as it is. A longer one is stored as a digest with one byte more, so the two never collide."""
 
 
 class Rules(NamedTuple):
-    """How entries are understood."""
+    """How compaction treats entries."""
 
     retain_null_key: bool = False
-    """Messages without a key stay."""
+    """Whether to keep messages without a key."""
     most_unpacked: int = 1 << 23
-    """Bytes that a batch is unpacked to at most; one that would be more stays whole."""
+    """Maximum uncompressed bytes of a batch; a larger batch is kept whole."""
 
 
 class Examined(NamedTuple):
-    """What was read in one go."""
+    """The result of one read."""
 
     next_entry: int
     size: int
@@ -60,7 +60,7 @@ class Examined(NamedTuple):
 
 
 def examine(rules: Rules, entries: list[Entry], *, compacted: bool) -> Examined:
-    """What is to be known of entries, ``compacted`` where they come from a compacted ledger. Raises CodecMissing."""
+    """Return the keys of entries; ``compacted`` if they are from a compacted ledger. Raises CodecMissing."""
     size = sum([len(entry.body) for entry in entries])
     seen = [_look(unpack_compacted(entry).entry if compacted else entry, rules) for entry in entries]
     return Examined(entries[-1].entry_id + 1, size, seen)
@@ -105,7 +105,7 @@ def _look_into_batch(entry: Entry, rules: Rules) -> Seen:
 
 
 def open_batch(entry: Entry, parsed: ParsedEntry, rules: Rules) -> list[tuple[SingleMessageMetadata, bytes]]:
-    """The messages of a batch. Raises NotUnpacked, MalformedMetadata, CodecMissing."""
+    """Return the messages of a batch. Raises NotUnpacked, MalformedMetadata, CodecMissing."""
     metadata = parsed.metadata
     body = entry.body[parsed.body_offset :]
     body = decompress(metadata.compression, body, metadata.uncompressed_size, rules.most_unpacked)
@@ -113,7 +113,7 @@ def open_batch(entry: Entry, parsed: ParsedEntry, rules: Rules) -> list[tuple[Si
 
 
 def key_of(metadata: MessageMetadata | SingleMessageMetadata) -> bytes:
-    """What stands for the key of a message: no two keys have the same, as far as BLAKE2 goes."""
+    """Return a bounded key for a message's key, unique except for BLAKE2 collisions."""
     text: str | bytes = metadata.partition_key
     key = text.encode() if isinstance(text, str) else text
     return key if len(key) <= _PLAIN_KEY else blake2b(key, digest_size=_PLAIN_KEY + 1).digest()

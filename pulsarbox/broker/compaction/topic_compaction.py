@@ -1,7 +1,7 @@
-"""The compacted view of one topic: what it is, when a new one is made, who reads it.
+"""The compacted view of one topic: its creation, replacement and readers.
 
-The subscription ``__compaction`` holds back what is not compacted yet, as in Pulsar; it comes into being with the first
-compaction, or with a threshold. Deleting it deletes the view.
+The subscription ``__compaction`` retains messages that are not compacted yet, as in Pulsar. It is created by the first
+compaction or by a threshold. Deleting it deletes the view.
 """
 
 import logging
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NEVER: Final = 1 << 63
-"""More bytes than a topic has."""
+"""More bytes than any topic has."""
 
 
 def drop_leftovers(core: "Core", now: Now) -> None:
-    """At the start: compacted ledgers that were being made, or that only readers held who are gone."""
+    """At the start, drop unfinished compacted ledgers and retired ones that only earlier readers used."""
     for key in list(core.catalog.keys(COMPACTING)):
         core.commits.put_row(key, None)
         core.commits.housekeeping.ledger_dropped(int(key.rpartition("/")[2], 16), now)
 
 
 class TopicCompaction:
-    """Of one topic in memory."""
+    """The compaction of one loaded topic."""
 
     def __init__(self, topic: "PersistentTopic") -> None:
         self._topic = topic
@@ -43,15 +43,15 @@ class TopicCompaction:
         self._topic_id = topic.ledger.topic_id
         self.view: View | None = None
         self.run: Run | None = None
-        """The compaction that is under way, or waits for its turn."""
+        """The running or queued compaction."""
         self._began = 0.0
         self._looked_at = 0
         self.due_at = NEVER
-        """When the topic's bytes so far come to this, it is to be looked at."""
+        """Total bytes of the topic at which to check the policy."""
         self._readers: dict[int, set[object]] = {}
-        """Who is in the middle of a compacted ledger."""
+        """Current readers by compacted ledger."""
         self._retired: set[int] = set()
-        """Compacted ledgers that only these still read."""
+        """Replaced ledgers that still have readers."""
         if any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in topic.stored.cursors.values()):
             for key in self._core.catalog.keys(compacted_key(self._topic_id)):
                 row = self._core.catalog.get(key)
@@ -60,13 +60,13 @@ class TopicCompaction:
 
     @property
     def subscription(self) -> "Subscription | None":
-        """The one that holds what is not compacted yet."""
+        """The subscription that retains messages not compacted yet."""
         return self._topic.subscriptions.get(COMPACTION_SUBSCRIPTION)
 
-    # Compacting
+    # Compact
 
     def start(self, now: Now) -> None:
-        """Compact the topic, up to where it ends now. Raises Conflict where that is under way already."""
+        """Compact the topic up to its current end. Raises Conflict if a compaction is in progress."""
         if self.run is not None:
             raise Conflict("Compaction already in progress")
         self._subscribe(now)
@@ -76,23 +76,23 @@ class TopicCompaction:
             self.run = Run(self._topic, view, self._switch, self._ended)
             self._core.compactions.enqueue(self.run, now)
         else:
-            self._core.compactions.record(str(self._topic.name)).error = ""  # there is nothing to do
+            self._core.compactions.record(str(self._topic.name)).error = ""  # there is nothing to compact
 
     def cancel(self, now: Now) -> None:
-        """Stop the compaction that is under way: the view stays what it is. Raises Conflict where there is none."""
+        """Cancel the compaction; the view is unchanged. Raises Conflict if none is in progress."""
         if self.run is None:
             raise Conflict("Compaction is not running: there is nothing to cancel")
         self.run.cancel("it was cancelled", now)
 
     def rates(self, now: Now) -> tuple[float, float]:
-        """Bytes that the running compaction reads and writes, a second."""
+        """Return bytes per second that the running compaction reads and writes."""
         run, seconds = self.run, now.monotonic - self._began
         return (
             (run.read_bytes / seconds, run.written_bytes / seconds) if run is not None and seconds > 0 else (0.0, 0.0)
         )
 
     def close(self, now: Now) -> None:
-        """The topic goes out of memory, or is deleted."""
+        """Cancel any compaction before the topic is unloaded or deleted."""
         if self.run is not None:
             self.run.cancel("it was stopped: the topic was unloaded or deleted, or the box was stopped", now)
 
@@ -101,7 +101,7 @@ class TopicCompaction:
             self._topic.subscribe(COMPACTION_SUBSCRIPTION, earliest=True, properties={}, now=now)
 
     def _switch(self, view: View, now: Now) -> None:
-        """In the batch that makes a view the topic's, the old one is put aside, and what is compacted now let go."""
+        """Retire the old view and acknowledge the compacted messages, in the batch that installs the new view."""
         before, commits = self.view, self._core.commits
         if before is not None:
             commits.put_row(compacting_key(self._topic_id, before.ledger_id), {})
@@ -135,7 +135,7 @@ class TopicCompaction:
         topic.upkeep.soon(now)
 
     def _retire(self, ledger_id: int, now: Now) -> None:
-        """Nobody begins to read it any more; it goes with the last who has begun."""
+        """Drop a replaced ledger, now or with its last reader."""
         self._retired.add(ledger_id)
         if not self._readers.get(ledger_id):
             self._drop(ledger_id, now)
@@ -148,9 +148,9 @@ class TopicCompaction:
         self._core.commits.housekeeping.ledger_dropped(ledger_id, now)
 
     def forget(self, now: Now) -> None:
-        """The subscription, or all of the topic, is deleted: so is the view."""
+        """Delete the view, because the subscription or the topic is deleted."""
         if self.run is not None:
-            if self.run.is_over:  # its last batch is on its way
+            if self.run.is_over:  # its last batch is being written
                 self._drop(self.run.ledger_id, now)
             self.run.cancel(f"the subscription {COMPACTION_SUBSCRIPTION} was deleted", now)
         before, self.view = self.view, None
@@ -161,14 +161,14 @@ class TopicCompaction:
             for ledger_id in list(self._retired):
                 self._drop(ledger_id, now)
 
-    # Reading
+    # Read
 
     def pin(self, view: View, reader: object) -> None:
-        """Somebody begins to read a view: it stays until they have done."""
+        """Retain a view for a new reader."""
         self._readers.setdefault(view.ledger_id, set()).add(reader)
 
     def unpin(self, view: View, reader: object) -> None:
-        """They have done with it."""
+        """Release a view that a reader has finished."""
         readers = self._readers.get(view.ledger_id, set())
         readers.discard(reader)
         if not readers:
@@ -180,10 +180,10 @@ class TopicCompaction:
         if ledger_id in self._retired and not self._readers.get(ledger_id):
             self._drop(ledger_id, now)
 
-    # By itself
+    # Automatic compaction
 
     def look(self, now: Now) -> int:
-        """Compact where the policy asks for it; when to look again (ms since 1970; 0: when more is published)."""
+        """Compact if the policy requires it; return when to check again (ms since 1970; 0: when more is published)."""
         threshold = self._topic.policies.get(COMPACTION_THRESHOLD)
         self.due_at = NEVER
         if threshold <= 0 or is_system(str(self._topic.name)):
@@ -206,6 +206,6 @@ class TopicCompaction:
         return now.wall + interval
 
     def reached(self, now: Now) -> None:
-        """The topic has grown to ``due_at``."""
+        """Handle that the topic has grown to ``due_at``."""
         self.due_at = NEVER
         self._topic.upkeep.soon(now)

@@ -1,7 +1,7 @@
-"""Why a subscription is not sending: the one reason there is at a time, and since when.
+"""The reason why a subscription is not dispatching, and since when.
 
-A dispatcher stops at some point of its loop, and each of these points has its reason, so that keeping it costs a
-comparison. ``Dispatcher.why`` looks closer, when somebody asks.
+A dispatcher stops at a certain point of its loop, and each such point has one reason, so recording it costs one
+comparison. ``Dispatcher.why`` refines it on request.
 """
 
 from typing import Final
@@ -10,52 +10,52 @@ from pulsarbox.clock import Now
 
 
 class Reason:
-    """What a dispatcher is waiting for. Plain strings: they are compared on the hot path and shown to people."""
+    """Reasons for a stopped dispatcher. Plain strings: compared on the hot path and shown to users."""
 
     NO_CONSUMER: Final = "no-consumer"
-    """Nobody is connected."""
+    """No consumer is connected."""
     NO_PERMITS: Final = "no-permits"
-    """Every consumer has got what it asked for (FLOW) and asks for no more."""
+    """No consumer has permits (FLOW) left."""
     SLOW_CONNECTION: Final = "slow-connection"
-    """There are permits, but the clients do not read what was sent to them."""
+    """Consumers have permits, but their clients are not reading from the connection."""
     UNACKED_LIMIT: Final = "unacked-limit"
-    """Too many messages are unacknowledged: of each consumer that has permits, of the subscription or of the broker."""
+    """Too many unacknowledged messages: of every consumer with permits, of the subscription, or of the broker."""
     KEY_BLOCKED: Final = "key-blocked"
-    """What is left has keys of consumers that take nothing now, or of nobody; others could take something else."""
+    """The remaining keys belong to consumers that cannot receive now, or to no consumer."""
     DRAINING: Final = "draining"
-    """What is left has keys that moved to other consumers; those that have it unacknowledged are waited for."""
+    """The remaining keys have moved to other consumers while their previous ones still hold unacknowledged entries."""
     CHUNKS: Final = "chunks"
-    """What is left are chunks of messages of which a consumer without permits has the first."""
+    """The remaining entries are chunks of messages whose first chunks went to consumers without permits."""
     DEAD_LETTERS: Final = "dead-letters"
-    """Many messages have become dead letters: the disk is waited for."""
+    """Many messages have become dead letters and wait for the disk."""
     DELAYED: Final = "delayed"
-    """What is left is not due yet."""
+    """The remaining messages are delayed and not due yet."""
     THROTTLED: Final = "throttled"
     """A dispatch rate is used up."""
     TAKING_OVER: Final = "taking-over"
-    """Another consumer of a Failover subscription has become the active one, a moment ago."""
+    """The new active consumer of a Failover subscription is waiting for the failover delay."""
     RESETTING: Final = "resetting"
-    """The cursor is being moved: consumers are told to come back."""
+    """The cursor is being reset and consumers are being disconnected."""
     OPEN_TRANSACTION: Final = "open-transaction"
-    """What is left is of a transaction that is open, or behind one of its messages."""
+    """The remaining messages belong to an open transaction or follow one that does."""
     READING: Final = "reading"
-    """Entries are on their way from the disk."""
+    """Entries are being read from disk."""
     END_OF_LOG: Final = "end-of-log"
-    """Everything is sent."""
+    """Everything has been dispatched."""
 
 
 class Standstill:
-    """The reason why nothing is being sent, and since when."""
+    """The current reason for not dispatching, and since when."""
 
     __slots__ = ("reason", "since")
 
     def __init__(self) -> None:
         self.reason: str = Reason.NO_CONSUMER
         self.since = 0
-        """Milliseconds since 1970 on the wall clock; 0 for since the subscription came into memory."""
+        """Milliseconds since 1970 on the wall clock; 0 means since the subscription was loaded."""
 
     def stopped(self, reason: str, now: Now, *, sent: bool = False) -> None:
-        """Nothing more can be sent; ``sent``: something was, right before."""
+        """Record why dispatching stopped; ``sent``: something was dispatched immediately before."""
         if sent or reason != self.reason:
             self.reason = reason
             self.since = now.wall

@@ -1,4 +1,4 @@
-"""Which consumers a subscription can have at the same time, stored or not."""
+"""Compatibility checks between a subscription's consumers, for persistent and non-persistent topics."""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -14,9 +14,9 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 def check_compatible(
     present: Consumer, present_type: CommandSubscribe.SubType, consumer: Consumer, sub_type: CommandSubscribe.SubType
 ) -> None:
-    """Raises ConsumerBusy where a consumer asks for another type, or for keys on other terms, than one that is here.
+    """Raise ConsumerBusy if a consumer's type or Key_Shared policy differs from that of a connected one.
 
-    The texts are those of AbstractSubscription of Pulsar 4.2.
+    The messages are those of AbstractSubscription in Pulsar 4.2.
     """
     if sub_type != present_type:
         names = CommandSubscribe.SubType.Name
@@ -40,10 +40,10 @@ def check_compatible(
 
 
 def take_slots(selector: StickyKeySelector[Consumer], consumer: Consumer, now: Now) -> Iterable[Consumer]:
-    """Give a consumer its slots; those that lost some to it.
+    """Assign slots to a consumer and return the consumers that lost some to it.
 
-    Raises ConsumerAssignError. Where another consumer has a range that this one wants, that one's connection is asked
-    for a sign of life: if it has gone, the next attempt succeeds.
+    Raises ConsumerAssignError. If another consumer holds a requested range, its connection is checked for liveness: if
+    it is dead, the next attempt succeeds.
     """
     try:
         return selector.add(consumer)
@@ -54,6 +54,6 @@ def take_slots(selector: StickyKeySelector[Consumer], consumer: Consumer, now: N
 
 
 def refuse_second(present: Consumer, now: Now) -> NoReturn:
-    """Raises ConsumerBusy: an Exclusive subscription has its consumer, which is asked for a sign of life."""
+    """Check the present consumer's connection for liveness, and raise ConsumerBusy: the subscription is Exclusive."""
     present.cnx.check_alive(now)
     raise ConsumerBusy("Exclusive consumer is already connected")

@@ -1,6 +1,6 @@
-"""Which of the consumers that can take something is next on a Shared subscription (``sharedConsumerSelection``).
+"""Selection of the next consumer of a Shared subscription (``sharedConsumerSelection``).
 
-A choice is made among consumers of one priority level; they stand in the order of their last turn, longest ago first.
+Selects among ready consumers of one priority level, ordered by their last turn, oldest first.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,17 +12,17 @@ Choose = Callable[[Iterable[Consumer]], Consumer]
 
 
 def round_robin(ready: Iterable[Consumer]) -> Consumer:
-    """Whose turn was longest ago: as Pulsar does it."""
+    """Return the consumer whose last turn is longest ago: Pulsar's rule."""
     return next(iter(ready))
 
 
 def least_unacked(ready: Iterable[Consumer]) -> Consumer:
-    """Who has the fewest messages unacknowledged: long work does not pile up behind one consumer."""
+    """Return the consumer with the fewest unacknowledged messages, so slow work does not pile up."""
     return min(ready, key=lambda consumer: consumer.unacked)
 
 
 def most_permits(ready: Iterable[Consumer]) -> Consumer:
-    """Who has asked for most: a large consumer gets more than a small one."""
+    """Return the consumer with the most permits, so that large consumers get more than small ones."""
     return max(ready, key=lambda consumer: consumer.permits)
 
 
@@ -32,4 +32,4 @@ CHOICES: Final[dict[str, Choose]] = {
     "mostPermits": most_permits,
 }
 PROPERTY: Final = "sharedConsumerSelection"
-"""Property of a subscription that names its choice, in place of the broker's."""
+"""Subscription property that overrides the broker's setting."""

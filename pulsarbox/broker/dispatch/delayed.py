@@ -1,13 +1,12 @@
-"""What a Shared or Key_Shared subscription does not send yet: messages whose time has not come (delayed delivery).
+"""Delayed delivery: messages that a Shared or Key_Shared subscription does not dispatch yet.
 
-The source of a dispatcher goes through the log in order and passes by what is not due. A *mark* says up to which time,
-ledger and entry the delayed ones are taken: what is behind the mark is passed by, all before it is not. When time goes
-on, the rows between the old mark and the new one come from the table (``storage.delays``), as far as the source has
-passed them by; those that it has yet to come to it will find itself. So each is taken once, and memory holds a number
-for each chunk of the table that has been passed by, and the few entries that are due right now.
+The dispatcher's source reads the log in order and skips entries that are not due. A *mark* (time, ledger, entry)
+separates delayed entries that were taken from those to skip. As time advances, entries between the old and the new mark
+are taken from the table (``storage.delayed_index``) if the source has skipped them; the source reaches the others
+itself. So each is taken once. Memory holds one number per skipped chunk of the table, and the few entries that are due.
 
-Unless delivery is strict, the mark is a tick ahead of the clock, as in Pulsar: messages come up to a tick early. The
-timer rings when the first of those passed by falls due, so none comes late.
+Unless delivery is strict, the mark is one tick ahead of the clock, as in Pulsar: messages may be up to a tick early.
+The timer fires when the first skipped entry falls due, so none is late.
 
 Source: https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#delayed-message-delivery.
 """
@@ -30,16 +29,16 @@ from pulsarbox.storage.delayed_index import DELAY_CHUNK, Delays, TimeKey
 from pulsarbox.storage.record import Entry, Position
 
 STEPS: Final = 2000
-"""Rows of the table that one turn looks at, in some milliseconds."""
+"""Table rows that one turn examines; takes a few milliseconds."""
 NEVER: Final = 1 << 63
-"""Later than any time that a client can name."""
+"""Later than any time that a client can specify."""
 APART_MS: Final = 10
-"""With strict delivery the timer does not ring more often than this, or than once a tick if that is less."""
+"""Minimum interval of the timer with strict delivery, or one tick if that is shorter."""
 _NOTHING: Final[TimeKey] = (0, 0, 0)
 
 
 def cutoff_of(policies: TopicPolicies, core: Core, now: Now) -> int:
-    """What falls due up to this time (ms since 1970) may be sent now."""
+    """Return the time (ms since 1970) up to which delayed messages may be dispatched now."""
     policy = policies.get(DELAYED_DELIVERY)
     if not policy.active:
         return NEVER
@@ -47,15 +46,15 @@ def cutoff_of(policies: TopicPolicies, core: Core, now: Now) -> int:
 
 
 def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
-    """Entries that are not acknowledged and fall due later than ``cutoff``.
+    """Return how many unacknowledged entries fall due later than ``cutoff``.
 
-    What was acknowledged one by one before it was due, as only an Exclusive or Failover subscription can, still counts.
+    Entries acknowledged individually before they were due (possible only on Exclusive and Failover) still count.
     """
     return min(delays.not_due(cursor.mark_delete, cutoff).entries, cursor.backlog_entries) if delays else 0
 
 
 class Delayed:
-    """The messages of one subscription that are not due. ``ready`` is called when some are."""
+    """The delayed messages of one subscription. ``ready`` is called when some fall due."""
 
     def __init__(
         self,
@@ -76,22 +75,22 @@ class Delayed:
         self._replay = Replay(cursor, core, ready, set_aside)
         self._mark = _NOTHING
         self._floor = (-1, -1)
-        """What comes before this was taken under an earlier mark."""
+        """Skipped positions start here; earlier ones were taken under an earlier mark."""
         self._heap: list[tuple[int, int, int]] = []
-        """When the next row of a chunk that was passed by falls due, the chunk's ledger and number."""
+        """Due time of the next entry of each skipped chunk, with the chunk's ledger and number."""
         self._next: dict[ChunkKey, int] = {}
-        """The same by chunk; what the heap has beside it is out of date."""
+        """The current due time by chunk; heap items that differ are stale."""
         self._due = Positions()
-        """What is due, and was not sent yet."""
+        """Due positions not dispatched yet."""
         self._all_due = False
-        """Delayed delivery was turned off, and what was held back then is still on its way out."""
+        """Whether delayed delivery was turned off and the entries held back are still being dispatched."""
         self._timer: Timer | None = None
         self._rings_at = 0
         self._rang_at = 0
         self.holds = False
-        """Whether anything was passed by, or is due and was not sent."""
+        """Whether any entry was skipped, or is due and not dispatched."""
         self.tired = False
-        """The last walk ended before it came to something that is wanted; it goes on in a turn of its own."""
+        """Whether the last ``pass_by`` used up its steps; the walk continues in another turn."""
 
     @property
     def reading(self) -> bool:
@@ -100,11 +99,11 @@ class Delayed:
 
     @property
     def next_at(self) -> int:
-        """When the next message falls due (ms since 1970), 0 where none was passed by."""
+        """When the next message falls due (ms since 1970); 0 if none was skipped."""
         return self._heap[0][0] if self._heap else 0
 
     def clear(self) -> None:
-        """The source starts anew: nothing is passed by."""
+        """Reset, because the source starts over."""
         self._heap.clear()
         self._next.clear()
         self._due.clear()
@@ -114,26 +113,26 @@ class Delayed:
             self._timer.cancel()
             self._timer = None
 
-    # What the source asks
+    # Called by the source
 
     def is_early(self, entry: Entry, now: Now) -> bool:
-        """Whether an entry that the source has come to is not due: then it is passed by."""
+        """Return whether an entry that the source has reached is not due; if so, it is skipped."""
         at, ledger_id, entry_id = entry[9], entry[0], entry[1]
         if not self._heap:
             self._begin((ledger_id, entry_id), now)
         if (at, ledger_id, entry_id) <= self._mark:
             return False
-        if not self._delays.has(ledger_id, entry_id, at):  # published by a version that kept no table
+        if not self._delays.has(ledger_id, entry_id, at):  # published by a version without the table
             self._delays.record(ledger_id, entry_id, at, len(entry[11]))
             self._core.commits.delays_changed(self._delays)
         self._expect((ledger_id, entry_id // DELAY_CHUNK), at)
         return True
 
     def pass_by(self, position: Position, now: Now) -> Position:
-        """From an unacknowledged entry on, the first one that the table does not say is not due.
+        """Return the first unacknowledged entry from ``position`` on that the table does not show as not due.
 
-        Whole chunks are passed by unseen where everything in them is delayed. ``tired`` says that it is not known of
-        the entry yet.
+        Chunks in which every entry is delayed are skipped as a whole. If ``tired`` is set, the returned entry was not
+        checked.
         """
         self.tired = False
         if not self._delays:
@@ -167,7 +166,7 @@ class Delayed:
         return position
 
     def holds_back(self, position: Position) -> bool:
-        """Whether the table says of an entry that it is not due. Nothing is passed by for it."""
+        """Return whether the table shows an entry as not due, without skipping it."""
         if not self._heap:
             return False
         ledger_id, (number, place) = position.ledger_id, divmod(position.entry_id, DELAY_CHUNK)
@@ -179,9 +178,9 @@ class Delayed:
     def take(
         self, max_entries: int, max_messages: int, max_bytes: int | None, passed: Position, now: Now
     ) -> list[Entry]:
-        """Entries that were passed by and are due by now: as many as ``EntrySource.take`` would give.
+        """Return skipped entries that are now due, within the limits of ``EntrySource.take``.
 
-        ``passed`` is where the source is: what comes from there on it finds itself.
+        ``passed`` is the source's position: it reaches later entries itself.
         """
         cutoff = self._cutoff_of_held(now)
         if len(self._due) < max_entries:
@@ -208,12 +207,12 @@ class Delayed:
         return entries
 
     def wait(self, now: Now) -> None:
-        """Have the timer ring when the next message falls due."""
+        """Schedule the timer for the next message that falls due."""
         if not self._heap:
             return
         at = self.next_at
         if at <= self._mark[0]:
-            return  # it is due, and waits for consumers
+            return  # due already, waiting for consumers
         policy = self._policies.get(DELAYED_DELIVERY)
         at = max(at, self._rang_at + min(APART_MS, policy.tick_ms))
         if self._timer is None or at < self._rings_at:
@@ -222,7 +221,7 @@ class Delayed:
             self._rings_at = at
             self._timer = self._core.timers.at_wall(at, self._ring)
 
-    # Inside
+    # Internals
 
     def _ring(self, now: Now) -> None:
         self._timer = None
@@ -230,21 +229,24 @@ class Delayed:
         self._ready(now)
 
     def _begin(self, position: tuple[int, int], now: Now) -> None:
-        """Nothing before ``position`` is passed by: from there on the clock says what is due, wherever it is now."""
+        """Set the mark by the clock, wherever that is now; nothing before ``position`` is skipped."""
         self._all_due = False
         self._mark = (cutoff_of(self._policies, self._core, now), NEVER, NEVER)
         self._floor = position
 
     def _cutoff_of_held(self, now: Now) -> int:
-        """The cutoff for what was passed by. All of it goes once delayed delivery is turned off: were it turned on
-        again in the middle of that, the mark would be ahead of the clock for good."""
+        """Return the cutoff for skipped entries.
+
+        Once delayed delivery is turned off, all of them are dispatched. If turning it on again stopped that midway, the
+        mark would stay ahead of the clock forever.
+        """
         cutoff = cutoff_of(self._policies, self._core, now)
         if cutoff == NEVER and self._heap:
             self._all_due = True
         return NEVER if self._all_due else cutoff
 
     def _entries(self, ledger_id: int, number: int) -> int:
-        """How many entries of a chunk there are, -1 where more may come."""
+        """Return the number of entries in a chunk; -1 if more may be added."""
         info = self._ledger.ledgers.get(ledger_id)
         if info is None:
             return -1
@@ -254,7 +256,7 @@ class Delayed:
         return left if info.confirmed == info.entries else -1
 
     def _expect(self, key: ChunkKey, at: int) -> None:
-        """A row of a chunk was passed by."""
+        """Note a skipped entry of a chunk."""
         known = self._next.get(key)
         if known is None or at < known:
             self._next[key] = at
@@ -265,7 +267,7 @@ class Delayed:
                 heapify(self._heap)
 
     def _pull(self, cutoff: int, passed: Position) -> None:
-        """Take over the rows up to ``cutoff``, as many as one read brings, and set the mark behind them."""
+        """Move entries up to ``cutoff``, at most one read's worth, to ``_due`` and set the mark after them."""
         found: list[tuple[int, int]] = []
         looked = 0
         while self.next_at and self.next_at <= cutoff and len(found) < self._bounds.read_entries and looked < STEPS:
@@ -286,7 +288,7 @@ class Delayed:
             self._due.add_all(found)
 
     def _pull_chunk(self, key: ChunkKey, cutoff: int, passed: Position, found: list[tuple[int, int]]) -> int:
-        """The same of one chunk, as long as no other has an earlier row; how many rows were looked at."""
+        """Do the same for one chunk, until another has an earlier entry; return the number of rows examined."""
         ledger_id, number = key
         base = number * DELAY_CHUNK
         chunk = self._delays.chunk(*key)

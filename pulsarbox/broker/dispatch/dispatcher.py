@@ -1,4 +1,4 @@
-"""What a subscription asks of its dispatcher, whatever its type."""
+"""The interface between a subscription and its dispatcher, whatever the type."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -9,34 +9,34 @@ from pulsarbox.clock import Now
 
 
 class Dispatcher(Protocol):
-    """Gives the entries of one subscription to its consumers."""
+    """Dispatches the entries of one subscription to its consumers."""
 
     standstill: Standstill
-    """Where it stopped, and since when."""
+    """Why dispatching stopped, and since when."""
 
     def add(self, consumer: Consumer, now: Now) -> None:
-        """A consumer has come. Raises ConsumerBusy or ConsumerAssignError where it does not fit to the others."""
+        """Add a consumer. Raises ConsumerBusy or ConsumerAssignError if it is incompatible with the others."""
 
     def remove(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """A consumer has gone: what it held goes to others. ``lost``: its connection broke, it did not close."""
+        """Remove a consumer; its entries go to others. ``lost``: its connection broke instead of closing."""
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
-        """A consumer wants entries that it holds sent again: those at ``positions``, or all with None."""
+        """Redeliver entries that a consumer holds: those at ``positions``, or all with None."""
 
     def rewind(self) -> None:
-        """The cursor was reset: start again behind its mark-delete."""
+        """Start over at mark-delete, because the cursor was reset."""
 
     def flow(self, consumer: Consumer, now: Now) -> None:
-        """The consumer can take more: it gave permits, or its connection can be written to again."""
+        """Dispatch after a consumer sent permits or its connection became writable again."""
 
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
-        """The consumer holds less than before."""
+        """Dispatch after the consumer's unacknowledged entries decreased."""
 
     def acknowledged_unheld(self, at: tuple[int, int]) -> None:
-        """An entry was acknowledged that no consumer holds; ``acknowledged`` follows."""
+        """Note that an entry held by no consumer was acknowledged; ``acknowledged`` follows."""
 
     def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
+        """Dispatch as much as possible."""
 
     def why(self) -> str:
-        """The Reason why nothing is being sent right now."""
+        """Return the Reason why nothing is being dispatched right now."""

@@ -1,4 +1,4 @@
-"""Where a dispatcher takes its entries from: the tail in memory, or reads ahead in the backlog."""
+"""Entries for a dispatcher: from the tail in memory, or from reads ahead in the backlog."""
 
 import logging
 from collections import deque
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOLES_READ = 64
-"""A read that leaves acknowledged ranges out reaches so many times as far, at most."""
+"""Maximum span of a read that leaves out acknowledged ranges, as a multiple of a plain read's."""
 RETRY_SECONDS = 1.0
-"""Pause after a read that failed."""
+"""Pause after a failed read."""
 
 NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
-"""Behind the last run of acknowledged entries."""
+"""Sentinel after the last run of acknowledged entries."""
 NO_TAIL: Final[dict[int, Entry]] = {}
 
 
 class AckedAhead:
-    """Whether entries that are asked about in order are acknowledged, if only in a transaction. It is good until any
-    other one is."""
+    """Tests entries in ascending order for acknowledgement, including in open transactions.
+
+    Valid until another entry is acknowledged.
+    """
 
     __slots__ = ("_claims", "_cursor", "_run", "_runs", "last")
 
@@ -40,12 +42,12 @@ class AckedAhead:
         self._cursor = cursor
         self._claims = cursor.claims
         self.last = NO_RUN[0] if self._claims is not None else cursor.last_acked
-        """No entry behind this one need be asked about."""
+        """Entries after this one need not be tested."""
         self._runs: Iterator[tuple[tuple[int, int], tuple[int, int]]] | None = None
         self._run = NO_RUN
 
     def has(self, at: tuple[int, int]) -> bool:
-        """Whether this entry is; a look at the next run, where ``is_acked`` would search."""
+        """Return whether the entry is acknowledged, by advancing through the runs instead of searching."""
         if at <= self._cursor.mark_delete or (self._claims is not None and self._claims.has(at)):
             return True
         if self._runs is None:
@@ -57,9 +59,9 @@ class AckedAhead:
 
 
 class EntrySource:
-    """Reads the unacknowledged entries of one cursor in order, from ``position`` on, as far as they are confirmed.
+    """Reads the unacknowledged, confirmed entries of one cursor in order, starting at ``position``.
 
-    ``ready`` is called when a read has brought entries that ``take`` had to do without.
+    ``ready`` is called when a read has brought entries that an earlier ``take`` lacked.
     """
 
     def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
@@ -70,30 +72,30 @@ class EntrySource:
         self.set_aside = set_aside
         self._bounds = core.bounds
         self._damaged: dict[Position, Position] = {}
-        """Where damaged entries begin, and where to go on behind them."""
+        """First position of each damaged range, and the position after the range."""
         self._ready = ready
         self._ahead: deque[Entry] = deque()
         self.reading = False
         self._generation = 0
-        """Answers to reads of before a rewind are recognised by it, and dropped."""
+        """Incremented by a rewind, so that responses to earlier reads are recognised and dropped."""
         self._starved = False
         self.delayed: Delayed | None = None
-        """What is held back until its time has come; None where delays do not count."""
+        """Delayed messages; None if the subscription ignores delays."""
         self.compactable: CompactedReading | None = None
-        """How it reads the compacted view, once a consumer has asked for that."""
+        """Reader of the compacted view, once a consumer has requested it."""
         self.compacted: CompactedReading | None = None
-        """The same, while the consumer wants that."""
+        """``compactable`` while the active consumer reads the compacted view, else None."""
         self.position = Position(-1, -1)
         self.rewind()
 
     def choose(self, *, compacted: bool) -> None:
-        """Read the compacted view, or the log alone; holds from the next ``rewind`` on."""
+        """Select the compacted view or the plain log, from the next ``rewind`` on."""
         if self.compacted is not None:
             self.compacted.leave()
         self.compacted = self.compactable if compacted else None
 
     def rewind(self) -> None:
-        """Start again at the first entry that is not acknowledged."""
+        """Start over at the first unacknowledged entry."""
         compacted = self.compacted
         self.position = self._ledger.next(*self._cursor.mark_delete) if compacted is None else compacted.rewind()
         self._ahead.clear()
@@ -105,10 +107,10 @@ class EntrySource:
             self._cursor.claims.rewound()
 
     def take(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
-        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages``, ``max_bytes`` or the
-        bytes of one read are reached.
+        """Return the next entries; an empty list if there are none, or none yet.
 
-        An empty list where there is none, or none yet.
+        Returns up to ``max_entries``, and stops once ``max_messages``, ``max_bytes`` or the bytes of one read are
+        reached.
         """
         delayed = self.delayed
         if self.compacted is not None:
@@ -127,24 +129,24 @@ class EntrySource:
     def _take_compacted(
         self, compacted: "CompactedReading", max_entries: int, max_messages: int, now: Now, max_bytes: int | None
     ) -> list[Entry]:
-        """The same from the compacted view, up to its horizon."""
+        """Do the same from the compacted view, up to its horizon."""
         inside = compacted.inside
         while compacted.has(self.position):
-            if not inside:  # what was read of the log is behind what comes now, or is not wanted any more
+            if not inside:  # entries read from the log come after the view, or are obsolete
                 self._ahead.clear()
                 self._generation += 1
                 self.reading = self._starved = False
             taken, position = compacted.take(max_entries, max_messages, max_bytes, self.position, now)
             if not compacted.inside and position >= self._ledger.first_position():
                 position = self._ledger.next(position.ledger_id, position.entry_id - 1)
-            self.position = position  # where that is trimmed, it stays: the next view may have it
+            self.position = position  # if that is trimmed, keep the position: the next view may contain it
             if taken or compacted.inside:
                 return taken
             inside = False
         return self._take_in_order(max_entries, max_messages, now, max_bytes)
 
     def _take_in_order(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None) -> list[Entry]:
-        """The same of what comes in order of the log."""
+        """Do the same in log order."""
         delayed = self.delayed
         taken: list[Entry] = []
         cursor, ahead = self._cursor, self._ahead
@@ -188,19 +190,19 @@ class EntrySource:
         return taken
 
     def _tail(self, ledger_id: int) -> tuple[dict[int, Entry], int]:
-        """What is in memory of a ledger, and up to which entry it may be taken."""
+        """Return a ledger's entries in memory, and the entry ID up to which they may be taken."""
         ledger, limit = self._ledger, self._ledger.read_limit
         border = NO_RUN[0][0] if ledger_id < limit[0] else limit[1] if ledger_id == limit[0] else 0
         return ledger.tail.get(ledger_id, NO_TAIL), border
 
     def dropped(self) -> None:
-        """Ledgers are no more: nothing in them is wanted."""
+        """Discard entries of deleted ledgers."""
         ledgers = self._ledger.ledgers
         if any(entry[0] not in ledgers for entry in self._ahead):
             self._ahead = deque(entry for entry in self._ahead if entry[0] in ledgers)
 
     def has_more_than(self, entries: int) -> bool:
-        """Whether more than so many entries are still to be taken; acknowledged ones that are not passed yet count."""
+        """Return whether more than ``entries`` remain, counting acknowledged ones ahead of the position."""
         ledger_id, entry_id = self.position
         left = 0
         for info in reversed(self._ledger.ledgers.values()):
@@ -212,7 +214,7 @@ class EntrySource:
         return False
 
     def prepare(self) -> None:
-        """Have what comes next at hand, for when it may be taken."""
+        """Read ahead, so that entries are available once they may be taken."""
         if self.compacted is not None and self.compacted.inside:
             self.compacted.prepare()
         elif not self.reading and not self._ahead:
@@ -220,7 +222,7 @@ class EntrySource:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is nothing to be taken. What is held back counts as something: it may be due."""
+        """Whether nothing is left to take. Delayed entries count as left, because they may be due."""
         if self._ahead or (self.delayed is not None and self.delayed.holds):
             return False
         if self.compacted is not None and self.compacted.inside:
@@ -230,7 +232,7 @@ class EntrySource:
         return not self._ledger.is_readable(following)
 
     def _missing(self, ledger_id: int, entry_id: int, some: bool, now: Now) -> Position | None:
-        """The entry is not in memory: where to go on, None where there is nothing to go on with."""
+        """Handle an entry that is not in memory: return the position to continue at, or None to stop."""
         following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
         following = self._damaged.get(following, following)
         if self.delayed is not None:
@@ -244,7 +246,7 @@ class EntrySource:
         return None
 
     def _read_ahead(self) -> None:
-        """Have the next entries of the backlog at hand before they are asked for."""
+        """Read the next entries of the backlog before they are needed."""
         last = self._ahead[-1] if self._ahead else None
         following = self._ledger.next(last.ledger_id, last.entry_id) if last is not None else self.position
         if self._ledger.is_readable(following):
@@ -252,7 +254,7 @@ class EntrySource:
             if tail is None or following.entry_id not in tail:
                 following = self._cursor.next_unacked(following)
                 if self.delayed is not None and self.delayed.holds_back(following):
-                    return  # it is passed by when its turn has come, unread
+                    return  # skipped without a read once ``take`` reaches it
                 self._read(self._damaged.get(following, following))
 
     def _read(self, first: Position) -> None:
@@ -269,7 +271,7 @@ class EntrySource:
         self._reads.ask(first.ledger_id, first.entry_id, last, self._bounds.read_bytes, answer, tuple(left_out))
 
     def _end_of_read(self, first: Position, left_out: list[tuple[int, int]]) -> int:
-        """So many unacknowledged entries are wanted; the runs of acknowledged ones between them are added up."""
+        """Return the last entry ID of a read of unacknowledged entries, adding the acknowledged runs between them."""
         last = first.entry_id + self._bounds.read_entries - 1
         if first > self._cursor.last_acked:
             return last
@@ -277,7 +279,7 @@ class EntrySource:
         for (ledger_id, start), (_, end) in self._cursor.ranges.runs_from(*first):
             if ledger_id != first.ledger_id or start > last:
                 break
-            if end > first.entry_id:  # the run may end before
+            if end > first.entry_id:  # the run may end before ``first``
                 left_out.append((start, end))
                 last += end - start + 1
                 if last >= furthest:
@@ -291,7 +293,7 @@ class EntrySource:
             return
         self.reading = False
         if first.ledger_id not in self._ledger.ledgers:
-            # Trimmed while it was read, so everybody has acknowledged it: there is nothing to wait for.
+            # Trimmed during the read, so acknowledged on all subscriptions: there is nothing to wait for.
             self._starved = False
             self._ready(now)
             return

@@ -1,9 +1,9 @@
-"""Failover: which of the consumers of a subscription is the active one.
+"""Failover: selection of the active consumer of a subscription.
 
-As AbstractDispatcherSingleActiveConsumer of Pulsar 4.2. Consumers stand in order of priority level, then of name. Only
-those of the first priority level are considered: on partition i it is the i-th of them, counted round, so that the
-partitions of a topic are shared out. A topic without partitions, or any with ``consistent_hashing``, has its place on a
-ring of hashes, on which every consumer has 100 points: the active one has the next point.
+As AbstractDispatcherSingleActiveConsumer of Pulsar 4.2. Consumers are ordered by priority level, then by name. Only
+those of the first priority level are eligible. On partition i it is the i-th of them, modulo their number, which
+spreads the partitions. An unpartitioned topic, or any with ``consistent_hashing``, is hashed onto a ring on which every
+consumer has 100 points; the consumer of the next point is active.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from typing import Final, Protocol, TypeVar
 from pulsarbox.broker.dispatch.selectors.selector import MASK, key_hash
 
 POINTS: Final = 100
-"""Of each consumer on the ring."""
+"""Points of each consumer on the ring."""
 
 
 class RankedConsumer(Protocol):
-    """As much of a consumer as the choice looks at."""
+    """The consumer attributes that the selection uses."""
 
     @property
     def name(self) -> str:
@@ -26,23 +26,23 @@ class RankedConsumer(Protocol):
 
     @property
     def priority_level(self) -> int:
-        """0 is served first."""
+        """Priority level; 0 is served first."""
 
 
 RankedT = TypeVar("RankedT", bound=RankedConsumer)
 
 
 def rank(consumer: RankedConsumer) -> tuple[int, bytes]:
-    """Sorts consumers: by priority level, then by name as Java compares strings (by UTF-16 code unit)."""
+    """Return the sort key: priority level, then name as Java compares strings (by UTF-16 code unit)."""
     return consumer.priority_level, consumer.name.encode("utf-16-be", "surrogatepass")
 
 
 def choose_active(
     ranked: Sequence[RankedT], *, topic: str, partition: int, consistent_hashing: bool = False
 ) -> RankedT | None:
-    """The active one of consumers that are sorted by ``rank``; None without consumers.
+    """Return the active one of consumers sorted by ``rank``; None without consumers.
 
-    ``topic`` is the whole name, ``partition`` -1 for a topic without partitions.
+    ``topic`` is the full name; ``partition`` is -1 for an unpartitioned topic.
     """
     if not ranked:
         return None
@@ -50,13 +50,13 @@ def choose_active(
     if partition >= 0 and not consistent_hashing:
         return first[partition % len(first)]
     if len(first) == 1:
-        return first[0]  # the common case, without a hundred hashes
+        return first[0]  # the common case, without computing 100 hashes
     place = key_hash(topic.encode())
-    # Where two have a point at one place, Pulsar's map keeps the one that was put there last.
+    # If two consumers have a point at the same place, Pulsar's map keeps the one inserted last.
     return min(reversed(first), key=lambda each: _distance(each.name, place))
 
 
 @lru_cache(maxsize=10_000)
 def _distance(name: str, place: int) -> int:
-    """How far it is from a place on the ring up to the next point of a consumer, round its end where need be."""
+    """Return the distance from a place on the ring to a consumer's next point, wrapping around."""
     return min((key_hash(f"{name}{i}".encode()) - place) & MASK for i in range(POINTS))

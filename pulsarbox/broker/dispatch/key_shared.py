@@ -1,10 +1,10 @@
-"""Key_Shared: entries of one key go to one consumer at a time, in order; which one, the selector says.
+"""Key_Shared: entries of one key go to one consumer at a time, in order; the selector assigns keys to consumers.
 
-A key's hash falls into a slot, and slots belong to consumers. What cannot be sent now waits behind its own slot, and
-the entries of other slots go by, up to the look-ahead limit: so a slow consumer holds back its keys only. Two rules
-keep the order of a key. An entry waits while an earlier one of its slot does. And a slot that moved to another
-consumer (somebody came or went) is *draining* as long as the one before holds unacknowledged entries of it: its new
-consumer gets nothing of it until they are acknowledged, given back, or their holder is gone.
+A key's hash maps to a slot, and consumers own slots. An entry that cannot be sent waits behind its slot while entries
+of other slots pass it, up to the look-ahead limit: a slow consumer delays only its own keys. Two rules keep the order
+of a key. An entry waits while an earlier one of its slot does. And a slot that moved because a consumer joined or left
+is *draining* while its previous owner holds unacknowledged entries of it. The new owner gets none of its entries until
+they are acknowledged or given back, or their holder disconnects.
 
 ``allowOutOfOrderDelivery`` lifts the second rule. Source: Pulsar's "Key_Shared" subscription type, PIP-34, PIP-379.
 """
@@ -32,22 +32,22 @@ from pulsarbox.storage.record import Entry
 
 
 class Waiting(NamedTuple):
-    """An entry that cannot be sent now, or is to be sent again."""
+    """An entry that cannot be sent now, or is to be redelivered."""
 
     at: At
     slot: int
     entry: Entry | None
-    """The entry itself; None where it has to be found again."""
+    """The entry itself; None if it must be fetched again."""
 
 
 new_waiting: Final = tuple.__new__
-"""Quicker than the constructor of a NamedTuple, and most entries wait while one of several consumers is slow."""
+"""Faster than the NamedTuple's constructor: most entries wait while one of several consumers is slow."""
 
 position_of = attrgetter("at")
 
 
 class Holder:
-    """Who holds unacknowledged entries of a slot, and how many; and how often others' entries had to wait for that."""
+    """The consumer with unacknowledged entries of a slot, their number, and how often other entries waited for them."""
 
     __slots__ = ("blocked", "consumer", "entries")
 
@@ -58,7 +58,7 @@ class Holder:
 
 
 class Draining(NamedTuple):
-    """A slot that has moved away from a consumer which holds entries of it still."""
+    """A slot that moved away from a consumer which still holds entries of it."""
 
     slot: int
     entries: int
@@ -67,7 +67,7 @@ class Draining(NamedTuple):
 
 
 class Parcel:
-    """What one consumer gets of a read."""
+    """The entries of one read for one consumer."""
 
     __slots__ = ("entries", "room", "slots")
 
@@ -77,7 +77,7 @@ class Parcel:
         self.room = room
 
     def add(self, entry: Entry, slot: int) -> None:
-        """One more entry."""
+        """Add an entry."""
         self.entries.append(entry)
         self.slots.append(slot)
         self.room -= entry[3]
@@ -97,7 +97,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         draining: bool,
         hash32: Callable[[bytes], int] | None = None,
     ) -> None:
-        """``hash32``: the hash of keys, where it is not Murmur3."""
+        """``hash32``: the hash of keys if it is not Murmur3."""
         super().__init__(cursor, source, core, throttle)
         settings = core.settings
         self.selector = selector
@@ -106,26 +106,26 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._per_consumer = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer
         self._per_subscription = settings.keySharedLookAheadMsgInReplayThresholdPerSubscription
         self._owners: dict[int, Consumer | None] = {}
-        """What the selector said, until consumers change."""
+        """Cached answers of the selector, until the consumers change."""
         self._holders: dict[int, Holder] = {}
         self._drained: dict[Consumer, int] = {}
-        """How many slots that had moved away from a consumer it holds nothing of any more."""
+        """Number of slots that moved away from each consumer and were then fully drained."""
         self._ready: dict[Consumer, None] = {}
-        """Consumers that can be sent to, as far as is known."""
+        """Consumers believed ready to receive."""
         self._stirred: dict[Consumer, None] = {}
-        """Those of them that may be able to take something that waits."""
+        """Ready consumers that may be able to receive waiting entries."""
         self._queues: dict[Consumer, deque[Waiting]] = {}
-        """What waits for a consumer to take it, in order."""
+        """Entries that wait for their consumer, in order."""
         self._parked: dict[int, list[Waiting]] = {}
-        """What waits for a slot that drains or belongs to nobody."""
+        """Entries whose slot is draining or has no owner."""
         self._counts: dict[int, int] = {}
-        """Entries that wait in either, by slot."""
+        """Waiting entries of both kinds by slot."""
         self._waiting = 0
-        """All of them."""
+        """Number of all waiting entries."""
         self._kept_bytes = 0
-        """Of those that are at hand."""
+        """Bytes of the waiting entries kept in memory."""
         self._unheld = False
-        """Some of them may be acknowledged."""
+        """Whether waiting entries may have been acknowledged."""
 
     # Consumers
 
@@ -146,7 +146,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._wait_again(held)
 
     def _place_again(self, *consumers: Consumer) -> None:
-        """Slots have moved away from consumers: what waits for them, or for nobody in particular, may go elsewhere."""
+        """Place waiting entries again after consumers have lost slots, including entries without an owner."""
         self._owners.clear()
         moved = [each for consumer in consumers for each in self._queues.pop(consumer, ())]
         for parked in self._parked.values():
@@ -164,7 +164,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     @property
     def waiting_again(self) -> int:
-        """See MultipleConsumersDispatcher."""
+        """See MultipleConsumersDispatcher.waiting_again."""
         return self._waiting
 
     def _forget(self) -> None:
@@ -178,7 +178,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     # Slots
 
     def _owner(self, slot: int) -> Consumer | None:
-        """Whose the slot is."""
+        """Return the slot's owner."""
         try:
             return self._owners[slot]
         except KeyError:
@@ -186,18 +186,18 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             return owner
 
     def _slot_of(self, entry: Entry) -> int:
-        """See MultipleConsumersDispatcher."""
+        """See MultipleConsumersDispatcher._slot_of."""
         if self._hash is not None:
             return self.selector.slot(self._hash.of(entry))
         return self.selector.slot(entry[6] if entry[2] & KEY else sticky_hash(entry))
 
     def _look_at_pins(self, pinned: PinnedHash) -> None:
-        """Keys of which nothing is under way any more may go elsewhere."""
+        """Unpin the keys without waiting or unacknowledged entries."""
         waiting = {each.at for each in chain(*self._queues.values(), *self._parked.values())}
         pinned.keep(waiting, *(consumer.held for consumer in self._consumers))
 
     def _drains(self, slot: int, owner: Consumer) -> bool:
-        """Whether somebody else holds unacknowledged entries of the slot."""
+        """Return whether another consumer holds unacknowledged entries of the slot, and count the blocked entry."""
         holder = self._holders.get(slot)
         if holder is None or holder.consumer is owner:
             return False
@@ -205,7 +205,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return True
 
     def _released(self, consumer: Consumer, held: Held) -> None:
-        """A consumer holds one entry less."""
+        """Update the slot's holder after a consumer released an entry."""
         holder = self._holders.get(held.slot)
         if holder is not None and holder.consumer is consumer:
             holder.entries -= 1
@@ -226,10 +226,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._unacked.others_go_on(now)
 
     def acknowledged_unheld(self, at: At) -> None:
-        """See Dispatcher.acknowledged_unheld: it makes room for looking ahead."""
+        """See Dispatcher.acknowledged_unheld. An acknowledged waiting entry frees look-ahead."""
         self._unheld = bool(self._waiting)
 
-    # What waits
+    # Waiting entries
 
     def _wait_again(self, given_back: Mapping[At, Held]) -> None:
         for held in given_back.values():
@@ -237,7 +237,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._place([Waiting(at, held.slot, None) for at, held in given_back.items()])
 
     def _wait(self, entry: Entry, slot: int, owner: Consumer | None) -> None:
-        """An entry that was just read cannot be sent now. It is newer than all that waits."""
+        """Queue an entry that was just read and cannot be sent now; it is newer than all waiting ones."""
         kept = None
         if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             kept = entry
@@ -255,7 +255,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._stirred[owner] = None
 
     def _place(self, entries: Iterable[Waiting]) -> None:
-        """Let entries wait where they belong."""
+        """Queue entries behind their owner, or park them by slot."""
         by_owner: dict[Consumer, list[Waiting]] = {}
         for each in entries:
             owner = self._owner(each.slot)
@@ -269,14 +269,14 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 self._stirred[owner] = None
 
     def _waits(self, slot: int) -> None:
-        """One more entry waits."""
+        """Count a waiting entry."""
         self._waiting += 1
         self._counts[slot] = self._counts.get(slot, 0) + 1
 
     def _drop_acknowledged(self) -> bool:
-        """Entries that were acknowledged while they waited wait no longer; whether there may have been any.
+        """Drop waiting entries that have been acknowledged; return whether there may have been any.
 
-        All that waits is looked at, so this is for when nothing else goes on.
+        Examines every waiting entry, so only call it when dispatching would stop otherwise.
         """
         if not self._unheld:
             return False
@@ -294,7 +294,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return True
 
     def _waits_no_longer(self, waiting: Waiting) -> None:
-        """An entry is sent, or need not be."""
+        """Stop counting a waiting entry that is sent or obsolete."""
         slot = waiting.slot
         self._waiting -= 1
         if waiting.entry is not None:
@@ -308,7 +308,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     # Sending
 
     def _reread(self, now: Now) -> None:
-        """See MultipleConsumersDispatcher."""
+        """See MultipleConsumersDispatcher._reread."""
         self._stirred.update((consumer, None) for consumer in self._queues if consumer in self._ready)
         self.dispatch(now)
 
@@ -343,25 +343,25 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return Reason.UNACKED_LIMIT
 
     def _take(self, ahead: int, grant: Grant, now: Now) -> list[Entry]:
-        """The next entries, no more than may wait behind their keys."""
+        """Return the next entries, limited to those that may wait behind their keys."""
         if grant is ALL:
             return self._source.take(min(self._bounds.read_entries, ahead), ANY, now)
         return self._source.take(min(grant.entries, ahead), grant.messages, now, grant.bytes)
 
     def _send_stirred(self, grant: Grant) -> None:
-        """Send what waits for one of the consumers that may be able to take it; once where rates hold."""
+        """Send waiting entries to one stirred consumer; only once if dispatch rates apply."""
         consumer, _ = self._stirred.popitem()
         while consumer.ready and self._send_waiting(consumer, grant):
             if self._unacked.at_limit() or grant is not ALL or self._letters_wait:
-                self._stirred[consumer] = None  # others, or the disk, may release what holds it back
+                self._stirred[consumer] = None  # other consumers, or the disk, may release what blocks it
                 break
 
     def _look_ahead(self) -> int:
-        """How many more entries may wait behind their keys."""
+        """Return how many more entries may wait behind their keys."""
         return min(self._per_consumer * len(self._consumers), self._per_subscription) - self._waiting
 
     def _held_back(self, now: Now) -> str:
-        """Why nothing more is sent: there is nothing, only what waits for its keys, or a dispatch rate is used up."""
+        """Return why dispatching stops: no entries, only blocked keys, or a used-up dispatch rate."""
         if not self._stirred and not self._unheld and (self._source.exhausted or self._look_ahead() <= 0):
             return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
         self._source.prepare()
@@ -369,16 +369,16 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return Reason.THROTTLED
 
     def _anybody(self) -> bool:
-        """Whether somebody can be sent to."""
+        """Return whether any consumer is ready."""
         while self._ready:
             consumer = next(iter(self._ready))
             if consumer.ready:
                 return True
-            del self._ready[consumer]  # it comes back with its permits, acknowledgements, or its connection
+            del self._ready[consumer]  # added again by permits, acknowledgements or a writable connection
         return False
 
     def _share(self, entries: list[Entry]) -> None:
-        """Give each of the entries to the consumer of its key, or let it wait."""
+        """Send each entry to the owner of its slot, or queue it."""
         parcels: dict[Consumer, Parcel] = {}
         counts, holders, owners, slot_of = self._counts, self._holders, self._owners, self.selector.slot
         pinned = self._hash
@@ -410,7 +410,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 self._send(owner, parcel)
 
     def _send_waiting(self, consumer: Consumer, grant: Grant) -> bool:
-        """Send what waits for a consumer, as far as it is at hand; asks for the others. Whether any went out."""
+        """Send a consumer's waiting entries that are in memory, and read the others; return whether any were taken."""
         queue = self._queues.get(consumer)
         parcel = Parcel(self._unacked.room(consumer))
         entries, mark = parcel.entries, self._cursor.mark_delete
@@ -425,7 +425,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 break
             waiting = queue[0]
             at, slot, entry = waiting
-            # What is at hand was not acknowledged when it came. To ask of each costs as much as to send it.
+            # Entries in memory were unacknowledged when queued. Testing each again would cost as much as sending it.
             if at > mark and not ((entry is None or self._unheld) and self._replay.is_gone(at)):
                 entry = entry or self._replay.take(at)
                 if entry is None:
@@ -469,7 +469,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return reason
 
     def draining(self) -> dict[Consumer, list[Draining]]:
-        """The slots that have moved away from consumers which hold entries of them still, in order."""
+        """Return the slots that moved away from consumers still holding entries of them, in order."""
         found: dict[Consumer, list[Draining]] = {}
         for slot, holder in sorted(self._holders.items()):
             if self._owner(slot) is not holder.consumer:
@@ -477,35 +477,35 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return found
 
     def drained_by(self, consumer: Consumer) -> int:
-        """How many such slots it has drained, since it came."""
+        """Return how many moved slots the consumer has drained since it connected."""
         return self._drained.get(consumer, 0)
 
     def draining_slots(self) -> dict[int, Consumer]:
-        """Slots of which entries wait until somebody who has them no longer has acknowledged, and who that is."""
+        """Return the parked slots that are draining, with the consumers that must acknowledge first."""
         holders = self._holders
         return {slot: holders[slot].consumer for slot in self._parked if slot in holders}
 
-    # For those who look
+    # Inspection
 
     def owner_of(self, slot: int) -> Consumer | None:
-        """Whose a slot is now."""
+        """Return the slot's current owner."""
         return self._owner(slot)
 
     def holder_of(self, slot: int) -> Consumer | None:
-        """Who has unacknowledged entries of a slot; None where nobody has, and where order is not kept."""
+        """Return the consumer with unacknowledged entries of a slot; None if there is none or order is not kept."""
         holder = self._holders.get(slot)
         return None if holder is None else holder.consumer
 
     def waiting_by_slot(self) -> dict[int, int]:
-        """How many entries wait for each slot; not to be changed."""
+        """Return the number of waiting entries by slot; read-only."""
         return self._counts
 
     def held_by_slot(self) -> dict[int, int]:
-        """How many entries of each slot are unacknowledged."""
+        """Return the number of unacknowledged entries by slot."""
         return {slot: holder.entries for slot, holder in self._holders.items()}
 
     def keys_at_hand(self, slots: set[int]) -> dict[int, Entry]:
-        """An entry of each of these slots, of what waits and is in memory."""
+        """Return a waiting entry in memory for each of the slots that has one."""
         found: dict[int, Entry] = {}
         for waiting in chain(*self._queues.values(), *self._parked.values()):
             if waiting.entry is not None and waiting.slot in slots:

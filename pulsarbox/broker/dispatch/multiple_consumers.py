@@ -1,8 +1,8 @@
-"""What Shared and Key_Shared have in common: several consumers take entries side by side.
+"""Base of Shared and Key_Shared dispatching: several consumers receive entries concurrently.
 
-What a consumer gives back (it went, or asked for redelivery) is sent again before anything new. Redelivery counts rise
-when a consumer asks, and when its connection is lost (``redeliveryCountOnConnectionLoss``): so a message that kills
-its consumer is found. They do not rise when it closes. The cursor keeps them.
+Entries given back by a consumer (it left, or asked for redelivery) are sent again before new ones. The redelivery count
+rises on request, and when a connection is lost (``redeliveryCountOnConnectionLoss``), so that a message which crashes
+its consumers is found. It does not rise on an orderly close. The cursor stores the counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MultipleConsumersDispatcher:
-    """Base of the dispatchers that have several active consumers."""
+    """Base of the dispatchers with several active consumers."""
 
     def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core, throttle: Throttle) -> None:
         settings = core.settings
@@ -37,50 +37,50 @@ class MultipleConsumersDispatcher:
         self._replay = Replay(cursor, core, self._reread, source.set_aside)
         self._consumers: list[Consumer] = []
         self._parcels = 0
-        """How often something was sent."""
+        """Number of deliveries so far."""
         self._now = Now(0.0, 0)
-        """Of the dispatch that is under way."""
+        """Time of the dispatch in progress."""
         self.standstill = Standstill()
         self.dead_letters: DeadLetters | None = None
-        """Takes out what was sent too often; None where there is no such thing."""
+        """Removes messages that were redelivered too often; None without a dead letter policy."""
         self.life = object()
-        """Another one whenever it starts again behind mark-delete."""
+        """Replaced whenever dispatching starts over at mark-delete."""
 
-    # What the types differ in
+    # Implemented by each type
 
     def _send_all(self, now: Now) -> str:
-        """Send what can be sent; the Reason why it is no more."""
+        """Dispatch as much as possible; return the Reason for stopping."""
         raise NotImplementedError
 
     def _came(self, consumer: Consumer, now: Now) -> None:
-        """A consumer has come. Raises, and changes nothing, where it cannot be taken."""
+        """Handle a new consumer. Raises, without a change, if it cannot be accepted."""
         raise NotImplementedError
 
     def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
-        """A consumer has gone, others are there; what it held goes to them."""
+        """Handle a removed consumer; other consumers get its entries."""
         raise NotImplementedError
 
     def _wait_again(self, given_back: Mapping[At, Held]) -> None:
-        """Entries are to be sent again."""
+        """Queue entries for redelivery."""
         raise NotImplementedError
 
     def _may_be_ready(self, consumer: Consumer) -> None:
-        """The consumer can be sent to, as far as is known."""
+        """Note that the consumer is probably ready."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Nothing waits to be sent again, nobody holds anything."""
+        """Forget all waiting entries and their holders."""
         raise NotImplementedError
 
     def _slot_of(self, entry: Entry) -> int:
-        """The slot of its key, where keys decide anything."""
+        """Return the slot of the entry's key if the type dispatches by key."""
         return NO_SLOT
 
     def _reread(self, now: Now) -> None:
-        """Entries that wait to be sent again are at hand, or a read is to be tried again."""
+        """Handle the end of a read of waiting entries, or its retry."""
         self.dispatch(now)
 
-    # What they share
+    # Shared by both types
 
     def dispatch(self, now: Now) -> None:
         """See Dispatcher.dispatch."""
@@ -114,7 +114,7 @@ class MultipleConsumersDispatcher:
         self._unacked.others_go_on(now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[At] | None, now: Now) -> None:
-        """Entries that the consumer holds go out again, their redelivery count one higher."""
+        """Redeliver entries that the consumer holds, incrementing their redelivery counts."""
         given_back: dict[At, Held] = {}
         for position in list(consumer.held) if positions is None else positions:
             held = consumer.release(position)
@@ -129,7 +129,7 @@ class MultipleConsumersDispatcher:
         self._unacked.others_go_on(now)
 
     def send_again(self, entries: list[Entry], now: Now) -> None:
-        """Entries that were taken out, and that nobody holds, go out after all."""
+        """Dispatch entries that were taken out as dead letters but could not be moved."""
         self._wait_again({(entry[0], entry[1]): _held(entry, self._slot_of(entry)) for entry in entries})
         self.dispatch(now)
 
@@ -159,10 +159,10 @@ class MultipleConsumersDispatcher:
         self._unacked.others_go_on(now)
 
     def acknowledged_unheld(self, at: At) -> None:
-        """See Dispatcher.acknowledged_unheld. What waits is looked at when it is sent."""
+        """See Dispatcher.acknowledged_unheld. Waiting entries are tested when they are sent."""
 
     def limit_unacked(self, per_consumer: int, per_subscription: int, now: Now) -> None:
-        """Hold back at so many unacknowledged messages from now on; 0 is no limit."""
+        """Apply new limits of unacknowledged messages; 0 means no limit."""
         if not self._unacked.limit(per_consumer, per_subscription, self._consumers):
             return
         for consumer in self._consumers:
@@ -170,23 +170,23 @@ class MultipleConsumersDispatcher:
         self.dispatch(now)
 
     def _freed(self, consumer: Consumer) -> None:
-        """A limit that was reached is so no longer."""
+        """Handle that the consumer's limit is no longer reached."""
         if consumer.ready:
             self._may_be_ready(consumer)
 
     @property
     def _letters_wait(self) -> bool:
-        """Whether nothing is sent before dead letters are on the disk."""
+        """Whether dispatching pauses until dead letters are on disk."""
         return self.dead_letters is not None and self.dead_letters.full
 
     def _living(self, entries: list[Entry]) -> list[Entry]:
-        """Without those that become dead letters instead of being sent once more."""
+        """Remove entries that become dead letters instead of being redelivered."""
         if self.dead_letters is None or not self._cursor.redeliveries:
             return entries
         return self.dead_letters.take_out(entries, self, self._now)
 
     def _granted(self, entries: int, now: Now) -> Grant | None:
-        """What the dispatch rates allow of so many entries and the bytes of a read; None for nothing."""
+        """Return what the dispatch rates allow of ``entries`` and one read's bytes; None for nothing."""
         return self._throttle.allowed(Grant(entries, ANY, self._bounds.read_bytes), now)
 
     def _deliver(self, consumer: Consumer, entries: list[Entry], slots: Iterable[int]) -> None:
@@ -206,11 +206,11 @@ class MultipleConsumersDispatcher:
 
     @property
     def waiting_again(self) -> int:
-        """Entries that wait to be sent again."""
+        """Number of entries that wait for redelivery."""
         raise NotImplementedError
 
     def _stopped_for(self) -> str:
-        """The reason that was noted, as far as it still is one."""
+        """Return the recorded reason, corrected if it no longer applies."""
         return self.standstill.reason
 
     def why(self) -> str:

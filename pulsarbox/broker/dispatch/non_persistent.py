@@ -1,4 +1,4 @@
-"""Who gets a message of a non-persistent topic, for each type of subscription. Nothing waits, nothing is given back.
+"""Dispatching on non-persistent topics, for each subscription type. Nothing is queued or redelivered.
 
 As the dispatchers of Pulsar 4.2 in service.nonpersistent.
 """
@@ -19,28 +19,28 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 
 class DirectDispatcher(Protocol):
-    """Chooses a consumer for each message."""
+    """Selects a consumer for each message."""
 
     def add(self, consumer: Consumer, now: Now) -> None:
-        """A consumer has come. Raises ConsumerBusy, ConsumerAssignError where it cannot be taken."""
+        """Add a consumer. Raises ConsumerBusy or ConsumerAssignError if it cannot be accepted."""
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer has gone."""
+        """Remove a consumer."""
 
     def choose(self, metadata: MessageMetadata) -> Consumer | None:
-        """Whose message it is, None where it is nobody's. It is lost if that consumer has no room."""
+        """Return the message's consumer, None if there is none. The message is lost if that consumer has no room."""
 
 
 def has_room(consumer: Consumer) -> bool:
-    """Whether a message can be sent to a consumer now."""
+    """Return whether a message can be sent to a consumer now."""
     return consumer.permits > 0 and not consumer.outbox.full
 
 
 class DirectSingleActive:
-    """Exclusive and Failover. Another active consumer starts at once, and nobody is told.
+    """Exclusive and Failover. A newly chosen active consumer starts at once and is not notified.
 
-    Only who comes and is not chosen hears of it. On a topic without partitions the first one is chosen, as on partition
-    0: Pulsar has a ring for persistent ones only.
+    Only a new consumer that is not chosen is notified. An unpartitioned topic chooses like partition 0: Pulsar uses the
+    hash ring for persistent topics only.
     """
 
     def __init__(self, topic: TopicName, *, failover: bool, consistent_hashing: bool) -> None:
@@ -79,11 +79,11 @@ class DirectSingleActive:
 
 
 class DirectRoundRobin:
-    """Shared: in turn those of the first priority level that have room."""
+    """Shared: round-robin among the consumers of the first priority level with room."""
 
     def __init__(self) -> None:
         self._consumers: list[Consumer] = []
-        """By priority level, among equals in order of coming."""
+        """Ordered by priority level, then by arrival."""
         self._next = 0
 
     def add(self, consumer: Consumer, now: Now) -> None:
@@ -105,7 +105,7 @@ class DirectRoundRobin:
             if has_room(consumer) and (best < 0 or consumer.priority_level < consumers[best].priority_level):
                 best = index
                 if consumer.priority_level == consumers[0].priority_level:
-                    break  # nobody stands before it
+                    break  # no consumer has a higher priority
         if best < 0:
             return None
         self._next = best + 1

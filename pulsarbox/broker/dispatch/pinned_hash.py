@@ -1,7 +1,7 @@
-"""The hashes of keys by a plugin, kept while entries of the key are under way.
+"""Hashes computed by a plugin, pinned while entries of the key are in progress.
 
-So a key stays where it is for as long as that matters, also with a plugin that fails now and then or changes its mind:
-what follows goes behind what is there, and only once nothing of the key is under way may it go elsewhere.
+A key keeps its slot for as long as its order depends on it, even if the plugin fails intermittently or changes its
+answer. It may move once no entry of the key is waiting or unacknowledged.
 """
 
 from collections.abc import Callable, Container
@@ -12,22 +12,22 @@ from pulsarbox.broker.dispatch.sticky_hash import key_of
 from pulsarbox.storage.record import Entry
 
 _MORE: Final = 1024
-"""So many entries, and as many as were under way, come between two looks at which of them still are."""
+"""Entries hashed between two sweeps, in addition to as many as the last sweep kept."""
 
 
 class PinnedHash:
-    """The hash of entries on one subscription."""
+    """The hashes of the entries of one subscription."""
 
     def __init__(self, hash32: Callable[[bytes], int]) -> None:
         self._hash32 = hash32
         self._keys: dict[At, bytes] = {}
-        """Of the entries that were asked for, those at least that are under way."""
+        """Keys by position; includes at least every entry in progress."""
         self._hashes: dict[bytes, int] = {}
-        """Of these keys."""
+        """Pinned hashes by key."""
         self._enough = _MORE
 
     def of(self, entry: Entry) -> int:
-        """The hash of an entry's key, from now on under way."""
+        """Return the hash of an entry's key and pin it."""
         key = key_of(entry)
         found = self._hashes.get(key)
         if found is None:
@@ -37,11 +37,11 @@ class PinnedHash:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to say what is still under way, see ``keep``."""
+        """Whether the caller should now call ``keep`` with the entries in progress."""
         return len(self._keys) >= self._enough
 
     def keep(self, *under_way: Container[At]) -> None:
-        """Forget the keys of all entries but those."""
+        """Unpin the keys of all other entries."""
         keys = self._keys
         self._keys = {at: keys[at] for at in keys if any(at in each for each in under_way)}
         hashes = self._hashes

@@ -1,7 +1,7 @@
-"""Which Key_Shared subscription goes by which hash, where that is a plugin: rows, so that a start notices one missing.
+"""The plugin hashes of Key_Shared subscriptions, stored as rows so that a start detects a missing plugin.
 
-Keys would move to other consumers with nobody knowing, so a box does not start without the hashes its subscriptions go
-by. A row goes with its subscription.
+Without the plugin, keys would silently move to other consumers: a box does not start without the hashes its
+subscriptions use. A row is deleted with its subscription.
 """
 
 import logging
@@ -30,9 +30,9 @@ _ADVICE: Final = (
 
 
 def key_hash_of(subscription: "Subscription", plugins: Plugins, default: str) -> Hash | None:
-    """The hash that a Key_Shared subscription goes by, which is kept for the next start; None for Murmur3.
+    """Return the hash of a Key_Shared subscription and record its name for the next start; None for Murmur3.
 
-    Raises ConsumerAssignError where it cannot be had.
+    Raises ConsumerAssignError if the hash is unavailable.
     """
     own = subscription.properties.get(HASHING)
     name = own or default
@@ -56,24 +56,24 @@ def key_hash_of(subscription: "Subscription", plugins: Plugins, default: str) ->
 
 
 def forget(topic_id: int, cursor_id: int, commits: "GroupCommit", catalog: Catalog) -> None:
-    """The subscription is deleted, with the batch that is open."""
+    """Delete the row of a deleted subscription with the open batch."""
     key = _key(topic_id, cursor_id)
     if key in catalog:
         commits.put_row(key, None)
 
 
 def rows(catalog: Catalog) -> list[tuple[str, Row]]:
-    """The subscriptions that go by a hash other than Murmur3: keys, and ``{hashing, own, topic, subscription}``."""
+    """Return the subscriptions with a plugin hash: keys, and ``{hashing, own, topic, subscription}``."""
     return [(key, row) for key in list(catalog.keys(KEY_HASHES)) if (row := catalog.get(key)) is not None]
 
 
 def check(plugins: Plugins, settings: Settings, commits: "GroupCommit", catalog: Catalog) -> None:
-    """At the start: whether all hashes are there that subscriptions go by. Raises PersistenceError if not."""
+    """At the start, load the hashes that subscriptions use. Raises PersistenceError if one is missing."""
     wanted: dict[str, list[Row]] = {settings.keySharedHashing: []}
     for key, row in rows(catalog):
         decided = not row["own"] and row["hashing"] != settings.keySharedHashing
         if decided or cursor_key(*_ids(key)) not in catalog:
-            commits.put_row(key, None)  # the operator has chosen another hash, or an earlier version left it behind
+            commits.put_row(key, None)  # the configured hash was changed, or an earlier version left the row behind
         else:
             wanted.setdefault(row["hashing"], []).append(row)
     for name, of in wanted.items():

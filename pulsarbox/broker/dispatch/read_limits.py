@@ -1,10 +1,10 @@
-"""How much a dispatcher takes at a time; changed while it runs."""
+"""Read limits of dispatchers; dynamic."""
 
 from pulsarbox.config import Settings
 
 
 class Bounds:
-    """What all dispatchers of a broker go by."""
+    """Limits that all dispatchers of a broker share."""
 
     __slots__ = ("read_bytes", "read_entries", "turn_entries")
 
@@ -12,10 +12,10 @@ class Bounds:
         self.take(settings)
 
     def take(self, settings: Settings) -> None:
-        """Go by these settings from now on."""
+        """Apply changed settings."""
         self.read_entries = settings.dispatcherMaxReadBatchSize
-        """Entries of one read."""
+        """Entries per read."""
         self.read_bytes = settings.dispatcherMaxReadSizeBytes
-        """Bytes of one read."""
+        """Bytes per read."""
         self.turn_entries = settings.dispatcherMaxRoundRobinBatchSize
-        """Entries that a consumer of a Shared subscription gets before it is another one's turn."""
+        """Entries per turn of a consumer on a Shared subscription."""

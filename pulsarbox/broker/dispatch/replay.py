@@ -1,4 +1,4 @@
-"""Entries that were read before and wait to be sent: kept, found in the tail, or read again."""
+"""Entries awaiting redelivery: kept in memory, found in the tail, or read again."""
 
 import logging
 from bisect import insort
@@ -15,14 +15,14 @@ from pulsarbox.storage.record import Entry
 log = logging.getLogger(__name__)
 
 At = tuple[int, int]
-"""Ledger and entry."""
+"""Ledger ID and entry ID."""
 
 KEPT_READS = 4
-"""Bytes of entries that are kept, as a multiple of the bytes of one read."""
+"""Bytes of entries kept in memory, as a multiple of one read's bytes."""
 
 
 class Replay:
-    """Has entries at hand that are to be sent again. One read is under way at a time; ``ready`` is called after it."""
+    """Fetches entries for redelivery. One read is in flight at a time; ``ready`` is called after it."""
 
     def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
         self._cursor = cursor
@@ -34,19 +34,19 @@ class Replay:
         self._kept: dict[At, Entry] = {}
         self._kept_bytes = 0
         self._lost: list[tuple[At, At]] = []
-        """Where damaged entries begin and end of which nothing else is known."""
+        """First and last positions of damaged ranges with unknown message counts."""
         self._generation = 0
         self.reading = False
 
     def clear(self) -> None:
-        """Nothing waits any more; answers that are under way come too late."""
+        """Forget all entries and ignore the read in flight."""
         self._kept.clear()
         self._kept_bytes = 0
         self._generation += 1
         self.reading = False
 
     def keep(self, entry: Entry) -> None:
-        """Keep an entry at hand, where there is room for it."""
+        """Keep an entry in memory if there is room."""
         if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             self._put(entry)
 
@@ -57,7 +57,7 @@ class Replay:
             self._kept_bytes += len(entry[11])
 
     def is_gone(self, at: At) -> bool:
-        """Whether the entry need not be sent: it is acknowledged (in a transaction too), or cannot be read any more."""
+        """Return whether the entry is acknowledged (also in an open transaction) or unreadable."""
         cursor = self._cursor
         if cursor.is_acked(*at) or cursor.is_claimed(*at) or any(first <= at <= last for first, last in self._lost):
             self.take(at)
@@ -65,7 +65,7 @@ class Replay:
         return False
 
     def take(self, at: At) -> Entry | None:
-        """The entry; None where it has to be read first."""
+        """Return the entry; None if it must be read first."""
         entry = self._kept.pop(at, None)
         if entry is not None:
             self._kept_bytes -= len(entry[11])
@@ -73,7 +73,7 @@ class Replay:
         return self._cursor.ledger.tail.get(at[0], {}).get(at[1])
 
     def read(self, first: At, wanted: Container[At]) -> None:
-        """Read an entry, and those of ``wanted`` that stand close behind it."""
+        """Read an entry, and those of ``wanted`` shortly after it."""
         info = self._cursor.ledger.ledgers.get(first[0])
         if self.reading or info is None:
             return
@@ -104,14 +104,14 @@ class Replay:
 
 
 class Positions:
-    """Positions in order, taken from the front."""
+    """A sorted queue of positions."""
 
     __slots__ = ("_positions", "_start")
 
     def __init__(self) -> None:
         self._positions: list[At] = []
         self._start = 0
-        """Those before it are taken; they are cut off now and then."""
+        """Index of the first position in the queue; the taken ones before it are cut off in bulk."""
 
     def __len__(self) -> int:
         return len(self._positions) - self._start
@@ -122,21 +122,21 @@ class Positions:
 
     @property
     def first(self) -> At:
-        """The oldest. Raises IndexError where there is none."""
+        """Oldest position. Raises IndexError if empty."""
         return self._positions[self._start]
 
     def add(self, at: At) -> None:
-        """One more."""
+        """Add a position."""
         insort(self._positions, at, self._start)
 
     def add_all(self, positions: Iterable[At]) -> None:
-        """Many more."""
+        """Add many positions."""
         self._cut()
         self._positions.extend(positions)
         self._positions.sort()
 
     def pop(self) -> At:
-        """Take the oldest."""
+        """Remove and return the oldest position."""
         at = self._positions[self._start]
         self._start += 1
         if self._start > 1024 and self._start * 2 > len(self._positions):
@@ -144,7 +144,7 @@ class Positions:
         return at
 
     def clear(self) -> None:
-        """None are left."""
+        """Remove all positions."""
         self._positions.clear()
         self._start = 0
 

@@ -1,7 +1,7 @@
-"""Shared: every entry goes to one consumer, a limited number at a turn.
+"""Shared: every entry goes to one consumer, a limited number per turn.
 
-Whose turn it is, ``consumer_choice`` says; consumers of a lower priority level (a higher number) only have one while
-nobody above can take anything.
+``consumer_choice`` selects whose turn it is. Consumers of a lower priority (a higher level number) get a turn only
+while no consumer of a higher priority is ready.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ from pulsarbox.storage.record import Entry
 
 CHUNK = EntryFlag.CHUNK
 NO_TURN: Final = -(1 << 62)
-"""Consumers that have had no turn count up from here."""
+"""Turn numbers of consumers that have had no turn count up from here."""
 
 
 class SharedDispatcher(MultipleConsumersDispatcher):
@@ -37,15 +37,15 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         super().__init__(cursor, source, core, throttle)
         self._choose = choose
         self._levels: dict[int, OrderedDict[Consumer, None]] = {}
-        """Consumers that can be sent to, as far as is known, by priority level; in each in the order of their turns."""
+        """Consumers believed ready, by priority level; within a level in the order of their last turns."""
         self._last_turn: dict[Consumer, int] = {}
-        """The number of each one's last turn. Who has had none has a negative one, in the order of coming."""
+        """Number of each consumer's last turn; before the first turn, a negative number in order of arrival."""
         self._turns = 0
         self._arrivals = NO_TURN
         self._waiting = Positions()
         self._chunks = ChunkOwners()
         self._pinned: dict[Consumer, Positions] = {}
-        """Chunks that wait for the consumer that has the chunks before them."""
+        """Chunks that wait for the consumer that has the earlier chunks."""
 
     def _may_be_ready(self, consumer: Consumer) -> None:
         level = self._levels.get(consumer.priority_level)
@@ -66,7 +66,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._levels[consumer.priority_level] = OrderedDict.fromkeys(sorted(level, key=last_turn.__getitem__))
 
     def _came(self, consumer: Consumer, now: Now) -> None:
-        """Anybody may come, and is next."""
+        """Accept any consumer, and make it next in turn."""
         self._arrivals += 1
         self._last_turn[consumer] = self._arrivals
 
@@ -85,7 +85,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 
     @property
     def waiting_again(self) -> int:
-        """See MultipleConsumersDispatcher."""
+        """See MultipleConsumersDispatcher.waiting_again."""
         return len(self._waiting) + sum(map(len, self._pinned.values()))
 
     def _forget(self) -> None:
@@ -94,7 +94,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._chunks.clear()
 
     def _stopped_for(self) -> str:
-        """See MultipleConsumersDispatcher. Chunks that waited may have been acknowledged meanwhile."""
+        """See MultipleConsumersDispatcher._stopped_for. Waiting chunks may have been acknowledged meanwhile."""
         reason = super()._stopped_for()
         if reason == Reason.CHUNKS and all(
             self._replay.is_gone(at) for pinned in self._pinned.values() for at in pinned
@@ -123,7 +123,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             if entries is None:
                 return Reason.CHUNKS if self._pinned else Reason.END_OF_LOG
             if not entries:
-                continue  # it got nothing, so it is still its turn
+                continue  # the consumer got nothing, so it keeps its turn
             self._deliver(consumer, entries, repeat(NO_SLOT))
             self._levels[consumer.priority_level].move_to_end(consumer)
             self._turns += 1
@@ -131,7 +131,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return Reason.UNACKED_LIMIT
 
     def _held_back(self, now: Now) -> str:
-        """Why nothing more is sent: there is nothing, or a dispatch rate is used up."""
+        """Return why dispatching stops: no entries, or a used-up dispatch rate."""
         if not self._waiting and not self._pinned and self._source.exhausted:
             return Reason.END_OF_LOG
         self._source.prepare()
@@ -139,7 +139,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return Reason.THROTTLED
 
     def _send_pinned(self, grant: Grant) -> bool:
-        """Send chunks to a consumer that has the chunks before them; whether that changed anything."""
+        """Send chunks to a consumer that has the earlier ones; return whether anything changed."""
         for consumer, pinned in self._pinned.items():
             if consumer.ready:
                 found = self._again(pinned, self._unacked.room(consumer), grant)
@@ -158,17 +158,19 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 consumer = self._choose(level)
                 if consumer.ready:
                     return consumer
-                del level[consumer]  # it comes back with its permits, acknowledgements, or its connection
+                del level[consumer]  # added again by permits, acknowledgements or a writable connection
         return None
 
     def _take(self, consumer: Consumer, grant: Grant, now: Now) -> list[Entry] | None:
-        """What the consumer gets at this turn; none where all that was found belongs to others. None where there is
-        nothing to take."""
+        """Return the consumer's entries for this turn; None if there is nothing to take.
+
+        The list is empty if every entry found belongs to other consumers or became a dead letter.
+        """
         room = self._unacked.room(consumer)
         if self._waiting:
             entries = self._again(self._waiting, room, grant)
             if not entries and self._waiting:
-                return None  # it is being read
+                return None  # being read
             if entries:
                 return self._own(consumer, entries)
         if grant is ALL:
@@ -178,9 +180,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return self._own(consumer, entries) if entries else None
 
     def _again(self, waiting: Positions, room: int, grant: Grant) -> list[Entry]:
-        """The oldest entries that wait to be sent again, as far as they are at hand; asks for the others.
+        """Return the oldest waiting entries that are in memory, and read the others.
 
-        No more of them once ``room`` messages, the bytes of one read or what is granted are reached.
+        Stops once ``room`` messages, the bytes of one read or the grant are reached.
         """
         entries: list[Entry] = []
         size = 0
@@ -202,7 +204,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return entries
 
     def _own(self, consumer: Consumer, entries: list[Entry]) -> list[Entry]:
-        """Without dead letters, and without the chunks that belong to others; those wait for them."""
+        """Remove dead letters, and queue chunks that belong to other consumers."""
         entries = self._living(entries)
         if not any(entry[2] & CHUNK for entry in entries):
             return entries

@@ -1,8 +1,9 @@
 """Exclusive and Failover: one consumer gets everything, in order.
 
-With Failover the others wait. Another active consumer is chosen at once, and takes over after a delay: until then
-nothing is sent, and the acknowledgements of the last one still count. Then all are told which of them is active. Who
-comes and is not chosen is told at once. Sources: PersistentDispatcherSingleActiveConsumer of Pulsar 4.2, failover.py.
+On Failover the other consumers wait. A new active consumer is chosen at once but takes over after a delay. Until then
+nothing is sent, and acknowledgements of the previous one still count. Then every consumer is notified which of them is
+active. A new consumer that is not chosen is notified at once. Sources: PersistentDispatcherSingleActiveConsumer of
+Pulsar 4.2, failover.py.
 """
 
 from collections.abc import Iterable
@@ -23,15 +24,17 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
 
 MAX_HELD = 50_000
-"""Entries of one consumer that acknowledgements find without a read, or a few more. A reader that never acknowledges
-costs no more."""
+"""Approximate number of held entries per consumer, which acknowledgements find without a read.
+
+Bounds the memory of a reader that never acknowledges.
+"""
 
 FAILOVER_NOTICE_VERSION = 12
-"""Protocol version from which a client understands ACTIVE_CONSUMER_CHANGE."""
+"""Minimum protocol version of clients that understand ACTIVE_CONSUMER_CHANGE."""
 
 
 class SingleActiveDispatcher:
-    """Dispatcher of an Exclusive or a Failover subscription."""
+    """Dispatcher of an Exclusive or Failover subscription."""
 
     def __init__(
         self,
@@ -55,13 +58,13 @@ class SingleActiveDispatcher:
         self._topic = topic
         self._consumers: list[Consumer] = []
         self._take_over_at: Timer | None = None
-        """While there is one, the active consumer waits for it."""
+        """Timer of a pending takeover; None if none is pending."""
         self.active: Consumer | None = None
         self.standstill = Standstill()
 
     @property
     def taking_over(self) -> bool:
-        """Whether the active consumer waits for the delay to end: it is sent nothing yet."""
+        """Whether the active consumer is waiting for the failover delay and gets nothing yet."""
         return self._take_over_at is not None
 
     def add(self, consumer: Consumer, now: Now) -> None:
@@ -80,7 +83,7 @@ class SingleActiveDispatcher:
         self._choose(now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
-        """Everything unacknowledged is sent again, in order, whichever entries are asked for."""
+        """Send all unacknowledged entries again, in order, whichever positions were requested."""
         if consumer is self.active and not self.taking_over:
             self.rewind()
             self.dispatch(now)
@@ -118,7 +121,7 @@ class SingleActiveDispatcher:
             consumer.sent(now)
             sent = True
             excess = len(consumer.held) - MAX_HELD
-            if excess > MAX_HELD // 10:  # many at a time: to find the first ones, a dict goes over all that were before
+            if excess > MAX_HELD // 10:  # in bulk: finding the first keys of a dict scans the slots of deleted ones
                 for position in list(islice(consumer.held, excess)):
                     dropped = consumer.release(position)
                     consumer.forgotten += dropped.messages if dropped is not None else 0
@@ -133,7 +136,7 @@ class SingleActiveDispatcher:
             compacted.corrected(consumer.held)
 
     def _send_limited(self, consumer: Consumer, now: Now) -> bool:
-        """Send what the dispatch rates allow at once; whether anything was."""
+        """Send what the dispatch rates allow now; return whether anything was sent."""
         grant = self._throttle.allowed(Grant(self._bounds.read_entries, consumer.permits, ANY), now)
         if grant is None:
             return False
@@ -146,7 +149,7 @@ class SingleActiveDispatcher:
         return True
 
     def _held_back(self, now: Now) -> str:
-        """Why nothing more was sent: there is nothing, or a dispatch rate is used up."""
+        """Return why dispatching stopped: no entries, or a used-up dispatch rate."""
         if self._throttle.refusing is None or self._source.exhausted:
             return Reason.END_OF_LOG
         self._source.prepare()
@@ -159,10 +162,10 @@ class SingleActiveDispatcher:
             self.dispatch(now)
 
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
-        """Nothing depends on what is unacknowledged here."""
+        """Do nothing: dispatching does not depend on unacknowledged entries here."""
 
     def acknowledged_unheld(self, at: tuple[int, int]) -> None:
-        """Nothing depends on it here."""
+        """Do nothing: dispatching does not depend on unacknowledged entries here."""
 
     def why(self) -> str:
         """See Dispatcher.why."""
@@ -177,7 +180,7 @@ class SingleActiveDispatcher:
         return reason
 
     def _choose(self, now: Now) -> bool:
-        """Let the right consumer be the active one; whether that is a change."""
+        """Choose the active consumer; return whether it changed."""
         chosen = choose_active(
             self._consumers,
             topic=str(self._topic),
@@ -198,10 +201,10 @@ class SingleActiveDispatcher:
         return True
 
     def _take_over(self, now: Now) -> None:
-        """Start with the active consumer, whoever that is by now."""
+        """Start dispatching to the consumer that is active by now."""
         self._take_over_at = None
         if self.active is None:
-            return  # the subscription may be of another type meanwhile, its source that of another dispatcher
+            return  # the subscription may have another type by now, and the source another dispatcher
         self.rewind()
         if self._failover:
             for consumer in self._consumers:
@@ -210,6 +213,6 @@ class SingleActiveDispatcher:
 
 
 def notify(consumer: Consumer, active: Consumer | None) -> None:
-    """Tell a consumer whether it is the active one, if its client knows of that."""
+    """Notify a consumer whether it is active, if its client supports that."""
     if consumer.cnx.protocol_version >= FAILOVER_NOTICE_VERSION:
         consumer.outbox.send(replies.active_consumer_change(consumer.consumer_id, is_active=consumer is active))

@@ -1,4 +1,4 @@
-"""The hash of the key by which Key_Shared gives an entry to a consumer."""
+"""The key hash by which Key_Shared assigns an entry to a consumer."""
 
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.protocol.metadata import dispatch_key, parse_entry
@@ -9,9 +9,9 @@ KEY = EntryFlag.KEY
 
 
 def sticky_hash(entry: Entry) -> int:
-    """Murmur3 of the entry's ordering or partition key, as its header has it.
+    """Return Murmur3 of the entry's ordering or partition key, from its header if it has a key.
 
-    Of an entry without a key it is that of ``dispatch_key``.
+    Without a key, hash the substitute that ``dispatch_key`` returns.
     """
     if entry[2] & KEY:
         return entry[6]
@@ -19,5 +19,5 @@ def sticky_hash(entry: Entry) -> int:
 
 
 def key_of(entry: Entry) -> bytes:
-    """The entry's ordering or partition key; where it has none, what stands for one (``dispatch_key``)."""
-    return dispatch_key(parse_entry(entry[11], verify=False).metadata)  # it was, when it was published or read
+    """Return the entry's ordering or partition key, or the substitute that ``dispatch_key`` returns."""
+    return dispatch_key(parse_entry(entry[11], verify=False).metadata)  # verified on publish or read

@@ -1,8 +1,8 @@
-"""Limits on messages that are sent and not acknowledged: of a consumer, of a subscription, of the broker.
+"""Limits on unacknowledged messages per consumer, subscription and broker.
 
-Whoever reaches one gets nothing more until it has acknowledged half of it (``maxUnackedMessagesPerConsumer``,
-``maxUnackedMessagesPerSubscription``). Of the broker's, ``maxUnackedMessagesPerBroker``, only those subscriptions feel
-something that hold more than their share of it.
+A consumer or subscription at its limit gets nothing more until it has acknowledged half of it
+(``maxUnackedMessagesPerConsumer``, ``maxUnackedMessagesPerSubscription``). The broker's limit,
+``maxUnackedMessagesPerBroker``, blocks only subscriptions that hold more than their share.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from pulsarbox.config import Settings
 
 
 class BrokerUnacked:
-    """The unacknowledged messages of all Shared and Key_Shared subscriptions."""
+    """Unacknowledged messages of all Shared and Key_Shared subscriptions."""
 
     __slots__ = ("_limit", "_waiting", "blocked", "messages", "share")
 
@@ -27,12 +27,12 @@ class BrokerUnacked:
         self._waiting: dict[Callable[[Now], None], None] = {}
 
     def sent(self) -> None:
-        """Messages were sent."""
+        """Check the limit after messages were sent."""
         if self._limit and self.messages >= self._limit:
             self.blocked = True
 
     def released(self, now: Now) -> None:
-        """Messages were acknowledged or given back: those that the limit held back may go on."""
+        """Resume waiting subscriptions if acknowledgements have brought the count to half the limit."""
         if self.blocked and self.messages <= self._limit // 2:
             self.blocked = False
             waiting, self._waiting = self._waiting, {}
@@ -40,36 +40,35 @@ class BrokerUnacked:
                 go_on(now)
 
     def wait(self, go_on: Callable[[Now], None]) -> None:
-        """Call back when the limit holds no longer."""
+        """Call back when the limit no longer applies."""
         self._waiting[go_on] = None
 
 
 class Unacked:
-    """The unacknowledged messages of one subscription, and what its limits say."""
+    """Unacknowledged messages and limits of one subscription."""
 
     __slots__ = ("_broker", "_broker_holds", "_go_on", "_max", "_max_consumer", "blocked", "messages")
 
     def __init__(self, settings: Settings, broker: BrokerUnacked, go_on: Callable[[Now], None]) -> None:
         self._max = settings.maxUnackedMessagesPerSubscription
         self._max_consumer = settings.maxUnackedMessagesPerConsumer
-        """0: no limit."""
+        """0 means no limit."""
         self._broker = broker
         self._go_on = go_on
         self.blocked = False
-        """The limit of the subscription is reached."""
+        """Whether the subscription's limit is reached."""
         self._broker_holds = False
-        """The broker's limit has held this subscription back, and it may do so still."""
+        """Whether the broker's limit blocked this subscription at the last check."""
         self.messages = 0
 
     def limit(self, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> bool:
-        """The limits are these from now on; whoever is held back by one that was another is so at once, and others no
-        longer.
+        """Apply new limits; return whether any changed.
 
-        Whether one was another before.
+        Consumers and the subscription are blocked or unblocked at once by a limit that changed.
         """
         if (self._max_consumer, self._max) == (per_consumer, per_subscription):
             return False
-        if per_consumer != self._max_consumer:  # who has reached one that stays goes on at half of it, as ever
+        if per_consumer != self._max_consumer:  # a consumer blocked by an unchanged limit still resumes at half of it
             self._max_consumer = per_consumer
             for consumer in consumers:
                 consumer.blocked = 0 < per_consumer <= consumer.unacked
@@ -79,20 +78,20 @@ class Unacked:
         return True
 
     def _count(self, consumer: Consumer) -> None:
-        """The consumer holds more or less than it did. Once a command, not once a message."""
+        """Update the totals after the consumer's count changed. Called per command, not per message."""
         change = consumer.unacked - consumer.counted
         consumer.counted = consumer.unacked
         self.messages += change
         self._broker.messages += change
 
     def room(self, consumer: Consumer) -> int:
-        """Messages that the consumer may be sent; the last entry may go beyond."""
+        """Return how many messages the consumer may be sent; the last entry may exceed it."""
         if self._max_consumer:
             return min(consumer.permits, self._max_consumer - consumer.unacked)
         return consumer.permits
 
     def at_limit(self) -> bool:
-        """Whether the subscription gets nothing."""
+        """Return whether the subscription is blocked; if by the broker's limit, register to be resumed."""
         self._broker_holds = self._broker.blocked and self.messages > self._broker.share
         if self._broker_holds:
             self._broker.wait(self._go_on)
@@ -100,7 +99,7 @@ class Unacked:
         return self.blocked
 
     def sent(self, consumer: Consumer) -> None:
-        """Messages were sent to the consumer."""
+        """Update counts and limits after messages were sent to the consumer."""
         self._count(consumer)
         if self._max_consumer and consumer.unacked >= self._max_consumer:
             consumer.blocked = True
@@ -109,7 +108,7 @@ class Unacked:
         self._broker.sent()
 
     def released(self, consumer: Consumer) -> bool:
-        """The consumer holds less than before; whether it, or the subscription, goes on now."""
+        """Update counts after an acknowledgement; return whether the consumer or subscription can resume."""
         self._count(consumer)
         freed = False
         if consumer.blocked and consumer.unacked <= self._max_consumer // 2:
@@ -124,11 +123,11 @@ class Unacked:
         return freed
 
     def others_go_on(self, now: Now) -> None:
-        """After ``released``, when it is known who can be sent to: the broker's limit may hold no longer."""
+        """Check the broker's limit after ``released``, once it is known which consumers are ready."""
         self._broker.released(now)
 
     def reset(self, consumers: Iterable[Consumer]) -> None:
-        """Nobody holds anything."""
+        """Reset after all consumers have released their entries."""
         for consumer in consumers:
             consumer.blocked = False
             self._count(consumer)

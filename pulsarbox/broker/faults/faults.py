@@ -1,4 +1,4 @@
-"""The rules of a box, in their order, and how often each has struck."""
+"""The ordered fault rules of a box, with their hit counts."""
 
 import dataclasses
 from typing import Any
@@ -8,19 +8,19 @@ from pulsarbox.errors import NotFound
 
 
 class Counted:
-    """A rule, and what became of it."""
+    """A rule with its counts."""
 
     def __init__(self, number: int, rule: Rule) -> None:
         self.number = number
-        """Its name; never given twice."""
+        """Rule ID; never reused."""
         self.rule = rule
         self.matched = 0
-        """Commands that it was about."""
+        """Number of matching commands."""
         self.fired = 0
-        """Of these, those that it has struck."""
+        """Number of matching commands that the fault was applied to."""
 
     def document(self) -> dict[str, Any]:
-        """As JSON: what was given, and the counts."""
+        """Return the rule and its counts as JSON."""
         given = {
             field.name: value
             for field in dataclasses.fields(Rule)
@@ -32,38 +32,38 @@ class Counted:
 
 
 class Faults:
-    """What goes wrong on purpose."""
+    """The fault rules of a box."""
 
     def __init__(self) -> None:
         self.rules: dict[int, Counted] = {}
-        """By their numbers, in the order in which they are asked."""
+        """Rules by number, in order of evaluation."""
         self._count = 0
 
     def add(self, rule: Rule) -> Counted:
-        """A rule, behind those that there are."""
+        """Append a rule."""
         self._count += 1
         counted = self.rules[self._count] = Counted(self._count, rule)
         return counted
 
     def get(self, number: int) -> Counted:
-        """A rule. Raises NotFound."""
+        """Return a rule. Raises NotFound."""
         counted = self.rules.get(number)
         if counted is None:
             raise NotFound(f"There is no fault {number}")
         return counted
 
     def remove(self, number: int) -> Counted:
-        """Take a rule away; what it had been. Raises NotFound."""
+        """Remove a rule and return it. Raises NotFound."""
         counted = self.get(number)
         del self.rules[number]
         return counted
 
     def clear(self) -> None:
-        """Take all away. What they have delayed still comes."""
+        """Remove all rules. Commands already delayed are still delivered."""
         self.rules.clear()
 
     def decide(self, occasion: Occasion) -> Rule | None:
-        """What happens to a command: the first rule that strikes. Those behind it do not count it."""
+        """Return the first rule that applies to a command, if any. Later rules do not count the command."""
         for counted in self.rules.values():
             if counted.rule.fits(occasion):
                 counted.matched += 1

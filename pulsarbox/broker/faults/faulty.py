@@ -1,9 +1,9 @@
-"""A connection on which things go wrong on purpose: in front of the real one, and behind it.
+"""Fault injection in front of a connection and behind it.
 
-Only boxes with ``faultInjectionEnabled`` have it; the real connection and its outbox know nothing of faults. A command
-that is delayed holds back what follows it from the same producer or consumer, and so does an answer: nothing is
-overtaken that would not be overtaken in a slow network. What is carried out is carried out by the core in the order in
-which it gets it, so no fault can make an answer leave before its disk has it.
+Used only with ``faultInjectionEnabled``; the real connection and outbox are unaware of it. A delayed command holds back
+later ones of the same producer or consumer, and so does a delayed answer: messages are reordered only as in a slow
+network. The core still executes commands in the order it receives them, so no fault can release an answer before its
+data is durable.
 """
 
 import logging
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Lane = tuple[str, int]
-"""What keeps its order: a producer's or a consumer's commands, or its answers."""
+"""A sequence that preserves order: the commands or answers of one producer or consumer."""
 Key = tuple[str, int, int]
-"""Which answer: of a message, by producer and sequence id; of a request, by its id."""
+"""Identifies an answer: of a message, by producer ID and sequence ID; of a request, by request ID."""
 
 _NO_REQUEST = 0xFFFFFFFFFFFFFFFF
 _PREFIX = 8
@@ -42,11 +42,11 @@ _FAILED = {
     BaseCommand.GET_SCHEMA: replies.get_schema_failed,
     BaseCommand.GET_OR_CREATE_SCHEMA: replies.get_or_create_schema_failed,
 }
-"""Requests whose errors have a form of their own."""
+"""Requests with their own form of error response."""
 
 
 class FaultyOutbox(Outbox):
-    """An outbox that lets its connection see every answer first."""
+    """An outbox that passes every answer to its connection first."""
 
     __slots__ = ("cnx",)
 
@@ -60,12 +60,12 @@ class FaultyOutbox(Outbox):
             super().send(data)
 
     def pass_on(self, data: bytes) -> None:
-        """Send without asking again."""
+        """Send without applying faults."""
         super().send(data)
 
 
 class FaultyCnx(ServerCnx):
-    """A connection that asks the rules about every command."""
+    """A connection that applies the rules to every command."""
 
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         super().__init__(broker, outbox, address, now)
@@ -78,9 +78,9 @@ class FaultyCnx(ServerCnx):
         self._held_in: dict[Lane, deque[Frame]] = {}
         self._held_out: dict[Lane, deque[bytes]] = {}
         self._awaited: dict[Key, tuple[Rule, BaseCommand, float]] = {}
-        """Answers to which something happens, and when their commands came in."""
+        """Answers with a pending fault, and when their commands arrived."""
 
-    # In
+    # Inbound
 
     def receive(self, frame: Frame, now: Now) -> None:
         """See ServerCnx.receive."""
@@ -134,7 +134,7 @@ class FaultyCnx(ServerCnx):
             while held:
                 following = held.popleft()
                 again = self._held_in.get(lane) if lane is not None else None
-                if again is not None:  # one of those that had waited is delayed in its turn
+                if again is not None:  # a waiting command is delayed in turn
                     again.append(following)
                 else:
                     self._take(parse_command(following[0]), following, when)
@@ -165,10 +165,10 @@ class FaultyCnx(ServerCnx):
             spec.name.lower(), topic, f"{client}\n{self.address}", producer_name, subscription, consumer_name
         )
 
-    # Out
+    # Outbound
 
     def lets_out(self, data: bytes) -> bool:
-        """Whether an answer goes out as it is, now."""
+        """Return whether to send an answer unchanged now."""
         if not self._awaited and not self._held_out:
             return True
         command = parse_command(data[_PREFIX : _PREFIX + int.from_bytes(data[4:_PREFIX], "big")])
@@ -208,7 +208,7 @@ class FaultyCnx(ServerCnx):
                 return
             self._out.pass_on(data)
             while held:
-                self._out.send(held.popleft())  # which may be held in its turn
+                self._out.send(held.popleft())  # may be held again
 
         self._timers.at(until, release)
 
@@ -256,7 +256,7 @@ def _lane_out(command: BaseCommand) -> Lane | None:
 
 
 def _key_of(command: BaseCommand) -> Key | None:
-    """Of the answer that a command will have; None where it will have none."""
+    """Return the key of the command's answer; None if it has none."""
     part = getattr(command, COMMANDS[command.type].field)
     if command.type == BaseCommand.SEND:
         return "send", part.producer_id, part.sequence_id
@@ -279,7 +279,7 @@ def _key_of_answer(command: BaseCommand) -> Key | None:
 
 
 def _error_answer(command: BaseCommand, rule: Rule) -> bytes | None:
-    """The error in the command's own form; None where it takes none."""
+    """Return the error in the command's own form; None if it has no error response."""
     part = getattr(command, COMMANDS[command.type].field)
     code, text = ServerError.Value(rule.error), "A fault was injected"
     if command.type == BaseCommand.SEND:

@@ -1,4 +1,4 @@
-"""One rule: which commands of which clients, how often, and what happens to them then. Values only."""
+"""Fault rules: the commands and clients that a rule matches, how often it applies, and its effect. Values only."""
 
 import dataclasses
 import struct
@@ -24,15 +24,15 @@ COMMAND_NAMES: Final = tuple(
     for spec in COMMANDS.values()
     if spec.direction in (Direction.TO_BROKER, Direction.BOTH) and spec.name not in ("PING", "PONG")
 )
-"""SEND is ``send``: the commands of clients, keep-alive aside."""
+"""Lower-case names of the commands that clients send, except keep-alive."""
 UNANSWERED: Final = frozenset(("flow", "redeliver_unacknowledged_messages", "auth_response", "watch_topic_list_close"))
-"""Those that have no answer."""
+"""Commands without an answer."""
 _PATTERNS: Final = ("topic", "client", "producer", "subscription", "consumer")
 _DRAW: Final = struct.Struct(">qQ").pack
 
 
 class Occasion(NamedTuple):
-    """A command that came in, by the names that rules know; empty where it has none."""
+    """An incoming command with the names that rules match; a name that does not apply is empty."""
 
     command: str
     topic: str = ""
@@ -49,31 +49,31 @@ class Rule:
     action: str
     """``error``, ``delay``, ``drop``, ``disconnect`` or ``duplicate``."""
     command: tuple[str, ...] = ()
-    """Names of commands, none for any."""
+    """Names of commands; empty for any."""
     topic: str = ""
     client: str = ""
-    """The version that the client tells of itself, or its ``host:port``."""
+    """Client version, or its ``host:port``."""
     producer: str = ""
     subscription: str = ""
     consumer: str = ""
     at: str = REQUEST
-    """``request``: instead of carrying the command out. ``answer``: it is carried out, this happens to the answer."""
+    """``request``: the command is not executed. ``answer``: it is executed, and the fault applies to its answer."""
     error: str = "UnknownError"
-    """The Pulsar error of the action ``error``."""
+    """Pulsar error for the action ``error``."""
     delay: int = 0
-    """Milliseconds, of the action ``delay``."""
+    """Milliseconds for the action ``delay``."""
     nth: int = 0
-    """Only the nth time that all else fits; 0: not counted."""
+    """Apply only to the nth match; 0 for any."""
     every: int = 0
-    """Each time whose number this divides."""
+    """Apply to each match whose number is a multiple of this; 0 for any."""
     first: int = 0
-    """Only so many times."""
+    """Apply only to this many first matches; 0 for any."""
     probability: float = 1.0
     seed: int = 0
-    """The same seed draws the same."""
+    """Seed of the probability; the same seed yields the same decisions."""
 
     def fits(self, occasion: Occasion) -> bool:
-        """Whether it is about this command, whatever its number."""
+        """Return whether the rule matches this command, apart from counts."""
         if self.command and occasion.command not in self.command:
             return False
         return all(
@@ -87,7 +87,7 @@ class Rule:
         ) and (not self.client or any(fnmatchcase(each, self.client) for each in occasion.client.split("\n")))
 
     def strikes(self, number: int) -> bool:
-        """Whether it happens the ``number``-th time (from 1) that it fits."""
+        """Return whether the rule applies to its ``number``-th match (from 1)."""
         if self.nth and number != self.nth:
             return False
         if self.every and number % self.every:
@@ -98,7 +98,7 @@ class Rule:
 
 
 def rule_of(document: Mapping[str, Any]) -> Rule:
-    """A rule from a document, as HTTP, the command line and Python give it. Raises BadRequest or Unprocessable."""
+    """Return a rule from a document, as in HTTP, the command line and Python. Raises BadRequest, Unprocessable."""
     fields = {field.name for field in dataclasses.fields(Rule)}
     for name in document:
         if name not in fields:
@@ -159,7 +159,7 @@ def _commands(value: object) -> tuple[str, ...]:
 
 
 def _topic(pattern: str) -> str:
-    """Short names are written out, as for clients; a pattern of whole names is left alone."""
+    """Expand short topic names as for clients; leave patterns of full names unchanged."""
     return pattern if "://" in pattern or pattern.startswith("*") else str(parse_topic(pattern))
 
 

@@ -141,8 +141,8 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
 
 
 def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> None:
-    """Close a consumer. An unknown one is closed already."""
-    cnx.opening.pop(("consumer", command.consumer_id), None)
+    """Close a consumer, open or not. An unknown one is closed already."""
+    cnx.abandon("consumer", command.consumer_id, now)
     consumer = cnx.consumers.pop(command.consumer_id, None)
     if consumer is not None:
         consumer.closed = True

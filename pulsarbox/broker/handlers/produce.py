@@ -1,11 +1,13 @@
 """PRODUCER and CLOSE_PRODUCER. SEND, the hot one, is in ``cnx``."""
 
-from pulsarbox.broker.cnx import ServerCnx, State
+from functools import partial
+
+from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.dead_letter.retention_warning import warn
+from pulsarbox.broker.opening import Opening, closed_early
 from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.security.revocation import check_producer
 from pulsarbox.broker.topic.producer import Access, Producer
-from pulsarbox.broker.topic.producer_access import closed_early
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import StoredSchema, is_schema
 from pulsarbox.broker.transactions.coordinator import COORDINATOR
@@ -19,15 +21,18 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProduc
 
 def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     """Open a producer; answered when its topic, its epoch, and the subscription it may ask for, are durable."""
-    broker = cnx.broker
     name = parse_topic(command.topic)
     present = cnx.producers.get(command.producer_id)
     if present is not None:
         last = present.topic.last_sequence_id(present.name)
         cnx.outbox.send(replies.producer_success(command.request_id, present.name, last, present.schema_version))
         return
-    if command.producer_id in cnx.coming or _key(command) in cnx.opening:
-        raise ServiceNotReady("Producer is already present on the connection")
+    opening = Opening(cnx, ("producer", command.producer_id), command.request_id)
+    opening.step(partial(_begin, opening, command, name), now)
+
+
+def _begin(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
+    broker = opening.cnx.broker
     if command.txn_enabled:
         broker.core.transactions.check_coordinator(COORDINATOR)
         if not name.persistent:
@@ -36,12 +41,12 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     if refusal is not None and name.persistent:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.
         raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
-    _ready(cnx, command, name, now)
+    _ready(opening.cnx, command, name, now)
     if command.HasField("schema") and is_schema(command.schema):
-        _bring_schema(cnx, command, name, now)
+        _bring_schema(opening, command, name, now)
     else:
         broker.schemas.check_none(name)
-        _admit(cnx, command, name, b"", now)
+        _admit(opening, command, name, b"", now)
 
 
 def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) -> Topic:
@@ -54,49 +59,29 @@ def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) 
     return topic
 
 
-def _bring_schema(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) -> None:
+def _bring_schema(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
     """Open the producer once its schema has been compared with those of the topic, which may take several turns."""
-    schemas, key = cnx.broker.schemas, _key(command)
+    schemas = opening.cnx.broker.schemas
 
     def brought(found: StoredSchema | PulsarBoxError, when: Now) -> None:
-        if cnx.state is State.CLOSED:
-            return
-        try:
-            if cnx.opening.get(key) != command.request_id:
-                raise closed_early()
-            del cnx.opening[key]
-            if isinstance(found, PulsarBoxError):
-                raise found
-            _admit(cnx, command, name, found.version_bytes, when)
-        except PulsarBoxError as error:
-            cnx.outbox.send(replies.error(command.request_id, cnx.code_of(error), str(error)))
+        if isinstance(found, PulsarBoxError):
+            opening.fail(found, when)
+        else:
+            opening.step(partial(_admit, opening, command, name, found.version_bytes), when)
 
-    cnx.opening[key] = command.request_id
-    try:
-        schemas.run(cnx, command.schema, schemas.bringing(name, command.schema, now.wall), brought, now)
-    except PulsarBoxError:
-        del cnx.opening[key]
-        raise
+    schemas.run(opening.cnx, command.schema, schemas.bringing(name, command.schema, now.wall), brought, now)
 
 
-def _admit(cnx: ServerCnx, command: CommandProducer, name: TopicName, schema_version: bytes, now: Now) -> None:
+def _admit(opening: Opening, command: CommandProducer, name: TopicName, schema_version: bytes, now: Now) -> None:
     """Open a producer whose schema the topic has."""
+    cnx = opening.cnx
     topic = _ready(cnx, command, name, now)  # once more: it may be another one by now
-    opening = _Opening(cnx, command.request_id, _producer(cnx, command, topic, now))
-    opening.producer.schema_version = schema_version
-    check_producer(opening.producer)  # a permission may have gone while the schema was compared
-    _prepare(cnx, command, opening.producer, now)
-    cnx.coming[command.producer_id] = opening.producer
-    try:
-        topic.admit(opening, now, again=command.epoch > 0)
-    except PulsarBoxError:
-        cnx.coming.pop(command.producer_id, None)
-        raise
-
-
-def _key(command: CommandProducer | CommandCloseProducer) -> tuple[str, int]:
-    """The key under which the connection knows that a producer's schema is being compared."""
-    return "producer", command.producer_id
+    claim = _Claim(opening, _producer(cnx, command, topic, now))
+    claim.producer.schema_version = schema_version
+    check_producer(claim.producer)  # a permission may have gone while the schema was compared
+    _prepare(cnx, command, claim.producer, now)
+    opening.undo = claim.withdraw
+    topic.admit(claim, now, again=command.epoch > 0)
 
 
 def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> Producer:
@@ -126,49 +111,47 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, opened: Producer, now: No
         warn(topic)
 
 
-class _Opening:
-    """A PRODUCER that is not answered yet, or with ``producer_ready`` false only; see ``producers.Claim``."""
+class _Claim:
+    """The claim of a pending PRODUCER on its topic; see ``producers.Claim``."""
 
-    def __init__(self, cnx: ServerCnx, request_id: int, opened: Producer) -> None:
-        self._cnx = cnx
-        self._request_id = request_id
-        self.producer = opened
+    def __init__(self, opening: Opening, claimed: Producer) -> None:
+        self._opening = opening
+        self.producer = claimed
         self._admitted = False
+
+    def withdraw(self, now: Now) -> None:
+        """Leave the topic, or the queue of those that wait for it."""
+        self.producer.closed = True
+        self.producer.topic.remove_producer(self.producer, now)
 
     def admitted(self, now: Now) -> None:
         """See Claim.admitted."""
         self._admitted = True
-        broker, producer = self._cnx.broker, self.producer
+        broker, producer = self._opening.cnx.broker, self.producer
+        answer = partial(self._opening.step, self._open)
         if producer.topic.is_settling(producer.name):
             # What was sent under the name before is on its way: the answer says whether it is stored.
-            broker.core.commits.after_commit(self._open)
+            broker.core.commits.after_commit(answer)
         else:
-            broker.when_durable(self._open, now)
+            broker.when_durable(answer, now)
 
     def queued(self, now: Now) -> None:
         """See Claim.queued; the client stops its clock and waits for a second answer."""
-        self._cnx.broker.when_durable(self._tell_queued, now)
+        self._opening.cnx.broker.when_durable(partial(self._opening.step, self._answer_queued), now)
 
     def refused(self, error: PulsarBoxError, now: Now) -> None:
         """See Claim.refused."""
-        self.producer.closed = True
-        if self._cnx.coming.get(self.producer.producer_id) is self.producer:
-            del self._cnx.coming[self.producer.producer_id]
-        if self._cnx.state is not State.CLOSED:
-            self._cnx.outbox.send(replies.error(self._request_id, self._cnx.code_of(error), str(error)))
+        self._opening.fail(error, now)
 
-    def _tell_queued(self, now: Now) -> None:
-        if not self._admitted and not self.producer.closed:
+    def _answer_queued(self, now: Now) -> None:
+        if not self._admitted:
             self._succeed(None, ready=False)
 
     def _open(self, now: Now) -> None:
-        cnx, opened = self._cnx, self.producer
-        if cnx.state is State.CLOSED or opened.closed:
-            # The connection went, somebody closed it before it was open, or took the topic.
-            opened.topic.remove_producer(opened, now)
-            self.refused(opened.fenced or closed_early(), now)
-            return
-        del cnx.coming[opened.producer_id]
+        cnx, opened = self._opening.cnx, self.producer
+        if opened.closed:  # by the broker, or another producer has taken the topic
+            raise opened.fenced or closed_early("producer")
+        self._opening.succeeded()
         cnx.producers[opened.producer_id] = opened
         cnx.recently_closed.pop(opened.producer_id, None)
         self._succeed(opened.topic.producers.epoch, ready=True)
@@ -176,19 +159,15 @@ class _Opening:
     def _succeed(self, topic_epoch: int | None, *, ready: bool) -> None:
         name, version = self.producer.name, self.producer.schema_version
         last = self.producer.topic.last_sequence_id(name)
-        self._cnx.outbox.send(
-            replies.producer_success(self._request_id, name, last, version, topic_epoch, producer_ready=ready)
+        self.producer.outbox.send(
+            replies.producer_success(self._opening.request_id, name, last, version, topic_epoch, producer_ready=ready)
         )
 
 
 def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> None:
-    """Close a producer; answered when all it has sent is answered. An unknown one is closed already."""
+    """Close a producer, open or not; answered when all it has sent is answered. An unknown one is closed already."""
     reply = replies.success(command.request_id)
-    cnx.opening.pop(_key(command), None)
-    coming = cnx.coming.pop(command.producer_id, None)
-    if coming is not None:
-        coming.closed = True
-        coming.topic.remove_producer(coming, now)
+    cnx.abandon("producer", command.producer_id, now)
     present = cnx.producers.get(command.producer_id) or cnx.draining.get(command.producer_id)
     if present is None:
         cnx.outbox.send(reply)

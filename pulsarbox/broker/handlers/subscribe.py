@@ -1,16 +1,18 @@
 """SUBSCRIBE: which subscription a consumer comes to, and where a new one starts."""
 
 import logging
+from functools import partial
 
-from pulsarbox.broker.cnx import ServerCnx, State
+from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
+from pulsarbox.broker.opening import Opening, closed_early
 from pulsarbox.broker.plugins import needed_by
 from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.kinds.subscription_types import check_type_enabled
 from pulsarbox.broker.security.revocation import check_consumer
 from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.broker.subscription.interface import AnySubscription
-from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
+from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Reset, Subscription
 from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import is_schema
@@ -30,7 +32,7 @@ REPLICATION_PREFIX = "pulsar.repl"
 """Names under which Pulsar keeps cursors of its own."""
 LATEST = Position(2**63 - 1, 2**63 - 1)
 EARLIEST = Position(-1, -1)
-CLOSED_BEFORE = "The consumer was closed before it was open"
+TOPIC_GONE = "The topic was unloaded while the start of the reader was looked up, try again"
 
 
 def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
@@ -38,98 +40,75 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     if command.consumer_id in cnx.consumers:
         cnx.outbox.send(replies.success(command.request_id))
         return
-    key = _key(command)
-    if key in cnx.opening:
-        raise ServiceNotReady("Consumer is already present on the connection")
+    opening = Opening(cnx, ("consumer", command.consumer_id), command.request_id)
+    opening.step(partial(_begin, opening, command), now)
+
+
+def _begin(opening: Opening, command: CommandSubscribe, now: Now) -> None:
     name = parse_topic(command.topic)
     _check(command, name)
-    topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
-    if _waits_for_plugins(cnx, command, topic, now):
+    topic = opening.cnx.broker.topics.open(name, now, create=command.force_topic_creation)
+    if _waits_for_plugins(opening, command, topic):
         return
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
-        _meet_schema(cnx, command, name, now)
+        _meet_schema(opening, command, name, now)
     else:
-        _open(cnx, command, name, now)
+        _open(opening, command, name, now)
 
 
-def _open(cnx: ServerCnx, command: CommandSubscribe, name: TopicName, now: Now) -> None:
-    """Open a consumer whose plugins are loaded and whose schema fits the topic's."""
-    topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
-    key = _key(command)
-    cnx.opening[key] = command.request_id
-    try:
-        if isinstance(topic, NonPersistentTopic):
-            present = topic.subscriptions.get(command.subscription)
-            if present is not None:
-                topic.admission.check_consumer_of(present, command.subType)
-            subscription = topic.subscribe(command.subscription)
-            consumer = _consumer(cnx, command, subscription, -1, now)
-            check_consumer(consumer)  # a permission may have gone while a plugin was loaded
-            subscription.add_consumer(consumer, command.subType, now)
-            _opened(cnx, command, consumer, now)
-            return
-        assert isinstance(topic, PersistentTopic)
-        check_type_enabled(topic.policies, cnx.broker.core.settings, command.subType)
-        host = cnx.address.rpartition(":")[0]
-        topic.limits.check_subscribe((host, command.consumer_name, command.consumer_id), now)
-        existing = topic.subscriptions.get(command.subscription)
-        if existing is not None or command.durable:
-            _join(cnx, command, _durable(cnx, command, topic, existing, now), now)
-        else:
-            _read_from(cnx, command, topic, now)
-    except PulsarBoxError:
-        cnx.opening.pop(key, None)
-        raise
-
-
-def _waits_for_plugins(cnx: ServerCnx, command: CommandSubscribe, topic: Topic, now: Now) -> bool:
+def _waits_for_plugins(opening: Opening, command: CommandSubscribe, topic: Topic) -> bool:
     """Whether the consumer waits until the plugins are loaded that its subscription names; nobody else does."""
     properties = key_values(command.subscription_properties)
     present = topic.subscriptions.get(command.subscription) if isinstance(topic, PersistentTopic) else None
     if present is not None:
         properties = present.properties
-    core, key = cnx.broker.core, _key(command)
-
-    def loaded(when: Now) -> None:
-        if not _is_wanted(cnx, command):
-            return
-        del cnx.opening[key]
-        try:
-            subscribe(cnx, command, when)
-        except PulsarBoxError as error:
-            _give_up(cnx, command, error)
-
-    if not core.plugins.want(needed_by(command.subType, properties, core.settings), loaded):
-        return False
-    cnx.opening[key] = command.request_id
-    return True
+    core = opening.cnx.broker.core
+    loaded = partial(opening.step, partial(_begin, opening, command))
+    return core.plugins.want(needed_by(command.subType, properties, core.settings), loaded)
 
 
-def _meet_schema(cnx: ServerCnx, command: CommandSubscribe, name: TopicName, now: Now) -> None:
+def _meet_schema(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now) -> None:
     """Open the consumer once its schema has been compared with those of the topic, which may take several turns."""
-    schemas, key = cnx.broker.schemas, _key(command)
+    broker = opening.cnx.broker
 
     def is_idle() -> bool:
-        return _is_idle(cnx.broker.topics.open(name, now, create=command.force_topic_creation))
+        return _is_idle(broker.topics.open(name, now, create=command.force_topic_creation))
 
     def met(found: PulsarBoxError | None, when: Now) -> None:
-        if not _is_wanted(cnx, command):
-            return
-        del cnx.opening[key]
-        try:
-            if found is not None:
-                raise found
-            _open(cnx, command, name, when)
-        except PulsarBoxError as error:
-            cnx.outbox.send(replies.error(command.request_id, cnx.code_of(error), str(error)))
+        if found is not None:
+            opening.fail(found, when)
+        else:
+            opening.step(partial(_open, opening, command, name), when)
 
-    cnx.opening[key] = command.request_id
-    try:
-        schemas.run(cnx, command.schema, schemas.meeting(name, command.schema, now.wall, is_idle), met, now)
-    except PulsarBoxError:
-        del cnx.opening[key]
-        raise
+    schemas = broker.schemas
+    schemas.run(opening.cnx, command.schema, schemas.meeting(name, command.schema, now.wall, is_idle), met, now)
+
+
+def _open(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now) -> None:
+    """Open a consumer whose plugins are loaded and whose schema fits the topic's."""
+    cnx = opening.cnx
+    topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
+    if isinstance(topic, NonPersistentTopic):
+        present = topic.subscriptions.get(command.subscription)
+        if present is not None:
+            topic.admission.check_consumer_of(present, command.subType)
+        subscription = topic.subscribe(command.subscription)
+        opening.undo = subscription.forget_if_empty
+        consumer = _consumer(cnx, command, subscription, -1, now)
+        check_consumer(consumer)  # a permission may have gone while a plugin was loaded
+        subscription.add_consumer(consumer, command.subType, now)
+        _opened(opening, consumer, now)
+        return
+    assert isinstance(topic, PersistentTopic)
+    check_type_enabled(topic.policies, cnx.broker.core.settings, command.subType)
+    host = cnx.address.rpartition(":")[0]
+    topic.limits.check_subscribe((host, command.consumer_name, command.consumer_id), now)
+    existing = topic.subscriptions.get(command.subscription)
+    if existing is not None or command.durable:
+        _join(opening, command, _durable(cnx, command, topic, existing, now), now)
+    else:
+        _read_from(opening, command, topic, now)
 
 
 def _is_idle(topic: Topic) -> bool:
@@ -172,29 +151,38 @@ def _durable(
     return made
 
 
-def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic, now: Now) -> None:
+def _read_from(opening: Opening, command: CommandSubscribe, topic: PersistentTopic, now: Now) -> None:
     """A reader: it starts with the entry it names, so that a batch comes whole and the client picks from it."""
 
     start = _start(command, topic.ledger.end)
 
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
-        if not _is_wanted(cnx, command):
-            return
-        try:
-            subscription = topic.subscriptions.get(command.subscription)
-            if subscription is None:
-                topic.admission.check_subscription(len(topic.subscriptions))
-                subscription = topic.read_from(command.subscription, mark, messages, size)
-                if command.read_compacted:
-                    subscription.compacted_reading().start_at(start, mark)
-            _join(cnx, command, subscription, when)
-        except PulsarBoxError as error:
-            lost(error)
+        opening.step(partial(_read_behind, opening, command, topic, start, (mark, messages, size)), when)
 
     def lost(error: Exception) -> None:
-        _give_up(cnx, command, error)
+        opening.fail(error, now)
 
     topic.locate(start, located, lost, now)
+
+
+def _read_behind(
+    opening: Opening,
+    command: CommandSubscribe,
+    topic: PersistentTopic,
+    start: Position,
+    behind: tuple[Position, int, int],
+    now: Now,
+) -> None:
+    """Open a reader behind a mark-delete, given with its totals of messages and bytes."""
+    if opening.cnx.broker.topics.open(topic.name, now, create=False) is not topic:
+        raise ServiceNotReady(TOPIC_GONE)
+    subscription = topic.subscriptions.get(command.subscription)
+    if subscription is None:
+        topic.admission.check_subscription(len(topic.subscriptions))
+        subscription = topic.read_from(command.subscription, *behind)
+        if command.read_compacted:
+            subscription.compacted_reading().start_at(start, behind[0])
+    _join(opening, command, subscription, now)
 
 
 def _start(command: CommandSubscribe, last: Position) -> Position:
@@ -244,87 +232,60 @@ def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
     return KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
 
 
-def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
-    """Come to a subscription; first it is set back by time where the consumer wants that."""
+def _join(opening: Opening, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
+    """Attach to a subscription; before that, reset it by time if the command asks for that."""
+    opening.undo = partial(_leave, subscription)
+    attach = partial(opening.step, partial(_attach, opening, command, subscription))
     seconds = command.start_message_rollback_duration_sec
     if not seconds:
-        _attach(cnx, command, subscription, now)
+        attach(now)
         return
 
-    def set_back(when: Now) -> None:
-        if not _is_wanted(cnx, command):
-            _leave(subscription, when)
-            return
-        try:
-            _attach(cnx, command, subscription, when)
-        except PulsarBoxError as error:
-            _give_up(cnx, command, error)
-
     def as_it_is(error: Exception) -> None:
-        log.warning("subscription %s of %s is not set back: %s", subscription.name, subscription.topic.name, error)
-        set_back(now)  # as Pulsar does
+        if opening.pending:
+            log.warning("subscription %s of %s is not set back: %s", subscription.name, subscription.topic.name, error)
+            attach(now)  # as Pulsar does
 
     if command.read_compacted:
         subscription.compacted_reading()
-    subscription.seek_to_time(now.wall - 1000 * seconds, set_back, as_it_is, now)
+    reset = Reset()
+
+    def undo(when: Now) -> None:
+        subscription.cancel(reset)
+        _leave(subscription, when)
+
+    opening.undo = undo
+    subscription.seek_to_time(now.wall - 1000 * seconds, attach, as_it_is, now, reset)
 
 
-def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
-    consumer = _consumer(cnx, command, subscription, subscription.topic.name.partition_index, now)
-    try:
-        check_consumer(consumer)  # a permission may have gone while it was found where to begin
-        subscription.topic.admission.check_consumer()
-        subscription.topic.admission.check_consumer_of(subscription, command.subType)
-        subscription.add_consumer(consumer, command.subType, now)
-    except PulsarBoxError:
-        _leave(subscription, now)
-        raise
-    cnx.broker.when_durable(lambda when: _opened(cnx, command, consumer, when), now)
+def _attach(opening: Opening, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
+    topic = subscription.topic
+    if topic.subscriptions.get(subscription.name) is not subscription:
+        raise ServiceNotReady(f"Subscription {subscription.name} was deleted, try again")
+    opening.undo = partial(_leave, subscription)
+    consumer = _consumer(opening.cnx, command, subscription, topic.name.partition_index, now)
+    check_consumer(consumer)  # a permission may have gone while it was found where to begin
+    topic.admission.check_consumer()
+    topic.admission.check_consumer_of(subscription, command.subType)
+    subscription.add_consumer(consumer, command.subType, now)
+    opening.undo = partial(_detach, consumer)
+    opening.cnx.broker.when_durable(partial(opening.step, partial(_opened, opening, consumer)), now)
+
+
+def _detach(consumer: Consumer, now: Now) -> None:
+    consumer.closed = True
+    consumer.subscription.remove_consumer(consumer, now)
 
 
 def _leave(subscription: Subscription, now: Now) -> None:
-    """The consumer does not come after all. A subscription that is not durable goes with its last one."""
+    """Delete a subscription that is not durable if no consumer uses it."""
     if not subscription.durable and not subscription.consumers and not subscription.fenced:
         subscription.topic.remove_subscription(subscription, now)
 
 
-def _is_wanted(cnx: ServerCnx, command: CommandSubscribe) -> bool:
-    """Whether the client still waits for the consumer. If it has closed the consumer, answer the SUBSCRIBE here."""
-    if cnx.state is State.CLOSED:
-        return False
-    if cnx.opening.get(_key(command)) == command.request_id:
-        return True
-    _refuse_closed(cnx, command)
-    return False
-
-
-def _refuse_closed(cnx: ServerCnx, command: CommandSubscribe) -> None:
-    error = ServiceNotReady(CLOSED_BEFORE)
-    cnx.outbox.send(replies.error(command.request_id, error.server_error, str(error)))
-
-
-def _give_up(cnx: ServerCnx, command: CommandSubscribe, error: Exception) -> None:
-    """The consumer cannot be opened: tell the client why."""
-    if cnx.opening.get(_key(command)) == command.request_id:
-        del cnx.opening[_key(command)]
-    code = cnx.code_of(error) if isinstance(error, PulsarBoxError) else 0
-    cnx.outbox.send(replies.error(command.request_id, code, str(error)))
-
-
-def _key(command: CommandSubscribe) -> tuple[str, int]:
-    """Under which the connection knows that a consumer is being opened."""
-    return "consumer", command.consumer_id
-
-
-def _opened(cnx: ServerCnx, command: CommandSubscribe, consumer: Consumer, now: Now) -> None:
-    key = _key(command)
-    expected = cnx.opening.get(key) == command.request_id
-    if expected:
-        del cnx.opening[key]
-    if cnx.state is State.CLOSED or not expected or consumer.closed:
-        consumer.closed = True
-        consumer.subscription.remove_consumer(consumer, now)
-        _refuse_closed(cnx, command)
-        return
-    cnx.consumers[command.consumer_id] = consumer
-    cnx.outbox.send(replies.success(command.request_id))
+def _opened(opening: Opening, consumer: Consumer, now: Now) -> None:
+    if consumer.closed:  # by the broker
+        raise closed_early("consumer")
+    opening.succeeded()
+    opening.cnx.consumers[consumer.consumer_id] = consumer
+    consumer.outbox.send(replies.success(opening.request_id))

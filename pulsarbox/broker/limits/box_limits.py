@@ -1,4 +1,4 @@
-"""What is limited beyond single topics: the box as a whole, and resource groups."""
+"""The limiters beyond single topics: those of the box and of its resource groups."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from pulsarbox.storage.catalog import Catalog, Row
 
 
 def limit_of(rate: DispatchRate | PublishRate) -> Limit | None:
-    """The limit that a rate sets, None for none."""
+    """Return the limit of a rate; None if it sets none."""
     period_s = rate.period_s if isinstance(rate, DispatchRate) else 1
     return Limit(rate.messages, rate.bytes, period_s * 1000) if rate.limits else None
 
@@ -28,7 +28,7 @@ class Group:
     __slots__ = ("dispatch", "publish")
 
     def __init__(self, name: str, limiter: Callable[[Scope, str], Limiter]) -> None:
-        """``limiter`` makes one."""
+        """``limiter`` creates a limiter."""
         self.dispatch = limiter(Scope.GROUP, name)
         self.publish = limiter(Scope.GROUP, name)
 
@@ -42,7 +42,7 @@ class BoxLimits:
         """``put`` writes a row, durable with the open batch."""
         self._timers = timers
         self.holding: set[Limiter] = set()
-        """All limiters of the box that hold something back right now."""
+        """All limiters of the box that something is waiting for."""
         self._catalog = catalog
         self._put = put
         self.rules = Rules(settings)
@@ -50,15 +50,15 @@ class BoxLimits:
         self.dispatch = self.limiter(Scope.BROKER, "")
         self.publish = self.limiter(Scope.BROKER, "")
         self._groups: dict[str, Group] = {}
-        """Those that topics in memory have asked for."""
+        """Groups used by loaded topics."""
         self.take(settings, BEGINNING)
 
     def limiter(self, scope: Scope, name: str) -> Limiter:
-        """A limiter of this box, without a limit yet."""
+        """Return a new limiter of this box, without a limit yet."""
         return Limiter(scope, name, self._timers, self.holding)
 
     def take(self, settings: Settings, now: Now) -> None:
-        """Go by these settings from now on. Topics are to be told afterwards."""
+        """Apply changed settings; the caller notifies the topics afterwards."""
         self.rules.take(settings)
         self.max_held_bytes = settings.maxThrottledPublishMbytesPerConnection << 20
         self.dispatch.set(limit_of(dispatch_rate.of_box(settings)), "broker", now)
@@ -67,7 +67,7 @@ class BoxLimits:
     # Resource groups
 
     def group(self, name: str, now: Now) -> Group | None:
-        """The limiters of a group, None where there is no such group."""
+        """Return the limiters of a group; None if the group does not exist."""
         row = self._catalog.get(group_key(name))
         if row is None:
             return None
@@ -79,11 +79,11 @@ class BoxLimits:
 
     @property
     def groups(self) -> dict[str, Group]:
-        """The resource groups that topics in memory have asked for."""
+        """Resource groups used by loaded topics."""
         return self._groups
 
     def put_group(self, name: str, row: dict[str, Any] | None, now: Now) -> None:
-        """Write a group, durable with the open batch; None where it is deleted. Topics are to be told afterwards."""
+        """Write a group, or delete it with None, with the open batch; the caller notifies the topics afterwards."""
         self._put(group_key(name), row)
         group = self._groups.get(name)
         if group is not None:

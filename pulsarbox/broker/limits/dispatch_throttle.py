@@ -1,7 +1,6 @@
-"""Dispatch throttling of one subscription: the limits of the box, its resource group, its topic and its own, all at
-once.
+"""Dispatch throttling of one subscription: all limits of the box, resource group, topic and subscription apply.
 
-A dispatcher asks what it may take before it reads, and says what it has sent. Sources: document "Message dispatch
+A dispatcher asks for a grant before it reads, and reports what it has sent. Sources: document "Message dispatch
 throttling" of Pulsar, AbstractBaseDispatcher of Pulsar 4.2.
 """
 
@@ -16,12 +15,11 @@ if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.entry_source import EntrySource
 
 ANY: Final = 1 << 62
-"""More than there can be."""
+"""Greater than any real count."""
 
 
 class Grant(NamedTuple):
-    """What may be taken at once: no more entries than these, and nothing more once so many messages or bytes are
-    reached."""
+    """What may be taken now: at most ``entries``, stopping once ``messages`` or ``bytes`` are reached."""
 
     entries: int
     messages: int
@@ -32,7 +30,7 @@ ALL: Final = Grant(ANY, ANY, ANY)
 
 
 class Rules:
-    """How dispatch rates count, for the whole box."""
+    """How the box counts dispatch rates."""
 
     __slots__ = ("backlog", "by_entry", "on_caught_up", "precise")
 
@@ -40,7 +38,7 @@ class Rules:
         self.take(settings)
 
     def take(self, settings: Settings) -> None:
-        """Go by these settings from now on."""
+        """Apply changed settings."""
         self.by_entry = settings.dispatchThrottlingOnBatchMessageEnabled
         self.precise = settings.preciseDispatcherFlowControl
         self.on_caught_up = settings.dispatchThrottlingOnNonBacklogConsumerEnabled
@@ -49,7 +47,7 @@ class Rules:
 
 
 class Throttled:
-    """How often each limit has cut what a subscription would have been sent, as Pulsar's statistics count it."""
+    """How often each limit has reduced a subscription's dispatch, as in Pulsar's statistics."""
 
     __slots__ = ("bytes", "messages")
 
@@ -59,23 +57,23 @@ class Throttled:
 
 
 class Throttle(Protocol):
-    """What a dispatcher needs of the throttling of its subscription."""
+    """The interface between a dispatcher and the throttling of its subscription."""
 
     limiters: tuple[Limiter, ...]
-    """Those that hold; empty where nothing is limited: then the others need not be asked."""
+    """Limiters in effect; if empty, the other members need not be used."""
 
     @property
     def refusing(self) -> Limiter | None:
-        """The limiter because of which nothing is allowed."""
+        """The limiter that currently allows nothing."""
 
     def allowed(self, wanted: Grant, now: Now) -> Grant | None:
-        """What of it may be sent now; None for nothing."""
+        """Return how much of ``wanted`` may be sent now; None for nothing."""
 
     def sent(self, entries: int, messages: int, size: int) -> None:
-        """So much was sent."""
+        """Report what was sent."""
 
     def wait(self, now: Now) -> None:
-        """There is something to be sent: go on when it may be."""
+        """Resume dispatching when the refusing limiter allows it."""
 
 
 class DispatchThrottle:
@@ -101,31 +99,31 @@ class DispatchThrottle:
         self._dispatch = dispatch
         self.limiters: tuple[Limiter, ...] = ()
         self.own: Limiter | None = None
-        """The subscription's own, once it has had one."""
-        self._counts: Throttled | None = None  # of a million subscriptions few are ever throttled
+        """The subscription's own limiter, once it has had one."""
+        self._counts: Throttled | None = None  # allocated on demand: of a million subscriptions, few are ever throttled
         self._cuts: list[tuple[dict[Scope, int], Scope]] | None = None
-        """What is cut of what is asked for: it counts if something is sent."""
+        """Reductions of the last grant, counted if something is then sent."""
         self._counting = True
-        """Whether the limits hold for what is sent now: for a subscription without a backlog they need not."""
+        """Whether the limits apply to the current dispatch; subscriptions without a backlog can be exempt."""
         self._refusing: Limiter | None = None
-        """The one that has refused last."""
+        """The limiter that refused last."""
         self.has_turn = False
 
     @property
     def counts(self) -> Throttled:
-        """How often limits have cut what would have been sent."""
+        """Statistics, created on first use."""
         if self._counts is None:
             self._counts = Throttled()
         return self._counts
 
     @property
     def has_counts(self) -> bool:
-        """Whether a limit has ever cut anything."""
+        """Whether any limit has ever reduced a grant."""
         return self._counts is not None
 
     @property
     def refusing(self) -> Limiter | None:
-        """The limiter that is waited for."""
+        """The limiter being waited for."""
         return self._refusing
 
     def allowed(self, wanted: Grant, now: Now) -> Grant | None:
@@ -183,7 +181,7 @@ class DispatchThrottle:
             limiter.wait(self, now)
 
     def _count(self, limiter: Limiter) -> None:
-        """Once for each time that it waits, not for each publication meanwhile."""
+        """Count one refusal per wait, not per message published during it."""
         step = limiter.step
         if step is None or limiter.is_waiting(self):
             return
@@ -198,7 +196,7 @@ class DispatchThrottle:
         self._dispatch(now)
 
     def use(self, shared: tuple[Limiter, ...], now: Now) -> None:
-        """These limiters hold from now on, and its own if it has a limit."""
+        """Apply these shared limiters, and the subscription's own if it has a limit."""
         own = (self.own,) if self.own is not None else ()
         limiters = tuple(each for each in (*shared, *own) if each.step is not None)
         for each in self.limiters:
@@ -207,11 +205,11 @@ class DispatchThrottle:
         self.limiters = limiters
 
     def stop_waiting(self, now: Now) -> None:
-        """Nobody is there any more who could be sent anything."""
+        """Stop waiting because no consumer is connected."""
         for each in self.limiters:
             each.forget(self, now)
 
     def end(self, now: Now) -> None:
-        """The subscription is no more, or leaves the memory."""
+        """Release the limiters of a deleted or unloaded subscription."""
         self.stop_waiting(now)
         self.limiters = ()

@@ -1,15 +1,15 @@
-"""How long something was held back during the last minute."""
+"""How long something was throttled during the last minute."""
 
 from collections import deque
 from typing import Final
 
 WINDOW_MS: Final = 60_000
 SPANS_MAX: Final = 120
-"""Spans that are known apart: a limit of a second, which most are, has one of them a second at most."""
+"""Maximum spans stored separately; a limit per second, the usual case, has at most one per second."""
 
 
 class HoldTimes:
-    """Spans of time, of which the last minute counts. Times are milliseconds that do not go back."""
+    """Spans of throttling within the last minute. Times are non-decreasing milliseconds."""
 
     __slots__ = ("_since", "_spans")
 
@@ -19,16 +19,16 @@ class HoldTimes:
 
     @property
     def holding(self) -> bool:
-        """Whether something is held back now."""
+        """Whether a span is open."""
         return self._since is not None
 
     def begin(self, at: int) -> None:
-        """Something is held back from now on."""
+        """Begin a span unless one is open."""
         if self._since is None:
             self._since = at
 
     def end(self, at: int) -> None:
-        """Nothing is any more."""
+        """End the open span, if any."""
         if self._since is None:
             return
         if self._spans and self._since <= self._spans[-1][1]:
@@ -41,13 +41,13 @@ class HoldTimes:
         self._forget(at)
 
     def last_minute(self, at: int) -> int:
-        """For how many milliseconds of the last minute something was held back."""
+        """Return how many milliseconds of the last minute something was throttled."""
         self._forget(at)
         spans = [*self._spans, (self._since, at)] if self._since is not None else self._spans
         return sum(max(0, end - max(start, at - WINDOW_MS)) for start, end in spans)
 
     def _join(self) -> None:
-        """Make one of the two oldest: as long as both, where the later one was."""
+        """Merge the two oldest into one span of their total length that ends with the later."""
         first, second = self._spans.popleft(), self._spans.popleft()
         self._spans.appendleft((second[0] - (first[1] - first[0]), second[1]))
 

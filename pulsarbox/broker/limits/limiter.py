@@ -1,8 +1,8 @@
-"""A limiter: what is left of a limit, and who waits for more of it.
+"""A limiter: the remaining allowance of a limit, and the waiters for more.
 
-Whoever finds it used up waits, and is called in turn when the next period gives something: nobody polls, and while
-anybody waits nobody else takes from it, so that of two who share a limit none goes short. Its periods run on the
-monotonic clock, which never goes back, and on the offset of the virtual clock, so that an advance fills it up at once.
+A waiter is called in turn when the next period has an allowance, so nothing polls. While any waiter is queued, others
+cannot take from the allowance, so all sharing a limit get their turn. Periods run on the monotonic clock plus the
+virtual clock's offset: time never goes back, and advancing the virtual clock refills the allowance at once.
 """
 
 from collections import OrderedDict
@@ -16,13 +16,13 @@ from pulsarbox.broker.timers import Timer, Timers
 from pulsarbox.clock import Now
 
 FORGOTTEN_SECONDS: Final = 10.0
-"""A look at what was used that is older says nothing of what is used now."""
+"""Maximum age of the last usage sample; older ones say nothing about current usage."""
 EARLY_SECONDS: Final = 0.0005
-"""A deadline that is computed with floats would ring so much too early."""
+"""Added to monotonic deadlines, which floating-point rounding could otherwise make fire early."""
 
 
 class Scope(StrEnum):
-    """What shares a limit."""
+    """The scope that shares a limit."""
 
     BROKER = "broker"
     GROUP = "resource group"
@@ -31,22 +31,22 @@ class Scope(StrEnum):
 
 
 class Waiter(Protocol):
-    """Somebody who waits for a limiter."""
+    """A subscription or producer that can wait for a limiter."""
 
     has_turn: bool
-    """It is called right now: others who wait do not come before it."""
+    """Whether the waiter is being called: others in the queue do not block it."""
 
     def go_on(self, now: Now) -> None:
-        """Something is left: take it, wait again, or leave it."""
+        """Use the available allowance, wait again, or do nothing."""
 
 
 def time_of(now: Now) -> int:
-    """Milliseconds of the clock of limiters."""
+    """Return milliseconds of the limiters' clock."""
     return int(now.monotonic * 1000) + now.offset
 
 
 class Limiter:
-    """One limit of one scope. ``step`` is None while there is none: then nothing is held back."""
+    """One limit of one scope. ``step`` is None without a limit; then nothing is throttled."""
 
     __slots__ = (
         "_holding", "_on_monotonic", "_on_wall", "_pace", "_timers", "_waiting", "holds", "level", "name", "scope",
@@ -54,13 +54,13 @@ class Limiter:
     )  # fmt: skip
 
     def __init__(self, scope: Scope, name: str, timers: Timers, holding: "set[Limiter] | None" = None) -> None:
-        """``holding``: where it is to be found while it holds something back."""
+        """``holding``: a set that contains the limiter while anything waits for it."""
         self._holding: set[Limiter] = set() if holding is None else holding
         self.scope = scope
         self.name = name
-        """Of what it limits."""
+        """Name of the scope's resource group, topic or subscription."""
         self.level = ""
-        """Who has set the limit."""
+        """Policy level that set the limit."""
         self.step: Step | None = None
         self.holds = HoldTimes()
         self._timers = timers
@@ -70,9 +70,9 @@ class Limiter:
         self._pace: Pace | None = None
 
     def set(self, limit: Limit | None, level: str, now: Now, more: More | None = None) -> None:
-        """The limit from now on, None for none, and who has set it. The same as before changes nothing.
+        """Set or remove (None) the limit, and record the level that set it. An unchanged limit has no effect.
 
-        Whoever waits goes on at once where there is something left.
+        Waiters resume at once if any allowance is left.
         """
         self.level = level
         at = time_of(now)
@@ -88,7 +88,7 @@ class Limiter:
 
     @property
     def in_words(self) -> str:
-        """Whose limit it is, of how much, and who has set it."""
+        """Describe the limit, its scope and its level."""
         if self.step is None:
             return "no limit"
         limit = self.step.limit
@@ -99,7 +99,7 @@ class Limiter:
         return f"that of the {whose}, {' and '.join(parts)} a {period}{on_top}, set for the {self.level}"
 
     def refuses(self, waiter: Waiter, at: int) -> bool:
-        """Whether ``waiter`` must wait."""
+        """Return whether ``waiter`` must wait."""
         step = self.step
         if step is None:
             return False
@@ -107,17 +107,17 @@ class Limiter:
         return step.used_up or (bool(self._waiting) and not waiter.has_turn)
 
     def take(self, messages: int, size: int) -> None:
-        """So many messages and bytes went."""
+        """Take messages and bytes from the allowance."""
         if self.step is not None:
             self.step.take(messages, size)
 
     def count(self, at: int) -> None:
-        """Count what has just arrived; see ``Step.count``."""
+        """Count recent arrivals; see ``Step.count``."""
         if self.step is not None:
             self.step.count(at)
 
     def used(self, now: Now) -> tuple[float, float]:
-        """Messages and bytes a second that went of late; of this period alone where nobody has asked of late."""
+        """Return recent messages and bytes per second, or the current period's if there is no recent sample."""
         step = self.step
         if step is None:
             return 0.0, 0.0
@@ -137,15 +137,15 @@ class Limiter:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Number of waiters."""
         return len(self._waiting)
 
     def is_waiting(self, waiter: Waiter) -> bool:
-        """Whether it waits already."""
+        """Return whether the waiter is queued."""
         return waiter in self._waiting
 
     def wait(self, waiter: Waiter, now: Now) -> None:
-        """Call ``waiter`` in its turn, when something is left."""
+        """Queue ``waiter``, to be called in turn once any allowance is available."""
         if waiter not in self._waiting:
             self._waiting[waiter] = None
             self.holds.begin(time_of(now))
@@ -153,7 +153,7 @@ class Limiter:
         self._arm(now)
 
     def forget(self, waiter: Waiter, now: Now) -> None:
-        """It does not wait any more."""
+        """Remove a waiter from the queue."""
         if waiter in self._waiting:
             del self._waiting[waiter]
             self._settle(now)
@@ -163,7 +163,7 @@ class Limiter:
         at = time_of(now)
         if self.step is not None:
             self.step.refill(at)
-        # Who waits again stands behind those who have not had their turn; it does so only once this is used up.
+        # A waiter queues again only once the allowance is used up, after those without a turn yet.
         while self._waiting and not (self.step is not None and self.step.used_up):
             waiter, _ = self._waiting.popitem(last=False)
             waiter.has_turn = True
@@ -182,7 +182,7 @@ class Limiter:
             self._holding.discard(self)
 
     def _arm(self, now: Now) -> None:
-        """Ring when the period that gives something begins, by whichever clock comes there first."""
+        """Set timers for the next period with an allowance, on both clocks; the first to fire counts."""
         if self._on_monotonic is not None or self.step is None:
             return
         wait = max(self.step.free_at() - time_of(now), 1)

@@ -1,12 +1,12 @@
-"""Publish throttling of one producer: receipts of what is stored leave as fast as the publish rates allow.
+"""Publish throttling of one producer: receipts of stored messages are sent at the publish rates.
 
-Only this producer's receipts wait; others on its connection do not. Most clients send no more than they keep
-unanswered. A client that sends more than its connection has room for has its producer suspended
-(``Producer.suspended``): the broker drops further messages, and closes the producer once its receipts have left, so
-that the client sends them again.
+Only this producer's receipts wait, not those of others on its connection. Most clients bound their outstanding
+messages. If a client sends more than its connection has room for, its producer is suspended (``Producer.suspended``).
+The broker then drops further messages, and closes the producer once its receipts are sent, so that the client resends
+the rest.
 
-The rates count receipts as they leave. When the producer goes, its receipts leave at once, nothing is left out; what
-they are too many is debt, which its successors pay off.
+The rates count receipts when they are sent. When the producer closes, all its receipts are sent at once; any excess
+becomes debt of the limiters, which later producers pay off.
 """
 
 from collections import deque
@@ -17,13 +17,13 @@ from pulsarbox.broker.limits.limiter import Limiter, time_of
 from pulsarbox.clock import Now
 
 EACH_BYTES: Final = 256
-"""What a receipt that is held back costs besides the bytes of its message."""
+"""Overhead of a held receipt in addition to its message's bytes."""
 UNREAD_FACTOR: Final = 4
-"""A connection that holds back so many times ``maxThrottledPublishMbytesPerConnection`` is not read any more."""
+"""Multiple of ``maxThrottledPublishMbytesPerConnection`` at which a connection is no longer read."""
 
 
 class Receipt(NamedTuple):
-    """What a receipt says."""
+    """The fields of a receipt."""
 
     sequence_id: int
     highest_sequence_id: int
@@ -32,7 +32,7 @@ class Receipt(NamedTuple):
 
 
 class HeldCount(Protocol):
-    """What of a connection is held back."""
+    """A connection's total of held bytes."""
 
     held_bytes: int
 
@@ -41,53 +41,52 @@ class Limits(Protocol):
     """The publish rates of a topic."""
 
     publish: tuple[Limiter, ...]
-    """The limiters that hold now."""
+    """Limiters in effect."""
     publish_limited: int
-    """How many receipts had to wait."""
+    """Number of receipts that had to wait."""
 
 
 class ReceiptHold:
-    """The receipts of one producer that are held back, in order."""
+    """The held receipts of one producer, in order."""
 
     __slots__ = ("_cnx", "_held", "_limits", "_owed", "_owed_bytes", "_send", "has_turn", "held_bytes", "since")
 
     def __init__(self, limits: Limits, cnx: HeldCount, send: Callable[[Receipt, Now], None], pending: int) -> None:
-        """``send`` sends a receipt; ``pending`` messages are on their way already."""
+        """``send`` sends a receipt; ``pending`` messages are already being stored."""
         self._limits = limits
         self._cnx = cnx
         self._send = send
         self._owed: deque[tuple[int, int]] = deque([(0, 0)] * pending)
-        """Messages and bytes of what is on its way, in order."""
+        """Messages and bytes of each entry being stored, in order."""
         self._owed_bytes = 0
         self._held: deque[tuple[Receipt, int, int]] = deque()
         self.held_bytes = 0
         self.since = 0
-        """Since when receipts are held back (ms since 1970)."""
+        """When the current hold began (ms since 1970)."""
         self.has_turn = False
 
     @property
     def limiter(self) -> Limiter | None:
-        """The limiter that the receipts wait for; None where none are held back."""
+        """The limiter that the receipts wait for; None if none are held."""
         return next((each for each in self._limits.publish if each.is_waiting(self)), None) if self._held else None
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the receipts that are held back and of the messages that are stored behind them; 0 where no receipt
-        is held back."""
+        """Bytes of held receipts and of entries being stored after them; 0 if no receipt is held."""
         return self.held_bytes + self._owed_bytes if self._held else 0
 
     @property
     def held(self) -> int:
-        """How many receipts are held back."""
+        """Number of held receipts."""
         return len(self._held)
 
     def published(self, messages: int, size: int) -> None:
-        """An entry is on its way."""
+        """Note an entry that is being stored."""
         self._owed.append((messages, size))
         self._owed_bytes += size
 
     def receipt(self, receipt: Receipt, now: Now) -> None:
-        """The oldest entry that is on its way is stored: send its receipt, now or later."""
+        """Send or hold the receipt of the oldest entry being stored."""
         messages, size = self._owed.popleft()
         self._owed_bytes -= size
         if not self._held:
@@ -103,7 +102,7 @@ class ReceiptHold:
         self._count(size + EACH_BYTES)
 
     def go_on(self, now: Now) -> None:
-        """See Waiter.go_on. One receipt at a turn while others wait for theirs."""
+        """See Waiter.go_on. Sends one receipt per turn while others are waiting."""
         while self._held:
             refusing = self._refusing(now)
             if refusing is not None:
@@ -116,7 +115,7 @@ class ReceiptHold:
                 return
 
     def changed(self, before: tuple[Limiter, ...], now: Now) -> None:
-        """Other limiters hold than those of ``before``."""
+        """Switch to changed limiters; ``before`` are the previous ones."""
         waited = [each for each in before if each not in self._limits.publish and each.is_waiting(self)]
         for each in waited:
             each.forget(self, now)
@@ -124,7 +123,7 @@ class ReceiptHold:
             self.go_on(now)
 
     def end(self, now: Now) -> None:
-        """The producer goes, or nothing is limited any more: let everything go."""
+        """Release all receipts, because the producer closes or limits no longer apply."""
         for each in self._limits.publish:
             each.forget(self, now)
         while self._held:

@@ -1,6 +1,6 @@
-"""The subscribe rate of a topic: how often one consumer may subscribe in a period.
+"""The subscribe rate of a topic: how often one consumer may subscribe per period.
 
-Source: SubscribeRateLimiter of Pulsar 4.2. A consumer is its host, its name and its id.
+Source: SubscribeRateLimiter of Pulsar 4.2. A consumer is identified by host, name and ID.
 """
 
 from pulsarbox.broker.limits.token_bucket import Limit, Step
@@ -11,7 +11,7 @@ Who = tuple[str, str, int]
 
 
 class SubscribeLimiter:
-    """Counts for each consumer how often it has subscribed. Times are milliseconds that do not go back."""
+    """Counts the subscriptions of each consumer. Times are non-decreasing milliseconds."""
 
     __slots__ = ("_looked", "_steps", "rate", "refused")
 
@@ -20,14 +20,14 @@ class SubscribeLimiter:
         self._steps: dict[Who, Step] = {}
         self._looked = 0
         self.refused = 0
-        """How often somebody was."""
+        """Number of rejected attempts."""
 
     def __len__(self) -> int:
-        """Of so many consumers something is known."""
+        """Return the number of tracked consumers."""
         return len(self._steps)
 
     def set(self, rate: SubscribeRate, at: int) -> None:
-        """The rate from now on. What was counted stays counted."""
+        """Change the rate without resetting the counts."""
         if rate.times <= 0:
             self._steps.clear()
         elif rate != self.rate:
@@ -36,7 +36,7 @@ class SubscribeLimiter:
         self.rate = rate
 
     def check(self, who: Who, at: int) -> None:
-        """Count one more. Raises NotAllowed where it is one too many."""
+        """Count an attempt. Raises NotAllowed if it exceeds the rate."""
         if self.rate.times <= 0:
             return
         self._forget_idle(at)
@@ -50,7 +50,7 @@ class SubscribeLimiter:
         step.take(1, 0)
 
     def _forget_idle(self, at: int) -> None:
-        """Once a period, those that have all their allowance."""
+        """Once per period, forget consumers with a full allowance."""
         if at - self._looked >= self.rate.period_s * 1000:
             self._looked = at
             for who, step in list(self._steps.items()):
@@ -60,7 +60,7 @@ class SubscribeLimiter:
 
     @property
     def used(self) -> int:
-        """The most that one consumer has used of its allowance."""
+        """The most that any consumer has used of its allowance."""
         return max((self.rate.times - each.left_messages for each in self._steps.values()), default=0)
 
 

@@ -1,4 +1,4 @@
-"""What the limiters of a topic and of its subscriptions say of themselves: for statistics and for people."""
+"""Reports on the limiters of a topic and its subscriptions, for statistics and diagnostics."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,34 +14,33 @@ SUBSCRIBE = "subscribe"
 
 
 class LimiterReport(NamedTuple):
-    """One limiter that holds, as it is now."""
+    """The current state of one limiter in effect."""
 
     limits: str
-    """What it limits: DISPATCH, PUBLISH or SUBSCRIBE (there: times of one consumer, where it says messages)."""
+    """DISPATCH, PUBLISH or SUBSCRIBE; for SUBSCRIBE, the message fields count one consumer's attempts."""
     scope: str
-    """Who shares it: see Scope."""
+    """See Scope."""
     name: str
-    """Of the resource group, topic or subscription; empty for the box."""
+    """Name of the resource group, topic or subscription; empty for the box."""
     setBy: str  # noqa: N815  # the names are those of the JSON that is made of it
-    """Who has set it: topic, namespace, broker, or a resource group."""
+    """Level that set the limit: topic, namespace, broker or resource group."""
     periodSeconds: int  # noqa: N815
     messagesLimit: int  # noqa: N815
-    """A period, with what comes on top of it; 0: any number."""
+    """Per period, including the relative part; 0 means unlimited."""
     messagesUsed: int  # noqa: N815
-    """Of this period, with what earlier ones took too many; 0 where messages are not limited."""
+    """In this period, including debt of earlier ones; 0 if messages are unlimited."""
     bytesLimit: int  # noqa: N815
     bytesUsed: int  # noqa: N815
     nextPeriodMillis: int  # noqa: N815
-    """Until something may go again, where it is used up; else 0."""
+    """Time until the next period with an allowance if used up, else 0."""
     waiting: int
-    """Subscriptions or producers that wait for it."""
+    """Number of waiting subscriptions or producers."""
     heldMillisLastMinute: int  # noqa: N815
-    """For how long of the last minute it held something back."""
+    """Milliseconds of the last minute during which something waited."""
 
 
 def topic_report(limits: TopicLimits, now: Now) -> list[LimiterReport]:
-    """The limiters that a topic has for all who use it: for its producers, its subscriptions together, and for each
-    that subscribes."""
+    """Return a topic's limiters for producers, for all subscriptions together, and for subscribing."""
     found = [*_reports(PUBLISH, limits.publish, now), *_reports(DISPATCH, limits.shared, now)]
     subscribe = limits.subscribe
     if subscribe is not None and subscribe.rate.times > 0:
@@ -53,7 +52,7 @@ def topic_report(limits: TopicLimits, now: Now) -> list[LimiterReport]:
 
 
 def subscription_report(throttle: DispatchThrottle, now: Now) -> list[LimiterReport]:
-    """The limiters of one subscription, those that it shares with others among them."""
+    """Return the limiters of one subscription, including shared ones."""
     return list(_reports(DISPATCH, throttle.limiters, now))
 
 

@@ -1,21 +1,21 @@
-"""The step: an allowance of messages and bytes that is filled up once a period.
+"""The allowance of a limit: messages and bytes that are refilled once per period.
 
-What is taken is counted after the fact, so more may be taken than was left: that is debt, and periods pay it off before
-they give anything. What a period leaves over is not kept. So over any number of periods no more goes than the limit
-allows and the last that was taken, and over many it is the limit exactly.
+Usage is counted afterwards, so it can exceed the allowance; the excess is debt, which later periods pay off first.
+Unused allowance expires. So usage over any number of periods is at most the limit plus the last item taken, and the
+long-term average never exceeds the limit.
 """
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 More = Callable[[], tuple[int, int]]
-"""Running totals of messages and bytes whose growth comes on top of a limit."""
+"""Running totals of messages and bytes whose growth is added to a limit."""
 
 NO_MORE: Final = (0, 0)
 
 
 class Limit(NamedTuple):
-    """So many messages and bytes a period; 0: any number."""
+    """Messages and bytes per period; 0 means unlimited."""
 
     messages: int
     bytes: int
@@ -23,7 +23,10 @@ class Limit(NamedTuple):
 
 
 class Step:
-    """What is left of a limit. Times are milliseconds of a clock that never goes back; if it does, a period begins."""
+    """The remaining allowance of a limit.
+
+    Times are milliseconds of a monotonic clock; if it goes back, a new period starts.
+    """
 
     __slots__ = (
         "_arrived", "_counted", "_more", "_start", "left_bytes", "left_messages", "limit", "on_top", "taken_bytes",
@@ -31,23 +34,23 @@ class Step:
     )  # fmt: skip
 
     def __init__(self, limit: Limit, at: int, more: More | None = None) -> None:
-        """``more`` counts what comes on top: each period adds what ``count`` saw arrive during the period before it."""
+        """``more``: each period adds what ``count`` saw arrive during the period before it."""
         self.limit = limit
         self._start = at
         self.left_messages = limit.messages
-        """Negative: debt. It says nothing where messages are not limited."""
+        """Negative values are debt. Meaningless if messages are unlimited."""
         self.left_bytes = limit.bytes
         self._more = more
         self._counted = more() if more is not None else NO_MORE
         self._arrived = NO_MORE
-        """Arrivals of the current period; they are added to the allowance of the next."""
+        """Arrivals of the current period; added to the allowance of the next."""
         self.taken_messages = self.taken_bytes = 0
-        """Since there is a limit."""
+        """Totals since the limit was set."""
         self.on_top = NO_MORE
-        """What this period has beyond the limit."""
+        """Allowance of this period beyond the limit."""
 
     def refill(self, at: int) -> None:
-        """Begin the periods that have begun."""
+        """Start all periods that are due."""
         period = self.limit.period_ms
         if at < self._start:
             self._start = at
@@ -56,7 +59,7 @@ class Step:
             return
         self._start += periods * period
         arrived, self._arrived = self._arrived, NO_MORE
-        if arrived != NO_MORE:  # it belongs to the first of these periods alone: nothing has arrived in the others
+        if arrived != NO_MORE:  # arrivals count for the first of these periods only: nothing has arrived in the others
             self._begin(1, arrived)
             periods -= 1
         if periods:
@@ -72,7 +75,7 @@ class Step:
     def count(self, at: int) -> None:
         """Attribute what has arrived since the last call to the period of ``at``.
 
-        Call it at every arrival: then the allowance does not depend on how often ``refill`` is called.
+        Must be called at every arrival: then the allowance does not depend on how often ``refill`` is called.
         """
         if self._more is None:
             return
@@ -83,34 +86,34 @@ class Step:
 
     @property
     def capacity(self) -> tuple[int, int]:
-        """Messages and bytes that a period gives, at most."""
+        """Maximum messages and bytes in this period."""
         return self.limit.messages + self.on_top[0], self.limit.bytes + self.on_top[1]
 
     @property
     def begun(self) -> int:
-        """When the present period began."""
+        """When the current period began."""
         return self._start
 
     @property
     def is_relative(self) -> bool:
-        """Whether something comes on top."""
+        """Whether arrivals are added to the limit."""
         return self._more is not None
 
     @property
     def used_up(self) -> bool:
-        """Whether nothing more may go before the next period that gives something."""
+        """Whether nothing may be taken before the next period with an allowance."""
         limit = self.limit
         return (limit.messages > 0 and self.left_messages <= 0) or (limit.bytes > 0 and self.left_bytes <= 0)
 
     def take(self, messages: int, size: int) -> None:
-        """So many messages and bytes went."""
+        """Take messages and bytes from the allowance."""
         self.left_messages -= messages
         self.left_bytes -= size
         self.taken_messages += messages
         self.taken_bytes += size
 
     def free_at(self) -> int:
-        """When something may go again, if nothing comes on top until then."""
+        """Return when an allowance is available again if there are no arrivals until then."""
         limit = self.limit
         periods = 1
         if limit.messages > 0 and self.left_messages <= 0:
@@ -122,7 +125,7 @@ class Step:
         return self._start + periods * limit.period_ms
 
     def change(self, limit: Limit, at: int, more: More | None = None) -> None:
-        """Another limit from now on. What was taken stays taken, so that setting a limit anew gives nothing away."""
+        """Change the limit. Usage is retained, so that setting a limit again does not refill it."""
         self.refill(at)
         before = self.limit
         self.left_messages = limit.messages - (before.messages - self.left_messages if before.messages else 0)
@@ -134,5 +137,5 @@ class Step:
             self._counted = more() if more is not None else NO_MORE
             self._arrived = self.on_top = NO_MORE
         self._more = more
-        most_messages, most_bytes = self.capacity  # what came on top of the limit before does not stay
+        most_messages, most_bytes = self.capacity  # drop allowance beyond the old limit
         self.left_messages, self.left_bytes = min(self.left_messages, most_messages), min(self.left_bytes, most_bytes)

@@ -1,4 +1,4 @@
-"""The limits of one topic: which of them hold for its producers, its subscriptions, and for subscribing."""
+"""The limits of one topic: for its producers, its subscriptions, and subscribing."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
@@ -28,28 +28,28 @@ class Throttled(Protocol):
     throttle: DispatchThrottle
 
     def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
+        """Dispatch as much as possible."""
 
 
 class Held(Protocol):
-    """A producer whose receipts may be held back."""
+    """A producer whose receipts may be held."""
 
     def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
-        """Other publish rates hold than those of ``before``."""
+        """Apply changed publish rates; ``before`` are the previous limiters."""
 
 
 class Members(Protocol):
-    """Whom a topic's limits hold for."""
+    """The producers and subscriptions subject to a topic's limits."""
 
     def producers_now(self) -> Iterable[Held]:
-        """The producers that are in."""
+        """Return the connected producers."""
 
     def throttled_subscriptions(self) -> Iterable[Throttled]:
-        """The subscriptions whose dispatch may be limited."""
+        """Return the subscriptions whose dispatch may be limited."""
 
 
 class TopicLimits:
-    """The limiters of a topic in memory. Whoever asks for them uses what holds at that moment."""
+    """The limiters of a loaded topic. Callers read them afresh for each use, because they change."""
 
     __slots__ = (
         "_box", "_exempt", "_members", "_more", "_policies", "dispatch", "group", "publish", "publish_limited",
@@ -57,35 +57,34 @@ class TopicLimits:
     )  # fmt: skip
 
     def __init__(self, box: BoxLimits, policies: TopicPolicies, members: Members, more: More | None) -> None:
-        """``more`` counts the messages and bytes that were published; None for a topic that stores nothing, whose
-        dispatch is not limited."""
+        """``more`` counts published messages and bytes; None for non-persistent topics: no dispatch limits."""
         self._box = box
         self._policies = policies
         self._members = members
         self._more = more
         self.dispatch: Limiter | None = None
-        """The topic's own, once it has had one; as ``publish_limiter``."""
+        """The topic's own limiter, once it has had one; likewise ``publish_limiter``."""
         self.publish_limiter: Limiter | None = None
         self.group: Group | None = None
         self.topic = str(policies.name)
         self.relative = False
-        """A dispatch rate of the topic, or of one of its subscriptions, is relative to the publish rate."""
+        """Whether a dispatch rate of the topic or a subscription is relative to the publish rate."""
         self.subscribe: SubscribeLimiter | None = None
         self.subscribe_level = Level.BROKER
         self.publish: tuple[Limiter, ...] = ()
-        """Those that hold for its producers."""
+        """Limiters of its producers."""
         self.shared: tuple[Limiter, ...] = ()
-        """Those that hold for its subscriptions together."""
+        """Limiters that its subscriptions share."""
         self.publish_limited = 0
-        """How many receipts had to wait."""
+        """Number of receipts that had to wait."""
         self._exempt = is_system(str(policies.name))
-        """Topics that Pulsar keeps for itself are not limited."""
+        """System topics are not limited."""
         if not self._exempt:
             self.update(BEGINNING)
             policies.on_change(self.changed)
 
     def changed(self, now: Now) -> None:
-        """A limit may be another one: it holds at once."""
+        """Apply changed policies at once."""
         self.update(now)
         for subscription in self._members.throttled_subscriptions():
             before = subscription.throttle.limiters
@@ -94,7 +93,7 @@ class TopicLimits:
                 subscription.dispatch(now)
 
     def update(self, now: Now) -> None:
-        """Go by what the policies say now."""
+        """Set the limiters from the current policies."""
         get = self._policies.found
         name = self._policies.get(RESOURCE_GROUP)
         self.group = self._box.group(name, now) if name else None
@@ -143,7 +142,7 @@ class TopicLimits:
         return limiter
 
     def published(self, now: Now) -> None:
-        """Count confirmed entries on top of the rates that are relative to the publish rate."""
+        """Count confirmed entries towards rates that are relative to the publish rate."""
         at = time_of(now)
         if self.dispatch is not None:
             self.dispatch.count(at)
@@ -153,24 +152,24 @@ class TopicLimits:
                 own.count(at)
 
     def throttle(self, name: str, source: "EntrySource", dispatch: Callable[[Now], None]) -> DispatchThrottle:
-        """The throttling of a subscription that has come into memory; ``dispatch`` goes on with it."""
+        """Return the throttling of a newly loaded subscription; ``dispatch`` resumes it."""
         throttle = DispatchThrottle(self._box.rules, source, dispatch)
         if not self._exempt:
             self.prepare(name, throttle, BEGINNING)
         return throttle
 
     def prepare(self, name: str, throttle: DispatchThrottle, now: Now) -> None:
-        """Let the throttling of a subscription go by what holds for it."""
+        """Set the limiters of a subscription from its policies."""
         rate, level = self._policies.subscription_rate(name)
         throttle.own = self._set(throttle.own, Scope.SUBSCRIPTION, rate, level, now, name)
         throttle.use(self.shared, now)
 
     def end(self) -> None:
-        """The topic is no more, or leaves the memory: nobody of it waits any more."""
+        """Release the limiters of a deleted or unloaded topic."""
         for subscription in self._members.throttled_subscriptions():
             subscription.throttle.end(BEGINNING)
 
     def check_subscribe(self, who: Who, now: Now) -> None:
-        """A consumer wants to subscribe. Raises NotAllowed where it has done so too often."""
+        """Check that a consumer may subscribe. Raises NotAllowed if it has done so too often."""
         if self.subscribe is not None:
             self.subscribe.check(who, time_of(now))

@@ -1,4 +1,4 @@
-"""Who a client is: what it shows goes to the provider that it names, and counts."""
+"""Authentication: passes a client's credentials to the provider of its method, and counts the results."""
 
 import logging
 from collections import Counter
@@ -13,42 +13,42 @@ from pulsarbox.clock import Now
 log = logging.getLogger(__name__)
 
 ANONYMOUS: Final = "anonymous"
-"""The method of a principal that has proved nothing."""
+"""Method of the unauthenticated anonymous role."""
 REQUIRED: Final = "Authentication required"
 
 
 class Authentication:
-    """The ways to prove a name that a box knows, and what it does with those who prove none."""
+    """The configured providers, and the anonymous role for clients that none authenticates."""
 
     def __init__(self, providers: Iterable[Provider], anonymous_role: str = "") -> None:
         self._providers = {each.method: each for each in providers}
         self._anonymous = Principal(anonymous_role, ANONYMOUS) if anonymous_role else None
         self.successes: Counter[tuple[str, str]] = Counter()
-        """By name and method of the provider, since the start."""
+        """Successes since the start, by the provider's name and method."""
         self.failures: Counter[tuple[str, str, str]] = Counter()
-        """By name and method of the provider, and Pulsar's word for the reason."""
+        """Failures by the provider's name and method, and Pulsar's word for the reason."""
         self.expired = 0
-        """Tokens among them that had expired."""
+        """Failures because of an expired token."""
         self._refusals = Refusals()
 
     @property
     def methods(self) -> list[str]:
-        """The methods that it knows, in the order of the setting."""
+        """Configured methods, in the order of the setting."""
         return list(self._providers)
 
     @property
     def challenges(self) -> str:
-        """What WWW-Authenticate says to somebody who has proved nothing."""
+        """Value of WWW-Authenticate for unauthenticated requests."""
         return ", ".join(each.challenge for each in self._providers.values() if each.challenge)
 
     def knows(self, method: str) -> bool:
-        """Whether there is a provider for the method."""
+        """Return whether there is a provider for the method."""
         return method in self._providers
 
     def of_connection(self, method: str, data: bytes, certificate: str, address: str, now: Now) -> Principal:
-        """Who has connected to the binary port. Raises Refused.
+        """Authenticate a connection to the binary port. Raises Refused.
 
-        Without a method, or with one that is not known here, it is the anonymous role, if there is one.
+        Without a method, or with an unknown one, the result is the anonymous role, if configured.
         """
         try:
             if method in self._providers:
@@ -61,9 +61,10 @@ class Authentication:
             raise
 
     def of_request(self, method: str | None, authorization: str, certificate: str, address: str, now: Now) -> Principal:
-        """Who sends an HTTP request, ``method`` being its X-Pulsar-Auth-Method-Name. Raises Refused.
+        """Authenticate an HTTP request; ``method`` is its X-Pulsar-Auth-Method-Name. Raises Refused.
 
-        Without that header the first provider that is content decides, else it is the anonymous role, if there is one.
+        Without that header, the first provider that accepts the credentials decides, then the anonymous role, if
+        configured.
         """
         try:
             if method is not None:
@@ -77,7 +78,7 @@ class Authentication:
             raise
 
     def look(self) -> None:
-        """Read files again that have changed."""
+        """Reload changed files."""
         for each in self._providers.values():
             each.look()
 
@@ -87,7 +88,7 @@ class Authentication:
             try:
                 data = provider.data_of(authorization)
             except Refused:
-                continue  # the header is for another one
+                continue  # the header is for another provider
             if not data and not certificate:
                 continue
             try:
@@ -110,7 +111,7 @@ class Authentication:
         return found
 
     def _tell(self, error: Refused, method: str, address: str, now: Now) -> None:
-        """A line of the log, without what was shown. Not each of many failures is one."""
+        """Log a failure without the credentials, subject to rate limiting."""
         end = self._refusals.line(now)
         if end is not None:
             log.warning(

@@ -1,9 +1,9 @@
-"""Who may do what: superusers everything, the admins of a tenant all within it, other roles what they were granted.
+"""Authorization: superusers may do everything, tenant admins everything in their tenant, other roles what was granted.
 
-A role is granted actions in a namespace or with a topic of it, and that is all it may: what nobody has granted is
-refused. A subscription may be kept for some roles, and names of subscriptions may have to begin with the role. Nothing
-is asked for a message: only when a producer or consumer comes, when a topic is looked up, for every request of the
-Admin API, and once more of those that are here when the policies of their topic change. Source:
+A role is granted actions in a namespace or on a topic; anything not granted is refused. A subscription can be reserved
+for some roles, and subscription names can be required to begin with the role. Permissions are not checked per message.
+They are checked when a producer or consumer connects, for topic lookups and for every Admin API request, and again for
+connected clients when the policies of their topic change. Source:
 https://pulsar.apache.org/docs/4.2.x/security-authorization/.
 """
 
@@ -22,19 +22,19 @@ PRODUCE: Final = "produce"
 CONSUME: Final = "consume"
 
 WEBSOCKET: Final = "__websocket_dummy_original_principle"
-"""For whom Pulsar's WebSocket proxy asks: nobody but itself."""
+"""Original principal that Pulsar's WebSocket proxy sends; it means the proxy itself."""
 
 
 class Authorization:
-    """The rules of one broker. Every ``require_...`` returns where the principal may, and otherwise raises.
+    """The rules of one broker. Every ``require_...`` returns if the principal is authorized, and raises otherwise.
 
-    AuthenticationError for nobody, AuthorizationError with the reason for a role that may not, NamespaceNotFound where
-    the tenant it is about does not exist (a superuser is let through, and told by whoever answers).
+    AuthenticationError without a principal, AuthorizationError with the reason for an unauthorized role,
+    NamespaceNotFound if the tenant does not exist (superusers pass; the handler reports the missing tenant).
     """
 
     def __init__(self, settings: Settings, catalog: Catalog, policies: Policies) -> None:
         self.enabled = settings.authenticationEnabled and settings.authorizationEnabled
-        """Whether anything is asked at all; None for a principal is nobody then, and not everybody."""
+        """Whether anything is checked. If so, a principal of None is unauthenticated rather than unrestricted."""
         self._catalog = catalog
         self._policies = policies
         self._superusers = roles_of(settings.superUserRoles)
@@ -42,14 +42,14 @@ class Authorization:
         self._proxies = roles_of(settings.proxyRoles)
         self._wildcards = settings.authorizationAllowWildcardsMatching
 
-    # What may be asked
+    # Requirements
 
     def require_name(self, principal: Principal | None) -> None:
-        """It is somebody, whoever it is."""
+        """Require any authenticated principal."""
         self._roles(principal)
 
     def require_superuser(self, principal: Principal | None) -> None:
-        """It may do everything."""
+        """Require a superuser."""
         for role in self._roles(principal):
             if role not in self._superusers:
                 raise AuthorizationError(
@@ -57,7 +57,7 @@ class Authorization:
                 )
 
     def require_watcher(self, principal: Principal | None, tenant: str = "") -> None:
-        """It may see how the box is doing, of a tenant what belongs to that."""
+        """Require permission to view the state of the box or, with ``tenant``, of that tenant."""
         for role in self._roles(principal):
             if role in self._viewers or (tenant and self._administers(role, tenant)) or role in self._superusers:
                 continue
@@ -67,13 +67,13 @@ class Authorization:
             )
 
     def require_tenant_admin(self, principal: Principal | None, tenant: str) -> None:
-        """It may do everything in the tenant."""
+        """Require permission for everything in the tenant."""
         for role in self._roles(principal):
             if not self._administers(role, tenant):
                 raise _no_admin(role, tenant)
 
     def require_tenant(self, principal: Principal | None, tenant: str) -> None:
-        """It may do everything with the tenant itself. A tenant that is missing is refused like one of others."""
+        """Require permission for the tenant itself. A missing tenant is refused like another's tenant."""
         for role in self._roles(principal):
             try:
                 administers = self._administers(role, tenant)
@@ -85,7 +85,7 @@ class Authorization:
     def require_in_namespace(
         self, principal: Principal | None, namespace: str, actions: Iterable[str], subscription: str = ""
     ) -> None:
-        """It may do one of the actions in the whole namespace, with the subscription where one is named."""
+        """Require one of the actions in the whole namespace, and on the subscription if given."""
         for role in self._roles(principal):
             if not self._administers(role, namespace.partition("/")[0]):
                 self._check_subscription(role, namespace, subscription)
@@ -96,9 +96,9 @@ class Authorization:
     def require_on_topic(
         self, principal: Principal | None, topic: TopicName, actions: Iterable[str], subscription: str = ""
     ) -> None:
-        """It may do one of the actions with the topic, and with the subscription where one is named.
+        """Require one of the actions on the topic, and on the subscription if given.
 
-        Whoever has a name may ask where transactions are coordinated: there is no such topic.
+        Any authenticated principal may look up the transaction coordinator, which is not a real topic.
         """
         if str(topic.base) == COORDINATORS:
             self.require_name(principal)
@@ -108,14 +108,14 @@ class Authorization:
                 self._check_subscription(role, topic.namespace, subscription)
                 granted = self._granted(topic.namespace)
                 of_topics = granted.get("destination_auth", {})
-                # What is granted on a partitioned topic holds for its partitions, those that come later as well.
+                # A grant on a partitioned topic applies to its partitions, including later ones.
                 names = dict.fromkeys((str(topic), str(topic.base)))
                 places = [granted.get("namespace_auth", {}), *(of_topics.get(name, {}) for name in names)]
                 if not any(self._holds(role, place, actions) for place in places):
                     raise AuthorizationError(_refusal(role, actions, f"on {topic}"))
 
     def check_proxy(self, principal: Principal) -> None:
-        """A proxy says for whom it asks, and nobody else does. Raises AuthorizationError."""
+        """Check that a proxy, and only a proxy, names an original principal. Raises AuthorizationError."""
         role, original = principal.role, principal.original
         if role in self._proxies:
             if not original.strip():
@@ -126,13 +126,13 @@ class Authorization:
             raise AuthorizationError(f"{role!r} is no proxy (proxyRoles): it may not ask for {original!r}")
 
     def is_proxy(self, role: str) -> bool:
-        """Whether a role is one of proxies."""
+        """Return whether a role is one of proxyRoles."""
         return role in self._proxies
 
-    # The rules
+    # Rules
 
     def _roles(self, principal: Principal | None) -> tuple[str, ...]:
-        """Who has to be allowed: the role; of a proxy also the one for whom it asks; nobody where nothing is asked."""
+        """Return the roles to check: the principal's and, for a proxy, its original principal's; none if disabled."""
         if not self.enabled:
             return ()
         if principal is None:
@@ -171,7 +171,7 @@ class Authorization:
             )
 
     def _holds(self, role: str, granted: dict[str, list[str]], actions: Iterable[str]) -> bool:
-        """Whether a role has one of the actions by its name or, where that is on, by the beginning or end of it."""
+        """Return whether a role has one of the actions, by name or (if enabled) by a prefix or suffix pattern."""
         wanted = set(actions)
         if not wanted.isdisjoint(granted.get(role, ())):
             return True
@@ -181,12 +181,12 @@ class Authorization:
 
 
 def roles_of(setting: str) -> frozenset[str]:
-    """The roles of a setting that lists them with commas between."""
+    """Return the roles in a comma-separated setting."""
     return frozenset(role.strip() for role in setting.split(",") if role.strip())
 
 
 def _fits(role: str, pattern: str) -> bool:
-    """``my-*`` and ``*-service``: a star at one end stands for anything, elsewhere for itself."""
+    """Return whether a role matches ``my-*`` or ``*-service``; a star is a wildcard only at either end."""
     if pattern.endswith("*") and role.startswith(pattern[:-1]):
         return True
     return pattern.startswith("*") and role.endswith(pattern[1:])

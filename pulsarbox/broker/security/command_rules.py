@@ -1,4 +1,4 @@
-"""What a client needs for each command of the binary protocol, and who sees to it: one rule for each kind of need."""
+"""The authorization rules of binary protocol commands, by kind of permission."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -10,11 +10,11 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.names import parse_topic
 
 Rule = Callable[[Authorization, Principal | None, Any], None]
-"""Returns where the principal may send the command; raises as Authorization, and InvalidTopicName."""
+"""Returns if the principal may send the command; raises as Authorization does, and InvalidTopicName."""
 
 
 class Needs(Enum):
-    """What a client needs so that a command is taken."""
+    """The permission that a command requires."""
 
     NOTHING = "nothing"
     OPENED = "what this connection has opened itself, and was asked for then"
@@ -66,4 +66,4 @@ RULES: Final[Mapping[Needs, Rule | None]] = MappingProxyType(
         Needs.SUPERUSER: _superuser,
     }
 )
-"""A command whose need stands nowhere here does not load."""
+"""Rules by permission. The command table does not load if one is missing here."""

@@ -1,4 +1,4 @@
-"""Authentication as the settings want it, or why they cannot have it."""
+"""Authentication as configured, with errors for invalid settings."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _JAVA: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 PROVIDERS: Final = {"token": "Token", "basic": "Basic", "tls": "Tls"}
-"""The words of authenticationProviders, and how Pulsar's classes of them end."""
+"""Names in authenticationProviders, with the last part of Pulsar's class names."""
 
 
 def authentication_of(settings: Settings, operator: str = "") -> Authentication | None:
-    """None where authentication is off. Raises ConfigError where the settings cannot work.
+    """Return the configured authentication; None if disabled. Raises ConfigError for invalid settings.
 
-    ``operator``: the secret of an OperatorProvider, empty for none. What a provider stands on (JWT, hashes of
-    passwords) is imported only where that provider is asked for.
+    ``operator``: the secret of an OperatorProvider, empty for none. A provider's dependencies (JWT, password hashes)
+    are imported only if that provider is configured.
     """
     if not settings.authenticationEnabled:
         return None
@@ -40,7 +40,7 @@ def authentication_of(settings: Settings, operator: str = "") -> Authentication 
 
 
 def providers_of(settings: Settings) -> list[str]:
-    """The words of authenticationProviders, each once. Raises ConfigError for one that is not known here."""
+    """Return the distinct providers in authenticationProviders. Raises ConfigError for an unknown one."""
     by_name = {_JAVA + ending: word for word, ending in PROVIDERS.items()} | {word: word for word in PROVIDERS}
     found: dict[str, None] = {}
     for name in filter(None, map(str.strip, settings.authenticationProviders.split(","))):
@@ -53,7 +53,7 @@ def providers_of(settings: Settings) -> list[str]:
 
 
 def token_provider(settings: Settings) -> "TokenProvider":
-    """What checks tokens. Raises ConfigError where the settings cannot work."""
+    """Return the token provider. Raises ConfigError for invalid settings."""
     from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set, public, secret
     from pulsarbox.broker.security.watched_file import WatchedFile
 
@@ -85,14 +85,17 @@ def token_provider(settings: Settings) -> "TokenProvider":
 
 
 def _operator_role(settings: Settings) -> str:
-    """The first superuser that is no proxy, so that it may do everything where something has to be allowed."""
+    """Return the first superuser that is not a proxy, because proxies must name an original principal."""
     proxies = roles_of(settings.proxyRoles)
     superusers = filter(None, map(str.strip, settings.superUserRoles.split(",")))
     return next((role for role in superusers if role not in proxies), OperatorProvider.method)
 
 
 def _issuers(settings: Settings) -> frozenset[str]:
-    """Raises ConfigError: an identity provider has tokens for many, and only some of them are for this box."""
+    """Return the trusted issuers. Raises ConfigError if these or the audience are not set.
+
+    Without them, tokens that an identity provider has issued for other services would be accepted.
+    """
     issuers = frozenset(filter(None, map(str.strip, settings.tokenJwksIssuers.split(","))))
     if not issuers:
         raise ConfigError("", "tokenJwksIssuers", "tokenJwksFile needs the issuer of its tokens (their claim iss)")

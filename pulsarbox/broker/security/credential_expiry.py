@@ -1,7 +1,7 @@
-"""What a connection has proved itself with, and what happens when that ends: a challenge, and an answer in time.
+"""Expiry of a connection's credentials: the broker sends a challenge and waits for fresh credentials.
 
-A token that expires is noticed at that moment; who cannot be asked for another one is dropped then, others when they
-have not answered within authenticationRefreshCheckSeconds. Source: PIP-30, PIP-55.
+Expiry is noticed at once. A client that cannot be challenged is disconnected; others are if they do not answer within
+authenticationRefreshCheckSeconds. Source: PIP-30, PIP-55.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
 
 REFRESH: Final = b"PulsarAuthRefresh"
-"""The data of a challenge that asks for fresh credentials, as all clients know it."""
+"""Challenge data that requests fresh credentials from a client."""
 
 
 class Proof:
-    """The proof of one connection: its own, or that of the client behind a proxy which hands it on."""
+    """The credentials of one connection: its own, or those of a proxy's client."""
 
     def __init__(
         self, cnx: "ServerCnx", principal: Principal, now: Now, *, is_handed_on: bool, can_refresh: bool
     ) -> None:
-        """``principal``: what is proved. ``can_refresh``: whether the client can be asked to prove it again."""
+        """``principal``: the authenticated one. ``can_refresh``: whether the client can be challenged."""
         self.principal = principal
         self.is_handed_on = is_handed_on
-        """It is that of a proxy's client, which the proxy has handed on."""
+        """Whether a proxy has forwarded the credentials of its client."""
         self._method = cnx.principal.method if cnx.principal is not None else principal.method
         self.is_asked = False
-        """A challenge is out."""
+        """Whether a challenge is unanswered."""
         self._cnx = cnx
         self._can_refresh = can_refresh
         self._timer: Timer | None = None
         self._wait(now)
 
     def renewed(self, principal: Principal, now: Now) -> None:
-        """The client has answered the challenge, as the same as before."""
+        """Accept fresh credentials, which are for the same principal."""
         self.principal = principal
         self.is_asked = False
         self._wait(now)
 
     def end(self) -> None:
-        """The connection is gone."""
+        """Stop the timer, because the connection has closed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _wait(self, now: Now) -> None:
-        """Until it expires. Not further ahead than one period: a timer stays until its time, whatever becomes of it."""
+        """Wait for the expiry, at most one period at a time, because a timer occupies memory until it is due."""
         self.end()
         if self.principal.expires is not None:
             period = self._cnx.broker.core.settings.authenticationRefreshCheckSeconds * 1000
@@ -75,10 +75,10 @@ class Proof:
 
 
 def look_again(authentication: Authentication, core: "Core", now: Now) -> None:
-    """Have it read its files again that have changed, now and then."""
+    """Reload changed files every authenticationRefreshCheckSeconds."""
 
     def look(when: Now) -> None:
-        authentication.look()
         look_again(authentication, core, when)
+        authentication.look()
 
     core.timers.at(now.monotonic + core.settings.authenticationRefreshCheckSeconds, look)

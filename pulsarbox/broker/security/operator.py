@@ -1,7 +1,7 @@
-"""Who can read the data directory of the box: its commands there work without a token of their own.
+"""Authentication of local operators: commands with access to the data directory need no token.
 
-The box makes a secret at each start and writes it where only its own user can read it. Who is that user can read the
-keys and the messages as well, and end the process.
+The box creates a secret at each start and writes it to a file that only its own user can read. That user can also read
+the keys and messages, and end the process.
 """
 
 from hmac import compare_digest
@@ -23,17 +23,17 @@ class OperatorProvider:
         self._principal = Principal(role, self.method)
 
     def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
-        """Raises Refused for any other secret."""
+        """Return the operator's principal. Raises Refused for a wrong secret."""
         if not compare_digest(data, self._secret):
             raise Refused("this is not what the box has written into its data directory", "INVALID_TOKEN")
         return self._principal
 
     def data_of(self, authorization: str) -> bytes:
-        """Raises Refused for the header of another scheme."""
+        """Return the secret in the header. Raises Refused for another scheme."""
         scheme, _, value = authorization.partition(" ")
         if scheme != "Pulsarbox":
             raise Refused("Invalid HTTP Authorization header")
         return value.encode()
 
     def look(self) -> None:
-        """It has no file to read."""
+        """Do nothing: there are no files."""

@@ -1,7 +1,7 @@
-"""What roles were granted: stored with the policies of a namespace. ``security.authorization`` goes by it.
+"""The permissions granted to roles, stored with the policies of a namespace and used by ``security.authorization``.
 
-Roles have actions in a namespace and on single topics of it, and subscriptions may be kept for some roles. Topics are
-told of a change: who may not be there any more is closed. Source:
+Roles have actions in a namespace and on its topics, and subscriptions can be reserved for some roles. Topics are
+notified of a change and disconnect clients that are no longer authorized. Source:
 https://pulsar.apache.org/docs/4.2.x/security-authorization/.
 """
 
@@ -20,56 +20,56 @@ Roles = dict[str, list[str]]
 
 
 class Permissions:
-    """The permissions in the namespaces of one broker. All methods raise NotFound where the namespace is missing."""
+    """The permissions in all namespaces of one broker. Methods raise NotFound if the namespace does not exist."""
 
     def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
 
     def of_namespace(self, namespace: str) -> Roles:
-        """What each role may do in the whole namespace."""
+        """Return the actions of each role in the whole namespace."""
         return self._part(namespace, "namespace_auth")
 
     def of_subscriptions(self, namespace: str) -> Roles:
-        """The roles for which each subscription is kept."""
+        """Return the roles that each subscription is reserved for."""
         return self._part(namespace, "subscription_auth_roles")
 
     def of_topic(self, topic: TopicName) -> Roles:
-        """What each role may do with a topic: what it may in the namespace, and what it may here beside that."""
+        """Return the actions of each role on a topic, including those granted in the namespace."""
         found = dict(self.of_namespace(topic.namespace))
         for role, actions in self._part(topic.namespace, "destination_auth").get(str(topic), {}).items():
             found[role] = _ordered({*found.get(role, ()), *actions})
         return found
 
     def grant(self, namespace: str, role: str, actions: Iterable[str], now: Now) -> None:
-        """Let a role do this in a namespace, and nothing else."""
+        """Set the actions of a role in a namespace."""
         self._change(namespace, "namespace_auth", _putting(role, _ordered(actions)), now)
 
     def revoke(self, namespace: str, role: str, now: Now) -> None:
-        """Let a role do nothing in a namespace, whatever it may with single topics."""
+        """Revoke all actions of a role in a namespace, except those on single topics."""
         self._change(namespace, "namespace_auth", _dropping(role), now)
 
     def grant_subscription(self, namespace: str, subscription: str, roles: list[str], now: Now) -> None:
-        """Keep a subscription for these roles; for nobody in particular where there are none."""
+        """Reserve a subscription for these roles; without roles, remove the reservation."""
         change = _putting(subscription, roles) if roles else _dropping(subscription)
         self._change(namespace, "subscription_auth_roles", change, now)
 
     def revoke_subscription(self, namespace: str, subscription: str, role: str, now: Now) -> None:
-        """A subscription is not kept for this role any more."""
+        """Remove a role from those that a subscription is reserved for."""
         left = [each for each in self.of_subscriptions(namespace).get(subscription, ()) if each != role]
         self.grant_subscription(namespace, subscription, left, now)
 
     def grant_topic(self, topic: TopicName, role: str, actions: Iterable[str], now: Now) -> None:
-        """Let a role do this with a topic, beside what it may in the namespace."""
+        """Set the actions of a role on a topic, in addition to those in the namespace."""
         ordered = _ordered(actions)
         given = {role: ordered}
         self._change(topic.namespace, "destination_auth", lambda topics: _with(topics, str(topic), given), now)
 
     def revoke_topic(self, topic: TopicName, role: str, now: Now) -> None:
-        """Let a role do nothing with a topic beyond what it may in the namespace."""
+        """Revoke the actions of a role on a topic, except those granted in the namespace."""
         self._change(topic.namespace, "destination_auth", lambda topics: _without(topics, str(topic), role), now)
 
     def forget_topic(self, topic: TopicName) -> None:
-        """The topic is gone: who comes with its name has no right to what was allowed on it."""
+        """Drop the grants on a deleted topic, so that a new one with its name does not inherit them."""
         if str(topic) in self._part(topic.namespace, "destination_auth"):
             self._change(topic.namespace, "destination_auth", _dropping(str(topic)))
 
@@ -87,7 +87,7 @@ class Permissions:
 
 
 def checked(value: Any) -> dict[str, Any]:
-    """The ``auth_policies`` that a new namespace brings. Raises BadRequest where they are not fit."""
+    """Return the validated ``auth_policies`` of a new namespace. Raises BadRequest."""
     if not isinstance(value, dict) or not set(value) <= set(EMPTY):
         raise BadRequest(f"auth_policies must be an object of {', '.join(EMPTY)}")
     found = {part: {} if value.get(part) is None else value[part] for part in EMPTY}
@@ -109,25 +109,25 @@ def checked(value: Any) -> dict[str, Any]:
 
 
 def check_actions(value: object) -> list[str]:
-    """A list of actions, as a client sends it, in the order of the table. Raises BadRequest."""
+    """Return the distinct actions in a client's list, in the order of ACTIONS. Raises BadRequest."""
     if not isinstance(value, list) or not all(each in ACTIONS for each in value):
         raise BadRequest(f"Actions must be a list of {', '.join(ACTIONS)}, not {str(value)[:80]}")
     return _ordered(value)
 
 
 def check_roles(value: object) -> list[str]:
-    """A list of roles, as a client sends it, sorted. Raises BadRequest."""
+    """Return the distinct roles in a client's list, sorted. Raises BadRequest."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise BadRequest("Roles must be a list of names")
     return sorted(set(value))
 
 
 EMPTY: Final[dict[str, Any]] = {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}}
-"""Nobody may do anything in particular."""
+"""No grants."""
 
 
 def _ordered(actions: Iterable[str]) -> list[str]:
-    """In the order of the table, each once."""
+    """Return distinct actions in the order of ACTIONS."""
     return sorted(set(actions), key=ACTIONS.index)
 
 

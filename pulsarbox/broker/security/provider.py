@@ -1,4 +1,4 @@
-"""What a way to prove a name has to do, and how it refuses."""
+"""The interface of authentication providers, and their error."""
 
 from typing import ClassVar, Protocol
 
@@ -7,10 +7,10 @@ from pulsarbox.errors import AuthenticationError
 
 
 class Refused(AuthenticationError):
-    """What was shown proves nothing. Its text is for the log and says so much that no credential can be told from it.
+    """Authentication failed. The text is for the log and must not reveal any credential.
 
-    ``code`` is a word of Pulsar's for the metrics; ``role`` whose proof it would have been, where that is known;
-    ``is_expired`` whether it had been good before.
+    ``code`` is Pulsar's word for the reason, for metrics; ``role`` is the claimed role, if known; ``is_expired`` is
+    whether the credentials have expired.
     """
 
     def __init__(self, text: str, code: str = "INVALID_AUTH_DATA", role: str = "", *, is_expired: bool = False) -> None:
@@ -21,20 +21,20 @@ class Refused(AuthenticationError):
 
 
 class Provider(Protocol):
-    """One way to prove a name. Pure: the time is told to it."""
+    """An authentication provider. Pure: the time is an argument."""
 
     method: ClassVar[str]
-    """By which clients name it."""
+    """Method name that clients send."""
     name: ClassVar[str]
-    """Pulsar's class of it, for metrics."""
+    """Name of Pulsar's class, for metrics."""
     challenge: ClassVar[str]
-    """Its scheme in WWW-Authenticate; empty where HTTP has none for it."""
+    """Scheme for WWW-Authenticate; empty if HTTP has none for the method."""
 
     def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
-        """Who that is. ``certificate``: the name in the one that the client has shown. Raises Refused."""
+        """Return the principal. ``certificate``: the common name of the client certificate. Raises Refused."""
 
     def data_of(self, authorization: str) -> bytes:
-        """The data in an Authorization header of HTTP, which may be empty. Raises Refused where it is for others."""
+        """Return the data in an Authorization header, possibly empty. Raises Refused if it is for another provider."""
 
     def look(self) -> None:
-        """Read files again that have changed."""
+        """Reload changed files."""

@@ -1,4 +1,4 @@
-"""The log of what was refused: one line each, with who, from where, what and why; of a flood only some."""
+"""The log of refused requests, one line each with principal, address, request and reason; rate-limited."""
 
 import logging
 from typing import Final
@@ -11,11 +11,11 @@ log = logging.getLogger(__name__)
 
 LINES: Final = 50
 PERIOD: Final = 10.0
-"""So many lines are written in so many seconds; of the others the next line tells the number."""
+"""Up to LINES lines are written per PERIOD, in seconds; the next line reports how many were omitted."""
 
 
 class Refusals:
-    """Of one broker: what clients of both ports were refused."""
+    """The refusals on both ports of one broker."""
 
     def __init__(self, events: Events | None = None) -> None:
         self._events = events
@@ -24,7 +24,7 @@ class Refusals:
         self._untold = 0
 
     def line(self, now: Now) -> str | None:
-        """The end of a line to be written now, which tells of those that were not; None where none is to be."""
+        """Return the suffix of a line to write, which reports omitted lines; None to omit this one too."""
         if now.monotonic >= self._period_ends:
             self._period_ends, self._lines = now.monotonic + PERIOD, 0
         if self._lines == LINES:
@@ -35,7 +35,7 @@ class Refusals:
         return f" (and {untold} more that are not told)" if untold else ""
 
     def tell(self, principal: Principal | None, address: str, what: str, reason: str, now: Now) -> None:
-        """Write that somebody at ``address`` was refused something."""
+        """Log that a principal at ``address`` was refused something."""
         who = "nobody" if principal is None else str(principal)
         if self._events is not None:
             self._events.tell("denied", who, f"{who} at {address}: {what}: {reason}", now)

@@ -1,7 +1,7 @@
-"""Whether those who are at a topic may still be there: asked when its policies change, permissions among them.
+"""Revocation: disconnects clients that a change of policies or permissions has made unauthorized.
 
-As in Pulsar a producer or consumer that may not any more is closed: its client is told, comes back, and is refused. A
-tenant's admin roles are no policies of a topic: who came by right of them stays until the connection ends.
+As in Pulsar, the broker closes the producer or consumer; its client reconnects and is refused. A tenant's admin roles
+are not policies of a topic: clients authorized by one stay until they disconnect.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def close_forbidden(topic: "Topic", now: Now) -> None:
-    """Close the producers and consumers of a topic that may not be there any more."""
+    """Close the producers and consumers of a topic that are no longer authorized."""
     if topic.core.authorization.enabled:
         _close_producers(topic, now)
         for subscription in list(topic.all_subscriptions()):
@@ -29,20 +29,20 @@ def close_forbidden(topic: "Topic", now: Now) -> None:
 
 
 def check_producer(producer: "Producer") -> None:
-    """Raises PulsarBoxError where a producer may not be at its topic."""
+    """Raise PulsarBoxError if a producer is not authorized on its topic."""
     authorization = producer.topic.core.authorization
     authorization.require_on_topic(producer.cnx.principal, producer.topic.name, (PRODUCE,))
 
 
 def check_consumer(consumer: "Consumer") -> None:
-    """Raises PulsarBoxError where a consumer may not be at its subscription."""
+    """Raise PulsarBoxError if a consumer is not authorized on its subscription."""
     cnx, subscription = consumer.cnx, consumer.subscription
     authorization = cnx.broker.core.authorization
     authorization.require_on_topic(cnx.principal, subscription.topic_name, (CONSUME,), subscription.name)
 
 
 def _close_producers(topic: "Topic", now: Now) -> None:
-    for claim in topic.producers.claims:  # first: none of them is to have its turn when another goes
+    for claim in topic.producers.claims:  # waiting ones first, so that none takes over
         try:
             check_producer(claim.producer)
         except PulsarBoxError as error:
@@ -64,6 +64,6 @@ def _close_consumers(subscription: "AnySubscription", now: Now) -> None:
             log.info("consumer %s of %s is closed: %s", consumer.name, consumer.cnx.address, error)
             closed.append(consumer)
     for consumer in closed:
-        consumer.disconnect(now)  # all of them first: none gets what another one held
+        consumer.disconnect(now)  # all before any removal, so that none receives entries another one held
     for consumer in closed:
         subscription.remove_consumer(consumer, now)

@@ -1,4 +1,4 @@
-"""A name in a certificate: the TLS layer has checked the certificate, here its common name becomes the role."""
+"""Authentication by client certificate: the TLS layer verifies it, and its common name becomes the role."""
 
 from typing import ClassVar
 
@@ -14,14 +14,14 @@ class TlsProvider:
     challenge: ClassVar[str] = ""
 
     def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
-        """Raises Refused where the client has shown no certificate, or one without a name."""
+        """Return the principal. Raises Refused without a certificate that has a common name."""
         if not certificate:
             raise Refused("Client unable to authenticate with TLS certificate", "INVALID_CN")
         return Principal(certificate, self.method)
 
     def data_of(self, authorization: str) -> bytes:
-        """A certificate needs no header."""
+        """Return nothing: the certificate is not in a header."""
         return b""
 
     def look(self) -> None:
-        """It has no files: those of TLS are the TLS layer's."""
+        """Do nothing: the TLS layer reloads its own files."""

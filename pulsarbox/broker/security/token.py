@@ -1,7 +1,7 @@
-"""A JSON Web Token, signed with one of the box's keys.
+"""Authentication by JSON Web Token, signed with one of the configured keys.
 
-The algorithm that a token names only chooses among keys that are made for it: a public key checks no HMAC, whatever a
-token says, and ``none`` is no algorithm.
+The algorithm in a token only selects among the keys made for it: a public key never verifies an HMAC, and the algorithm
+``none`` is not supported.
 """
 
 import json
@@ -28,30 +28,30 @@ TOKEN_BYTES_MAX: Final = 64 * 1024
 
 
 class Key(NamedTuple):
-    """A key that signatures are checked with."""
+    """A key that verifies signatures."""
 
     key: Any
     algorithms: tuple[str, ...]
     kid: str = ""
-    """Its name in a key set; a token may name another one."""
+    """Key ID in a key set; tokens that name another one are not verified with it."""
     issuers: frozenset[str] = frozenset()
-    """Whose tokens it is for; where there are any, a token has to expire as well."""
+    """Accepted issuers, empty for any; tokens for a key with issuers must expire."""
 
 
 class Claims(NamedTuple):
-    """What is asked of a token beside its signature."""
+    """The claims that a token must have."""
 
     role: str = "sub"
-    """The claim that is the role."""
+    """Claim that contains the role."""
     audience: str = ""
-    """What has to be in the claim ``audience_claim``; empty where nothing has to."""
+    """Required value of ``audience_claim``; empty for none."""
     audience_claim: str = "aud"
     skew: int = 0
-    """By how much the clock of who makes tokens may differ, in seconds."""
+    """Allowed clock skew of the token issuer, in seconds."""
 
 
 class TokenProvider:
-    """Tokens. Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/."""
+    """Token authentication. Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/."""
 
     method: ClassVar[str] = "token"
     name: ClassVar[str] = "AuthenticationProviderToken"
@@ -64,7 +64,7 @@ class TokenProvider:
         self._key_set = key_set
 
     def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
-        """Raises Refused for whatever is no token that one of the keys has signed, and that is valid ``now`` (ms)."""
+        """Return the principal of a token signed with one of the keys and valid ``now`` (ms). Raises Refused."""
         if not data.strip():
             raise Refused("Blank token found")
         if len(data) > TOKEN_BYTES_MAX:
@@ -85,19 +85,19 @@ class TokenProvider:
         return Principal(role, self.method, None if expires is None else int((expires + wanted.skew) * 1000))
 
     def data_of(self, authorization: str) -> bytes:
-        """Raises Refused for the header of another scheme."""
+        """Return the token in the header. Raises Refused for another scheme."""
         scheme, _, value = authorization.partition(" ")
         if scheme.lower() != "bearer":
             raise Refused("Invalid HTTP Authorization header")
         return value.encode()
 
     def look(self) -> None:
-        """Read the key set again if it has changed."""
+        """Reload the key set if it has changed."""
         if self._key_set is not None:
             self._key_set.look()
 
     def _signed(self, token: bytes) -> dict[str, Any]:
-        """The claims of a token that one of the keys has signed. Raises Refused."""
+        """Return the claims of a token signed with one of the keys. Raises Refused."""
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
@@ -122,7 +122,7 @@ def _failed(why: object) -> str:
 
 
 def _role(claims: dict[str, Any], name: str) -> str:
-    """A text, or the first of a list; empty where there is none."""
+    """Return a string claim, or the first item of a list; empty if there is none."""
     found = claims.get(name)
     if isinstance(found, list):
         found = found[0] if found else None
@@ -153,13 +153,13 @@ def _check_audience(claims: dict[str, Any], wanted: Claims, role: str) -> None:
 
 
 def secret(named: str) -> Key:
-    """A secret key, from where it is named. Raises TokenError."""
+    """Return a secret key from the place that the setting names. Raises TokenError."""
     found = key_bytes(named)
     return Key(found, tuple(secret_algorithms(found)))
 
 
 def public(named: str, algorithm: str) -> Key:
-    """A public key of the kind that an algorithm needs, from where it is named. Raises TokenError."""
+    """Return a public key from the place that the setting names; it must fit the algorithm. Raises TokenError."""
     found = public_key(key_bytes(named))
     algorithms = public_algorithms(found)
     if algorithm not in algorithms:
@@ -168,13 +168,15 @@ def public(named: str, algorithm: str) -> Key:
 
 
 def key_set(path: Path, issuers: frozenset[str]) -> tuple[Key, ...]:
-    """The keys of a JSON Web Key Set that signatures of these issuers are checked with. Raises TokenError."""
+    """Return the keys of a JSON Web Key Set, which verify tokens of these issuers. Raises TokenError."""
     try:
         rows = json.loads(path.read_bytes())["keys"]
     except OSError as error:
         raise TokenError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise TokenError(f'{path} is no JSON Web Key Set: that is {{"keys": [...]}}') from None
+        rows = None
+    if not isinstance(rows, list):
+        raise TokenError(f'{path} is not a JSON Web Key Set: expected {{"keys": [...]}}')
     keys = tuple(_key_of(row, issuers) for row in rows if _is_for_signatures(row))
     if not keys:
         raise TokenError(f"{path} has no public key (RSA or EC) for signatures")
@@ -188,7 +190,7 @@ def _is_for_signatures(row: Any) -> bool:
 def _key_of(row: dict[str, Any], issuers: frozenset[str]) -> Key:
     kid = str(row.get("kid", ""))
     try:
-        # Of a key that is there as a whole, only the public half.
+        # Drop the private half of a key pair.
         found = jwt.PyJWK({name: value for name, value in row.items() if name not in _PRIVATE and name != "alg"}).key
         algorithms = public_algorithms(found)
     except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:

@@ -1,8 +1,8 @@
-"""The transaction coordinator: which transactions are open, and how they end.
+"""The transaction coordinator: tracks open transactions and ends them.
 
-A transaction ends with one batch: what becomes of its entries and of its acknowledgements, on all topics, and its own
-row. So it has ended everywhere or nowhere, and there is nothing to be repeated. Consumers see it when that batch is
-durable. An entry that is still on its way to the disk is waited for before.
+A transaction ends with one batch, which holds the outcome for its entries and acknowledgements on all topics and its
+own row. It ends everywhere or nowhere, so nothing needs to be retried. Consumers see the outcome once that batch is
+durable. The batch waits for the transaction's entries that are not durable yet.
 
 Sources: TransactionMetadataStoreService and MLTransactionMetadataStore of Pulsar 4.2.
 """
@@ -44,30 +44,30 @@ log = logging.getLogger(__name__)
 new_id: Final = tuple.__new__
 
 COORDINATOR: Final = 0
-"""The number of the one coordinator there is: the more significant half of every transaction's id."""
+"""ID of the only coordinator: the most significant half of every transaction ID."""
 OPEN_MS: Final = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
-"""The buckets by how long transactions are open, as Pulsar has them."""
+"""Upper bounds of the transaction duration histogram, as in Pulsar."""
 KEPT: Final = 1000
-"""So many transactions that have ended are remembered, for clients that lost the answer and ask again."""
+"""Ended transactions to remember, for clients that lost the response and retry."""
 
 
 class Who(Protocol):
-    """Whoever asks: a connection."""
+    """The requester: a connection."""
 
     @property
     def principal(self) -> "Principal | None":
-        """Who that is; None where nobody is anybody."""
+        """The authenticated principal; None if authentication is disabled."""
 
 
 class Ended(NamedTuple):
-    """How a transaction has ended."""
+    """The outcome of a transaction."""
 
     state: str
     told_to: "ref[Who] | None" = None
 
     @property
     def told(self) -> "Who | None":
-        """The connection on which that was answered."""
+        """The connection that received the outcome."""
         return None if self.told_to is None else self.told_to()
 
 
@@ -77,23 +77,23 @@ class Coordinator:
     def __init__(self, core: "Core") -> None:
         self._core = core
         self.topic_of: Callable[[str, Now], PersistentTopic | None] = _none
-        """Brings a topic into memory; whoever has the topics sets it."""
+        """Loads a topic; set by the topic registry."""
         self.open: dict[TxnId, Transaction] = {}
         self.ended: OrderedDict[TxnId, Ended] = OrderedDict()
-        """The last ones that ended."""
+        """The most recently ended transactions."""
         self.created = self.committed = self.aborted = self.timed_out = 0
-        """Since the start."""
+        """Counts since the start."""
         self.last_id = 0
-        """The last one that was begun, as far as that is known."""
+        """ID of the last transaction begun, if known."""
         self.appended = 0
-        """Rows of transactions that were written since the start."""
+        """Transaction rows written since the start."""
         self.latencies = [0] * (len(OPEN_MS) + 1)
-        """Transactions that ended since the start, by how long they were open."""
+        """Histogram of the durations of transactions ended since the start."""
         self._restore()
 
     @property
     def enabled(self) -> bool:
-        """Whether there are transactions."""
+        """Whether transactions are enabled."""
         return self._core.settings.transactionCoordinatorEnabled
 
     def __iter__(self) -> Iterator[Transaction]:
@@ -117,26 +117,26 @@ class Coordinator:
                 owner.acks.setdefault((int(topic_id, 16), int(cursor_id, 16)), []).append(json.loads(value))
 
     def recent(self, txn_id: TxnId) -> Transaction | None:
-        """One of the last that ended; None where it is not known any more."""
+        """Return a recently ended transaction; None if it is no longer remembered."""
         row = self._core.catalog.get(txn_key(*txn_id)) if txn_id in self.ended else None
         return None if row is None else Transaction.of_row(txn_id, row)
 
     def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[Transaction, list[Row]]]:
-        """What open transactions have acknowledged with a cursor."""
+        """Return the pending acknowledgements of open transactions with a cursor."""
         key = (topic_id, cursor_id)
         return [(txn, txn.acks[key]) for txn in self.open.values() if key in txn.acks and not txn.settled]
 
-    # Beginning, and taking part
+    # Begin and register
 
     def check_coordinator(self, number: int) -> None:
-        """Raises NotAllowed where there are no transactions, TransactionCoordinatorNotFound for another number."""
+        """Raise NotAllowed if transactions are disabled, TransactionCoordinatorNotFound for another ID."""
         if not self.enabled:
             raise NotAllowed("Transactions are not enabled.")
         if number != COORDINATOR:
             raise TransactionCoordinatorNotFound(f"There is no transaction coordinator {number}: the box has one, 0")
 
     def begin(self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None) -> Transaction:
-        """A new transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the longest there is.
+        """Begin a transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the maximum.
 
         Raises TooManyRequests, NotAllowed.
         """
@@ -159,7 +159,10 @@ class Coordinator:
         return txn
 
     def find(self, txn_id: TxnId, who: Who) -> Transaction:
-        """A transaction that takes something in. Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError."""
+        """Return a transaction that can be added to.
+
+        Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
+        """
         self.check_coordinator(txn_id.most)
         txn = self.open.get(txn_id)
         if txn is None:
@@ -173,7 +176,7 @@ class Coordinator:
         return txn
 
     def check_owner(self, txn: Transaction, principal: "Principal | None") -> None:
-        """Raises AuthorizationError for one who neither has begun the transaction nor is a superuser."""
+        """Raise AuthorizationError unless the principal began the transaction or is a superuser."""
         if principal is None or owner_of(principal) == txn.owner:
             return
         try:
@@ -184,11 +187,11 @@ class Coordinator:
             ) from None
 
     def add_topics(self, txn: Transaction, names: Iterable[str]) -> None:
-        """The transaction publishes to these as well. Raises InvalidTopicName."""
+        """Register topics that the transaction publishes to. Raises InvalidTopicName."""
         self._add(txn, {str(parse_topic(name)): name for name in names}, {})
 
     def add_subscriptions(self, txn: Transaction, names: Iterable[tuple[str, str]]) -> None:
-        """The transaction acknowledges on these (topic, subscription) as well. Raises InvalidTopicName."""
+        """Register (topic, subscription) pairs that the transaction acknowledges on. Raises InvalidTopicName."""
         self._add(txn, {}, {(str(parse_topic(topic)), name): topic for topic, name in names})
 
     def _add(self, txn: Transaction, topics: dict[str, str], subscriptions: dict[tuple[str, str], str]) -> None:
@@ -199,7 +202,7 @@ class Coordinator:
         self._write(txn)
 
     def of_send(self, most: int, least: int, producer: "Producer") -> Transaction:
-        """The transaction of a message. Raises NotAllowed: clients give up a message for that, and nothing else."""
+        """Return the transaction of a message. Raises NotAllowed, the only error on which clients drop a message."""
         txn_id = new_id(TxnId, (most, least))
         known = self.open.get(txn_id)
         if known is not None and producer in known.producers and known.ending is None:
@@ -218,7 +221,7 @@ class Coordinator:
         return txn
 
     def acknowledged(self, txn: Transaction, subscription: "Subscription", row: Row) -> None:
-        """The transaction has acknowledged what ``row`` says; durable with the next commit."""
+        """Record a pending acknowledgement (``row``) of the transaction; durable with the next commit."""
         self.add_subscriptions(txn, [(str(subscription.topic.name), subscription.name)])
         key = (subscription.topic.stored.topic_id, subscription.cursor.cursor_id)
         rows = txn.acks.setdefault(key, [])
@@ -229,7 +232,7 @@ class Coordinator:
         self.appended += 1
         self._core.commits.put_row(txn_key(*txn.id), txn.row(state, ended))
 
-    # Ending
+    # End
 
     def _watch(self, txn: Transaction) -> None:
         txn.timer = self._core.timers.at_wall(txn.ends_at, partial(self._time_out, txn))
@@ -241,11 +244,11 @@ class Coordinator:
             self._begin_end(txn, ABORTED, now)
 
     def end(self, txn_id: TxnId, outcome: str, who: Who, answer: Answer, now: Now) -> None:
-        """Commit or abort; ``answer`` is told when that is durable. Who may not have heard of it, because the
-        connection was lost over it, may ask for the same again; others are told as by Pulsar, which forgets what has
-        ended.
+        """Commit or abort; ``answer`` is called once that is durable.
 
-        Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
+        If the connection broke before the response, the client may repeat the request on another one. On the same
+        connection, an ended transaction is unknown, as in Pulsar. Raises TransactionNotFound, InvalidTxnStatus,
+        AuthorizationError.
         """
         self.check_coordinator(txn_id.most)
         txn, ended = self.open.get(txn_id), self.ended.get(txn_id)
@@ -261,7 +264,7 @@ class Coordinator:
             self._begin_end(txn, outcome, now)
 
     def end_together(self, txns: list[Transaction], outcome: str, settled: Callable[[Now], None], now: Now) -> None:
-        """End transactions with one batch; ``settled`` adds to it what goes with them."""
+        """End transactions with one batch; ``settled`` adds further changes to it."""
         on_its_way = False
         for txn in txns:
             txn.ending = outcome
@@ -283,14 +286,14 @@ class Coordinator:
         self.end_together([txn], outcome, _nothing, now)
 
     def _touched(self, txn: Transaction, now: Now) -> "Iterator[PersistentTopic]":
-        """The topics that it has published to or acknowledged on, as far as they are there."""
+        """Yield the existing topics that the transaction has published to or acknowledged on."""
         for name in dict.fromkeys((*txn.topics, *(topic for topic, _ in txn.subscriptions))):
             topic = self.topic_of(name, now)
             if topic is not None:
                 yield topic
 
     def _settled(self, txn: Transaction, now: Now) -> None:
-        """What it has published is stored, or given up: end it, everywhere at once."""
+        """End the transaction on all topics; its entries are stored or dropped by now."""
         assert txn.ending is not None
         txn.settled = True
         commits, topics = self._core.commits, list(self._touched(txn, now))
@@ -316,7 +319,7 @@ class Coordinator:
 
 
 def owner_of(principal: "Principal | None") -> str | None:
-    """Whose transaction it is: that of the client itself, not of a proxy before it."""
+    """Return the transaction owner's role: the client's, not that of a proxy in front of it."""
     return None if principal is None else principal.original or principal.role
 
 

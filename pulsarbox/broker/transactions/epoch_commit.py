@@ -1,12 +1,12 @@
-"""Epoch commit: the transactions that the tasks of one epoch of a sink have filled, committed together, once.
+"""Epoch commit: commits the transactions filled by the tasks of a sink's epoch together, exactly once.
 
-A sink (of a stream processor, which may run an epoch again after a failure) names the transactions in which it has
-staged an epoch. They are committed with one batch, and the sink's row with them: which epoch was its last. So the epoch
-is published whole or not at all, and the second attempt finds that it was.
+A sink of a stream processor, which may rerun an epoch after a failure, names the transactions in which it has staged
+the epoch. They are committed in one batch with the sink's row, which stores its last epoch. The epoch is published as a
+whole or not at all, and a second attempt finds that it was.
 
-Who begins these transactions here (``stage``) has them known as parts of an epoch. Then what another attempt, a task
-that was killed or a driver that was replaced has left ends with the commit of the epoch, or when the next run of the
-writer comes, and holds no reader up. Any other that nobody claims ends by its time-out.
+Transactions begun here (``stage``) are known to belong to an epoch. Leftovers of another attempt, a killed task or a
+replaced driver are aborted when the epoch is committed or the writer's next run arrives, so they block no readers. Any
+other unclaimed transaction ends with its timeout.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
 
 NOBODY: Final = Writer()
-"""A writer that says nothing about itself."""
+"""An anonymous writer."""
 Told = Callable[[bool, Now], None]
-"""Is told whether the epoch was published by this request; false: it was before."""
+"""Receives whether this request published the epoch; false if it was already published."""
 
 
 class _UnderWay(NamedTuple):
@@ -47,23 +47,25 @@ class Epochs:
         self._under_way: dict[str, _UnderWay] = {}
 
     def last(self, sink: str) -> Row | None:
-        """What is known of a sink: ``epoch``, its last one (-1 for none), ``committed`` (ms since 1970), ``owner``;
-        where its writer has said who that is ``writer``, ``run`` and ``former``, who was replaced. None: nothing.
+        """Return a sink's row; None if it is unknown.
+
+        The row has ``epoch``, the last one (-1 for none), ``committed`` (ms since 1970) and ``owner``; for a named
+        writer also ``writer``, ``run`` and ``former``, the replaced ones.
         """
         return self._core.catalog.get(epoch_key(sink))
 
     def names(self, namespace: str, after: str = "") -> Iterator[str]:
-        """The sinks of a namespace, sorted; those behind ``after``, which is without the namespace."""
+        """Yield the sinks of a namespace in order, starting after ``after``, which excludes the namespace."""
         begin, cut = epoch_key(f"{namespace}/"), len(epoch_key(""))
         behind = epoch_key(f"{namespace}/{after}") if after else ""
         return (key[cut:] for key, _ in self._core.catalog.items(begin, behind))
 
     def stage(self, sink: str, epoch: int, writer: Writer, timeout: int, who: Who, now: Now) -> Transaction | None:
-        """Begin a transaction that is a part of an epoch, durable with the next commit; None where the epoch was
-        published before. ``timeout`` in milliseconds, 0 for the longest there is.
+        """Begin a transaction for an epoch, durable with the next commit; None if the epoch is already published.
 
-        Raises Conflict for an epoch behind the sink's last and for a writer that is not the sink's,
-        AuthorizationError for another's sink, and what ``Coordinator.begin`` raises.
+        ``timeout`` in milliseconds, 0 for the maximum. Raises Conflict if the epoch is older than the sink's last or
+        the writer is not the sink's, AuthorizationError for another owner's sink, and the errors of
+        ``Coordinator.begin``.
         """
         row = self._let_in(sink, epoch, writer, who, now)
         if row is not None and epoch <= row["epoch"]:
@@ -75,11 +77,11 @@ class Epochs:
     def commit(
         self, sink: str, epoch: int, txn_ids: list[TxnId], who: Who, told: Told, now: Now, writer: Writer = NOBODY
     ) -> None:
-        """Publish an epoch; ``told`` when that is durable. Where it was published before, the transactions are aborted.
+        """Publish an epoch; ``told`` is called once that is durable.
 
-        Raises Conflict for an epoch behind the sink's last, for a writer that is not the sink's and for a part of
-        another epoch; AuthorizationError for another's sink, and what ``Coordinator.find`` raises: then nothing has
-        happened.
+        Aborts the transactions if the epoch is already published. Raises, without a change, Conflict if the epoch is
+        older than the sink's last, the writer is not the sink's, or a transaction belongs to another epoch;
+        AuthorizationError for another owner's sink; and the errors of ``Coordinator.find``.
         """
         row, under_way = self._let_in(sink, epoch, writer, who, now), self._under_way.get(sink)
         if under_way is not None and under_way.epoch == epoch and under_way.writer == writer.name:
@@ -100,7 +102,7 @@ class Epochs:
         coordinator.end_together(found, COMMITTED, partial(self._settled, sink, owner_of(who.principal)), now)
 
     def _let_in(self, sink: str, epoch: int, writer: Writer, who: Who, now: Now) -> Row | None:
-        """The sink's row, with this writer as its own. Raises AuthorizationError, Conflict."""
+        """Register the writer as the sink's and return the row. Raises AuthorizationError, Conflict."""
         row = self.last(sink)
         self._check_owner(sink, row, who)
         if not writer.name:
@@ -116,10 +118,10 @@ class Epochs:
             raise Conflict(f"Epoch {epoch} of sink {sink} is behind: its last one is {row['epoch']}")
 
     def _settled(self, sink: str, owner: str | None, now: Now) -> None:
-        """The transactions end with the batch that gathers: so does the epoch."""
+        """Record the epoch in the batch that ends the transactions."""
         epoch, writer, *_ = self._under_way[sink]
         row = self.last(sink) or {"owner": owner}
-        if not writer or row.get("writer") == writer:  # else it was taken over in between, and counts anew
+        if not writer or row.get("writer") == writer:  # else another writer has taken over and starts its own numbering
             self._core.commits.put_row(epoch_key(sink), row | {"epoch": epoch, "committed": now.wall})
         self._abort_stages(sink, lambda stage: stage.epoch <= epoch, now)
         self._core.commits.after_commit(partial(self._stored, sink))
@@ -129,29 +131,29 @@ class Epochs:
             told(True, now)
 
     def _abort_stages(self, sink: str, dead: Callable[[Stage], bool], now: Now) -> None:
-        """Abort parts of epochs that nobody can commit any more."""
+        """Abort an epoch's transactions that can no longer be committed."""
         coordinator = self._core.transactions
         for txn in coordinator:
             if txn.stage is not None and txn.stage.sink == sink and txn.ending is None and dead(txn.stage):
                 coordinator.end_together([txn], ABORTED, _nothing, now)
 
     def _abort(self, txn_ids: list[TxnId], who: Who, now: Now) -> None:
-        """What an epoch staged that needs nothing more: as far as it is open."""
+        """Abort superfluous transactions of an epoch that are still open."""
         for txn_id in txn_ids:
             try:
                 self._core.transactions.end(txn_id, ABORTED, who, _ignore, now)
             except PulsarBoxError:
-                continue  # it has ended already
+                continue  # already ended
 
     def forget(self, sink: str, who: Who) -> None:
-        """The sink is no more: it may begin again at any epoch. Raises AuthorizationError, Conflict."""
+        """Forget the sink, which may then begin at any epoch. Raises AuthorizationError, Conflict."""
         self._check_owner(sink, self.last(sink), who)
         if sink in self._under_way:
             raise Conflict(f"An epoch of sink {sink} is being committed: wait for it")
         self._core.commits.put_row(epoch_key(sink), None)
 
     def forget_namespace(self, namespace: str) -> None:
-        """The namespace is no more, and none of its sinks."""
+        """Forget all sinks of a deleted namespace."""
         for key in list(self._core.catalog.keys(epoch_key(f"{namespace}/"))):
             self._core.commits.put_row(key, None)
 
@@ -166,7 +168,7 @@ class Epochs:
 
 
 def _check_stages(sink: str, epoch: int, txns: list[Transaction]) -> None:
-    """Raises Conflict where one is a part of something else."""
+    """Raise Conflict if a transaction belongs to another epoch or sink."""
     for txn in txns:
         if txn.stage is not None and txn.stage[:2] != (sink, epoch):
             raise Conflict(f"Transaction {txn.id} is a part of epoch {txn.stage.epoch} of sink {txn.stage.sink}")

@@ -1,9 +1,8 @@
-"""Acknowledgements in transactions, of one subscription: claimed at once, applied with the commit, released by
-an abort.
+"""Pending acknowledgements of transactions: claimed at once, applied by a commit, released by an abort.
 
-What is claimed goes to nobody else, and cannot be acknowledged in another transaction. Source: PendingAckHandleImpl of
-Pulsar 4.2. Unlike there, who acknowledges the same in the same transaction once more is told that it is done: clients
-that lost the answer do that.
+A claimed message is dispatched to no other consumer and cannot be acknowledged in another transaction. Source:
+PendingAckHandleImpl of Pulsar 4.2. Unlike Pulsar, repeating an acknowledgement in the same transaction succeeds:
+clients repeat it if they lost the response.
 """
 
 import logging
@@ -42,7 +41,7 @@ SIDE_BY_SIDE = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
 
 
 class Wanted(NamedTuple):
-    """One entry that an ACK names: what is known of it, and a bit for each message that it acknowledges."""
+    """One entry that an ACK names, with a bit for each message that it acknowledges."""
 
     at: Position
     entry: Claimed
@@ -50,7 +49,7 @@ class Wanted(NamedTuple):
 
 
 class PendingAcks:
-    """Of one durable subscription."""
+    """The pending acknowledgements of one subscription, which must be durable to have any."""
 
     def __init__(self, subscription: "Subscription") -> None:
         self._subscription = subscription
@@ -58,13 +57,15 @@ class PendingAcks:
         self._cursor = subscription.cursor
         self.claims = Claims(self._cursor.batch_acks.get)
 
-    # Acknowledging
+    # Acknowledge
 
     def acknowledge(
         self, consumer: Consumer, ack: CommandAck, txn: Transaction, done: Done, refused: Refused, now: Now
     ) -> None:
-        """All that the command names, or nothing: ``done`` when it is durable, ``refused`` with TransactionConflict,
-        InvalidTxnStatus, PersistenceError. Raises NotAllowed.
+        """Acknowledge all messages that the command names, or none.
+
+        ``done`` is called once that is durable, ``refused`` with TransactionConflict, InvalidTxnStatus or
+        PersistenceError. Raises NotAllowed.
         """
         subscription = self._subscription
         if not subscription.durable:
@@ -73,7 +74,7 @@ class PendingAcks:
             raise NotAllowed("A consumer of the compacted view cannot acknowledge in a transaction")
         cumulative = ack.ack_type == CommandAck.Cumulative
         if cumulative and subscription.type in SIDE_BY_SIDE:
-            self._topic.core.commits.after_commit(done)  # as Pulsar does: it means nothing there
+            self._topic.core.commits.after_commit(done)  # as in Pulsar: without effect on these types
             return
         wanted: dict[Position, int] = {}
         for each in ack.message_id:
@@ -81,7 +82,7 @@ class PendingAcks:
             if left and not self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled:
                 continue  # only whole entries are acknowledged
             at = Position(each.ledgerId, each.entryId)
-            wanted[at] = wanted.get(at, -1) & left  # what is still unacknowledged after all of them
+            wanted[at] = wanted.get(at, -1) & left  # messages still unacknowledged after all of these
         self._look_up(consumer, wanted, partial(self._claim, consumer, txn, cumulative, done, refused), refused, now)
 
     def _look_up(
@@ -92,7 +93,7 @@ class PendingAcks:
         refused: Refused,
         now: Now,
     ) -> None:
-        """What is known of each; an entry that nobody holds is read."""
+        """Look up the wanted entries, reading those that no consumer holds."""
         known: list[Wanted] = []
         left, is_refused = len(wanted), False
 
@@ -187,7 +188,7 @@ class PendingAcks:
 
     @staticmethod
     def _row(wanted: list[Wanted], cumulative: bool) -> Row:
-        """What is acknowledged, as it is stored; of a cumulative one "through", the last whole entry and its totals."""
+        """Return the row to store; for a cumulative one with "through", the last whole entry and its totals."""
         if not cumulative:
             return {"acks": [[*each.at, *each.entry, f"{each.bits:x}"] for each in wanted]}
         at, entry, bits = wanted[-1]
@@ -202,7 +203,7 @@ class PendingAcks:
         return {"acks": [[*at, *entry, f"{bits:x}"]] if bits else [], "through": before}
 
     def _put(self, txn: TxnId, row: Row) -> list[Consumer]:
-        """Claim what a row says; who held something of it."""
+        """Claim the messages of a row; return the consumers that held them."""
         claims = self._cursor.claims = self.claims
         holders = []
         for ledger_id, entry_id, size, messages, total, batch_size, bits in row["acks"]:
@@ -220,7 +221,7 @@ class PendingAcks:
         return holders
 
     def _hold_less(self, at: tuple[int, int], claim: Claim) -> Consumer | None:
-        """Nobody holds what is claimed; of a batch only the rest is held."""
+        """Release a claimed entry from its holder, or reduce it to the unclaimed messages of its batch."""
         left = self.claims.left(at, claim.entry.batch_size)
         holder = next((each for each in self._subscription.consumers if at in each.held), None)
         if holder is None:
@@ -236,14 +237,14 @@ class PendingAcks:
         return holder
 
     def restore(self, txn: Transaction, rows: list[Row]) -> None:
-        """Claim what an open transaction had acknowledged before the topic came into memory."""
+        """Claim what an open transaction acknowledged before the topic was loaded."""
         for row in rows:
             self._put(txn.id, row)
 
-    # The end
+    # End
 
     def commit(self, txn: Transaction, now: Now) -> None:
-        """What the transaction has acknowledged is acknowledged, with the batch that gathers."""
+        """Acknowledge the transaction's claims with the open batch."""
         rows = txn.acks.get((self._topic.stored.topic_id, self._cursor.cursor_id))
         if not rows:
             return
@@ -281,7 +282,7 @@ class PendingAcks:
             self._cursor.claims = None
 
     def abort(self, txn: Transaction, now: Now) -> None:
-        """What the transaction has acknowledged is to be sent again, but for what the dispatcher finds itself."""
+        """Release the transaction's claims and redeliver those that the dispatcher has already passed."""
         again: list[Position] = []
         claims, subscription = self.claims, self._subscription
         through = claims.through is not None and claims.through[0] == txn.id
@@ -312,7 +313,7 @@ class PendingAcks:
         subscription = self._subscription
 
         def found(entry: Entry, when: Now) -> None:
-            if subscription.dispatcher is dispatcher and subscription.life is life:  # else it is found anyway
+            if subscription.dispatcher is dispatcher and subscription.life is life:  # else it is reached anyway
                 subscription.send_again([entry], when)
 
         def unread(error: Exception) -> None:

@@ -1,9 +1,9 @@
-"""Who may write a sink's next epoch: one writer, and of its starts the last one that came.
+"""Admission of writers to a sink: one writer at a time, and only its latest run.
 
-A writer is what goes on over restarts (a streaming query, by its checkpoint; a job), a run is one start of it. A driver
-that was believed dead and goes on is an earlier run: it is refused as soon as the next one has said a word. Another
-writer would count its epochs from elsewhere, and each would take what the other has committed for its own: it is
-refused until it says that it takes the sink over, and then the one before never comes back.
+A writer persists across restarts (a streaming query, by its checkpoint; a job); a run is one start of it. A driver that
+was presumed dead but continues is an earlier run, and is refused as soon as the next run has sent a request. Another
+writer numbers its epochs differently, so that each would mistake the other's commits for its own. It is refused until
+it explicitly takes over the sink; then the previous writer is refused for good.
 """
 
 from typing import Final, NamedTuple
@@ -14,21 +14,21 @@ from pulsarbox.storage.catalog import Row
 NOTHING: Final = -1
 """The last epoch of a sink that has committed none."""
 FORMER_MAX: Final = 100
-"""So many writers and runs that were replaced are remembered."""
+"""Replaced writers and runs to remember."""
 
 
 class Writer(NamedTuple):
-    """Who writes."""
+    """A writer, as a request identifies it."""
 
     name: str = ""
-    """Empty: it says nothing about itself, and nobody is kept off."""
+    """Empty for an anonymous writer, which excludes no other."""
     run: str = ""
     takes_over: bool = False
-    """Whether it may replace another writer, or go on at an epoch that is behind."""
+    """Whether it may replace another writer, or resume at an older epoch."""
 
 
 def admitted(sink: str, row: Row | None, writer: Writer, epoch: int, owner: str | None) -> Row:
-    """The sink's row with this writer as its own; ``row`` itself where it is already. Raises Conflict."""
+    """Return the sink's row with this writer as its own; ``row`` itself if unchanged. Raises Conflict."""
     if row is None:
         row = {"epoch": NOTHING, "committed": 0, "owner": owner}
     former, known = row.get("former", []), row.get("writer")

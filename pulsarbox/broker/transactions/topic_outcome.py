@@ -1,4 +1,4 @@
-"""What the end of a transaction is for one topic."""
+"""The end of a transaction on one topic."""
 
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def is_on_its_way(topic: "PersistentTopic", txn: Transaction) -> bool:
-    """Whether an entry of the transaction is not durable yet."""
+    """Return whether an entry of the transaction is not durable yet."""
     runs = topic.stored.open.runs(txn.id)
     return bool(runs) and (runs[-1].ledger_id, runs[-1].last) > topic.ledger.last_confirmed
 
 
 def end(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
-    """It ends with the batch that gathers. Nobody sees it yet."""
+    """End the transaction with the open batch, invisibly to consumers until that is durable."""
     stored, commits = topic.stored, topic.core.commits
     runs = stored.open.runs(txn.id)
     if runs:
@@ -39,10 +39,10 @@ def end(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
 
 
 def has_ended(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
-    """Its end is durable: readers go on."""
+    """Make the durable outcome visible to consumers."""
     stored = topic.stored
     if not stored.in_use:
-        return  # it was deleted meanwhile
+        return  # deleted meanwhile
     runs = stored.open.end(txn.id)
     for subscription in list(topic.subscriptions.values()):
         if txn.ending != COMMITTED and subscription.pending is not None:

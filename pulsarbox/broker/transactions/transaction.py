@@ -1,4 +1,4 @@
-"""One transaction, as its row has it, and what waits for its end."""
+"""A transaction: its stored row, and its state in memory."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,25 +19,25 @@ COMMITTED: Final = "COMMITTED"
 ABORTED: Final = "ABORTED"
 
 Answer = Callable[[PulsarBoxError | None, Now], None]
-"""Is told that it is done, or why it is not."""
+"""Called on completion, with the error if it failed."""
 
 
 class Stage(NamedTuple):
-    """What a transaction is a part of: an epoch of a sink."""
+    """The epoch of a sink that a transaction belongs to."""
 
     sink: str
     """``tenant/namespace/sink``."""
     epoch: int
     run: str
-    """Which start of its writer has begun it; empty where that was not said."""
+    """Run of the writer that began the transaction; empty if unnamed."""
 
 
 class Transaction:
-    """An open transaction.
+    """A transaction, usually open.
 
-    Its row: ``state``, ``opened`` and (once it has ended) ``ended`` in milliseconds since 1970, ``timeout`` in
-    milliseconds, ``owner`` (a role, null where authentication is off), ``topics`` that it publishes to, and
-    ``subscriptions`` ([topic, name]) on which it acknowledges; of a part of an epoch ``stage`` ([sink, epoch, run]).
+    Its row has ``state``, ``opened`` and (once ended) ``ended`` in milliseconds since 1970, ``timeout`` in
+    milliseconds, ``owner`` (a role, null if authentication is disabled), the ``topics`` that it publishes to, and the
+    ``subscriptions`` ([topic, name]) that it acknowledges on; for part of an epoch also ``stage`` ([sink, epoch, run]).
     """
 
     __slots__ = (
@@ -51,40 +51,40 @@ class Transaction:
         self.timeout = timeout
         self.owner = owner
         self.stage: Stage | None = None
-        """Which epoch it is a part of; None of one that is none."""
+        """The epoch that it belongs to, if any."""
         self.topics: dict[str, str] = {}
-        """As they are called, and as the client has called them: that is shown."""
+        """Full topic names, with the names that the client used, which are shown."""
         self.producers: set[Producer] = set()
-        """Those that have sent in it: their topics are known."""
+        """Producers that have sent in it, whose topics are registered."""
         self.subscriptions: dict[tuple[str, str], str] = {}
-        """Topic and name, and what the client has called the topic."""
+        """Full topic name and subscription name, with the topic name that the client used."""
         self.acks: dict[tuple[int, int], list[Row]] = {}
-        """Rows of what it has acknowledged, by topic id and cursor id."""
+        """Rows of pending acknowledgements, by topic ID and cursor ID."""
         self.ending: str | None = None
-        """How it ends, once that is asked for: nothing more is taken in."""
+        """The requested outcome; set once the transaction can no longer be added to."""
         self.ended = ""
-        """How it has ended, of one that is only looked at."""
+        """The outcome of a transaction that was restored from the row of an ended one."""
         self.settled = False
-        """Its end is on the way to the disk."""
+        """Whether its end is in a batch."""
         self.timed_out = False
         self.waiting: list[tuple[Who, Answer]] = []
-        """Who is to hear that it has ended, once for each time that they asked."""
+        """Connections waiting for the end, once per request."""
         self.timer: Timer | None = None
 
     @property
     def ends_at(self) -> int:
-        """When it is aborted if nobody ends it before (ms since 1970)."""
+        """When it is aborted if it has not ended by then (ms since 1970)."""
         return self.opened + self.timeout
 
     @property
     def state(self) -> str:
-        """As Pulsar names it."""
+        """State as Pulsar names it."""
         if self.ended:
             return self.ended
         return {None: OPEN, COMMITTED: "COMMITTING", ABORTED: "ABORTING"}[self.ending]
 
     def row(self, state: str = OPEN, ended: int = 0) -> Row:
-        """Its row in this state."""
+        """Return its row in this state."""
         row: Row = {
             "state": state,
             "opened": self.opened,
@@ -99,7 +99,7 @@ class Transaction:
 
     @classmethod
     def of_row(cls, txn_id: TxnId, row: Row) -> "Transaction":
-        """The transaction that a row says."""
+        """Return the transaction of a row."""
         txn = cls(txn_id, row["opened"], row["timeout"], row["owner"])
         txn.topics = {str(parse_topic(topic)): topic for topic in row["topics"]}
         txn.subscriptions = {(str(parse_topic(topic)), name): topic for topic, name in row["subscriptions"]}

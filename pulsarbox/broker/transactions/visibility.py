@@ -1,4 +1,4 @@
-"""What anybody can see of a topic: what is before the first open transaction, and not of an aborted one."""
+"""Visibility in a topic: entries before the first open transaction that no aborted transaction wrote."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 ALL: Final = 1 << 62
-"""Entries of a ledger: more than there ever are."""
+"""More entries than any ledger has."""
 Found = Callable[[Position, int, Now], None]
-"""Where it is (entry -1: nowhere), and how many messages its batch has, -1 where it is none."""
+"""Receives a position (entry -1 for none), and the number of messages in its batch, -1 if it is not one."""
 
 
 def visible_runs(topic: "PersistentTopic", ledger_id: int, first: int, end: int) -> Iterator[tuple[int, int]]:
-    """Of entries of one ledger those that can be seen, as first and end of each run: before the first open transaction,
-    and not aborted."""
+    """Yield the visible runs (first, end) among entries of one ledger."""
     info = topic.ledger.ledgers.get(ledger_id)
     end = min(end, 0 if info is None else topic.ledger.readable_of(info))
     aborted: Iterable[AckedRange] = ()
@@ -30,7 +29,7 @@ def visible_runs(topic: "PersistentTopic", ledger_id: int, first: int, end: int)
 
 
 def next_visible(topic: "PersistentTopic", at: Position) -> tuple[Position, int] | None:
-    """The first entry from a place on that can be seen, and the end of its run; None where there is none yet."""
+    """Return the first visible entry at or after a position, and the end of its run; None if there is none yet."""
     for ledger_id in topic.ledger.ledgers:
         if ledger_id >= at.ledger_id:
             begin = at.entry_id if ledger_id == at.ledger_id else 0
@@ -40,7 +39,7 @@ def next_visible(topic: "PersistentTopic", at: Position) -> tuple[Position, int]
 
 
 def last_visible(topic: "PersistentTopic") -> Position:
-    """Where it is; entry -1 of the first ledger where there is none."""
+    """Return the position of the last visible entry; entry -1 of the first ledger if there is none."""
     stored, catalog = topic.stored, topic.core.catalog
     for ledger_id, info in reversed(topic.ledger.ledgers.items()):
         last = topic.ledger.readable_of(info) - 1
@@ -53,7 +52,7 @@ def last_visible(topic: "PersistentTopic") -> Position:
 
 
 def find_last_visible(topic: "PersistentTopic", found: Found, now: Now) -> None:
-    """The same, with the size of its batch: at once where that is known, else after a read."""
+    """Pass on the last visible position and its batch size: at once if known, else after a read."""
     ledger, stored = topic.ledger, topic.stored
     if not stored.open and not stored.has_aborted:
         found(ledger.last_confirmed, ledger.last_batch, now)

@@ -1,4 +1,4 @@
-"""What a box says of itself when it serves."""
+"""Startup banner of a box."""
 
 import resource
 from pathlib import Path
@@ -12,7 +12,7 @@ _DOCS = Path(__file__).parents[3] / "docs"
 
 
 def banner(running: Running, settings: Settings, source: str) -> str:
-    """Some lines: where it serves, where the data is, what the limits are, where to read on."""
+    """Return the banner: service URLs, data directory, limits, settings, documentation, and warnings."""
     connections = str(settings.brokerMaxConnections) if settings.brokerMaxConnections else "not limited"
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     rows = {
@@ -37,6 +37,6 @@ def banner(running: Running, settings: Settings, source: str) -> str:
 
 
 def open_to_others(settings: Settings) -> list[str]:
-    """What it listens on beyond loopback."""
+    """Return the listen addresses that are not loopback."""
     hosts = [settings.bindAddress, *(address.host for address in bound(settings.bindAddresses))]
     return [host for host in dict.fromkeys(hosts) if not is_loopback(host)]

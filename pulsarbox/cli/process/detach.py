@@ -1,4 +1,4 @@
-"""A start in the background: the same command in a session of its own, and a pipe on which it says how it went."""
+"""Start in the background: run the command in a new session, which reports its outcome through a pipe."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 
 def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool = False) -> int:
-    """Run pulsarbox with the arguments, wait until it serves, print where; the exit code of the command.
+    """Run pulsarbox with the arguments, wait until it serves, print its URLs, and return the exit code.
 
-    Its log is appended to ``log_file``; there is none where that is None. ``in_data``: it lies in the data directory,
-    and goes with it where that was made for a start that fails.
+    The log is appended to ``log_file``, or discarded if that is None. ``in_data``: the log is in the data directory,
+    and both are removed if they were created for a failed start.
     """
     made: list[Path] = []
     try:
@@ -69,21 +69,21 @@ def _not_written(log_file: Path, error: OSError, in_data: bool) -> str:
 
 
 def _made(folder: Path) -> list[Path]:
-    """Make a directory; those that were not there, the innermost first. Raises OSError."""
+    """Create a directory. Return the created directories, innermost first. Raises OSError."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     make_directory(folder)
     return made
 
 
 def _removed(log_file: Path, made: list[Path]) -> bool:
-    """Whether nothing is left of directories that were made for a start that failed: only its log is in them."""
+    """Remove the directories created for a failed start, if they contain only its log. Return whether that is gone."""
     try:
         if not made or list(made[0].iterdir()) != [log_file]:
             return False
         log_file.unlink()
         for each in made:
             each.rmdir()
-    except OSError:  # somebody else uses it now
+    except OSError:  # another process uses it now
         pass
     return True
 

@@ -1,4 +1,4 @@
-"""What `pulsarbox doctor` looks at: each check says how things stand, and what to do where they do not."""
+"""Checks of `pulsarbox doctor`, each with a state and, if needed, advice."""
 
 import errno
 import os
@@ -32,11 +32,11 @@ FAIL: Final = "fail"
 
 SYNCS: Final = 48
 TAIL_MS: Final = 100.0
-"""A slowest percent above it is worth a warning: some receipts take as long."""
+"""99th percentile of sync times above which to warn, because some receipts take as long."""
 FREE_MIN: Final = 256 << 20
 FREE_WANTED: Final = 2 << 30
 LETTERS_SECONDS: Final = 5.0
-"""How long a box is waited for that is asked what it keeps."""
+"""Timeout for asking a running box about its dead letter topics."""
 _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
 _WHAT_FOR: Final = {
@@ -48,7 +48,7 @@ _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
 
 
 class Check(NamedTuple):
-    """How one thing stands."""
+    """Result of one check."""
 
     name: str
     state: str
@@ -57,14 +57,14 @@ class Check(NamedTuple):
 
 
 class Patient(NamedTuple):
-    """What the checks of one run have in common."""
+    """Input of the checks of one run."""
 
     settings: Settings
     directory: Path
 
 
 def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Check]:
-    """Every check, one after another. Where the configuration cannot be used, the defaults stand in for it."""
+    """Run every check in order. An invalid configuration is replaced by the defaults."""
     settings = Settings()
     try:
         loaded = load(file_used(config_file), given, os.environ)
@@ -83,7 +83,7 @@ def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Ch
 
 
 def python(_: Patient) -> Iterator[Check]:
-    """The interpreter."""
+    """Check the Python version."""
     text = f"{sys.version.split()[0]}, {sys.executable}"
     good = sys.version_info >= _PYTHON_MIN
     wanted = ".".join(map(str, _PYTHON_MIN))
@@ -91,7 +91,7 @@ def python(_: Patient) -> Iterator[Check]:
 
 
 def packages(_: Patient) -> Iterator[Check]:
-    """What pulsarbox needs, in versions that will do, and whether their compiled halves are there."""
+    """Check the required packages, their versions, and their compiled extensions."""
     missing: list[str] = []
     optional: list[str] = []
     for requirement in _requirements():
@@ -126,7 +126,7 @@ def _how_to_get(optional: list[str]) -> str:
 def _requirements() -> list[str]:
     try:
         return metadata.requires("pulsarbox") or []
-    except metadata.PackageNotFoundError:  # run from its sources, and not installed
+    except metadata.PackageNotFoundError:  # run from source, not installed
         return []
 
 
@@ -145,7 +145,7 @@ def _without_their_compiled_half() -> Iterator[str]:
 
 
 def files(patient: Patient) -> Iterator[Check]:
-    """How many files the process may open; a start raises the limit to the hard one."""
+    """Check the limit of open files; a start raises the soft limit to the hard one."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -156,7 +156,7 @@ def files(patient: Patient) -> Iterator[Check]:
 
 
 def data_directory(patient: Patient) -> Iterator[Check]:
-    """Whether the data directory can be used, and whether a box has it."""
+    """Check access to the data directory, and report the box that runs on it."""
     directory = patient.directory
     if not directory.exists():
         above = _existing(directory)
@@ -177,7 +177,7 @@ def data_directory(patient: Patient) -> Iterator[Check]:
 
 
 def disk(patient: Patient) -> Iterator[Check]:
-    """Room, and what kind of disk it is."""
+    """Check free space and the type of file system."""
     place = _existing(patient.directory)
     free, kind = shutil.disk_usage(place).free, _file_system(place)
     text = f"{megabytes(free)} free on {kind or 'the file system'} of {place}"
@@ -194,7 +194,7 @@ def disk(patient: Patient) -> Iterator[Check]:
 
 
 def sync(patient: Patient) -> Iterator[Check]:
-    """What a receipt waits for."""
+    """Check sync times, which bound the latency of receipts."""
     place = _existing(patient.directory)
     try:
         times = sync_times(place, SYNCS)
@@ -210,7 +210,7 @@ def sync(patient: Patient) -> Iterator[Check]:
 
 
 def ports(patient: Patient) -> Iterator[Check]:
-    """Whether the ports are free, or the box's own."""
+    """Check that the ports are free, or served by the running box."""
     settings = patient.settings
     running = _running(patient.directory)
     wanted = (
@@ -236,7 +236,7 @@ def ports(patient: Patient) -> Iterator[Check]:
 
 
 def _running(directory: Path) -> Running | None:
-    """The box that serves on the directory; None where none does, or this user may not know."""
+    """Return the box that serves the directory, None without any or without access to it."""
     try:
         found = find(directory)
     except Unreadable:
@@ -264,7 +264,7 @@ def _not_bound(host: str, port: int) -> OSError | None:
 
 
 def address(patient: Patient) -> Iterator[Check]:
-    """Who can reach the box."""
+    """Check whether other machines can reach the box."""
     settings = patient.settings
     others = open_to_others(settings)
     if not others:
@@ -280,7 +280,7 @@ def address(patient: Patient) -> Iterator[Check]:
 
 
 def authentication(patient: Patient) -> Iterator[Check]:
-    """Whether clients can prove who they are as the settings want it."""
+    """Check the configuration of authentication."""
     from pulsarbox.broker.security.configured import authentication_of
 
     try:
@@ -297,7 +297,7 @@ def authentication(patient: Patient) -> Iterator[Check]:
 
 
 def authorization(patient: Patient) -> Iterator[Check]:
-    """What those may do who have proved who they are; nothing is said where nobody has to."""
+    """Check the configuration of authorization; no result without authentication."""
     settings, name = patient.settings, "authorization"
     if not settings.authenticationEnabled:
         return
@@ -319,7 +319,7 @@ def authorization(patient: Patient) -> Iterator[Check]:
 
 
 def certificate(patient: Patient) -> Iterator[Check]:
-    """Whether the certificate can be used, and for how long; nothing is said without TLS."""
+    """Check the certificate and its validity; no result without TLS."""
     if not uses_tls(patient.settings):
         return
     from pulsarbox.server.network.certificates import CertificateError, certificate_in, context_of, day
@@ -339,7 +339,7 @@ def certificate(patient: Patient) -> Iterator[Check]:
 
 
 def dead_letters(patient: Patient) -> Iterator[Check]:
-    """Whether the box that runs keeps its dead letters; nothing is said where none runs, or none answers."""
+    """Check that dead letter topics of the running box retain messages; no result if no box answers."""
     from pulsarbox.client.admin import Admin
     from pulsarbox.client.credentials import Credentials
 
@@ -364,7 +364,7 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
 
 
 def loopback(_: Patient) -> Iterator[Check]:
-    """Whether this machine reaches itself under the name that clients use."""
+    """Check that 127.0.0.1 and localhost work."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(("127.0.0.1", server.getsockname()[1]), timeout=5).close()
@@ -380,7 +380,7 @@ def loopback(_: Patient) -> Iterator[Check]:
 
 
 def terminal(_: Patient) -> Iterator[Check]:
-    """Whether what is printed can be read."""
+    """Check the encoding of the terminal."""
     encoding = (sys.stdout.encoding or "unknown").lower()
     size = shutil.get_terminal_size()
     where = f"{size.columns}x{size.lines}, TERM {os.environ.get('TERM', 'not set')}" if sys.stdout.isatty() else "none"
@@ -408,13 +408,13 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
 
 
 def _existing(directory: Path) -> Path:
-    """The directory, or the nearest one above it that exists."""
+    """Return the directory, or its nearest existing parent."""
     directory = directory.absolute()
     return next(path for path in (directory, *directory.parents) if path.exists())
 
 
 def _file_system(place: Path) -> str:
-    """The type of its file system, empty where the system does not tell."""
+    """Return the type of a file system, empty if unknown."""
     best, kind = "", ""
     try:
         lines = Path("/proc/self/mounts").read_text().splitlines()

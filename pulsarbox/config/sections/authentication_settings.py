@@ -1,99 +1,99 @@
-"""The settings of authentication: who may say who they are, and how they prove it."""
+"""Settings of the [authentication] table."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import secret_setting, setting
 
-_KEY = (
-    "a file, a file: or data: URL, the key in base64, or env:NAME, a variable of the environment that holds any of them"
-)
+_KEY = "a file, a file: or data: URL, the key in base64, or env:NAME, an environment variable that holds any of them"
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class AuthenticationSettings:
-    """Those of ``Settings`` that stand in the table [authentication]."""
+    """The [authentication] part of ``Settings``."""
 
     authenticationEnabled: bool = setting(
         False,
-        "Whether clients have to prove who they are. If not, whoever reaches the ports may do everything.",
+        "Requires clients to authenticate. If false, any client that reaches the ports has full access.",
         table="authentication",
     )
     authenticationProviders: str = setting(
         "",
-        "How they may prove it, with commas between: token, basic, tls, or Pulsar's class names of them.",
+        "Enabled authentication methods, comma-separated: token, basic, tls, or the names of Pulsar's provider "
+        "classes.",
         table="authentication",
     )
     anonymousUserRole: str = setting(
         "",
-        "The role of clients that prove nothing. Empty: they are refused.",
+        "Role of clients without credentials. Empty: such clients are rejected.",
         table="authentication",
     )
     authenticationRefreshCheckSeconds: int = setting(
         60,
-        "When the token of a connection expires, its client is asked for another one, and has this long to bring it; "
-        "clients that cannot be asked are disconnected. The files tokenJwksFile and basicAuthConf are looked at as "
-        "often, and read again when they have changed.",
+        "Time that a client has to send a new token when the token of its connection has expired; clients that do not "
+        "support this are disconnected. Also the interval at which the files tokenJwksFile and basicAuthConf are "
+        "checked for changes and reloaded.",
         table="authentication",
         unit="seconds",
         minimum=1,
     )
     authenticateOriginalAuthData: bool = setting(
         False,
-        "Whether a proxy has to hand on what its client proves itself with, which is checked here once more. If not, "
-        "the name that the proxy tells is believed.",
+        "Requires proxies to forward the credentials of their clients, which are verified again. If false, the role "
+        "reported by the proxy is trusted.",
         table="authentication",
     )
     tokenSecretKey: str = secret_setting(
-        f"The secret key that tokens are signed with: {_KEY}. `pulsarbox token create ROLE` makes keys and tokens.",
+        f"Secret key for verifying tokens: {_KEY}. `pulsarbox token create ROLE` creates keys and tokens.",
         table="authentication",
     )
     tokenPublicKey: str = setting(
         "",
-        f"The public key of the private one that tokens are signed with: {_KEY}.",
+        f"Public key for verifying tokens that are signed with the matching private key: {_KEY}.",
         table="authentication",
     )
     tokenPublicAlg: str = setting(
         "RS256",
-        "What kind of key tokenPublicKey is: an RSA key, or one of an elliptic curve.",
+        "Signature algorithm of tokenPublicKey, which is an RSA or an elliptic curve key.",
         table="authentication",
         choices=("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"),
     )
     tokenAuthClaim: str = setting(
         "sub",
-        "The claim of a token that is the role.",
+        "Token claim that holds the role.",
         table="authentication",
         minimum=1,
     )
     tokenAudienceClaim: str = setting(
         "",
-        "The claim of a token that says for whom it is, in which tokenAudience must be. Empty: aud.",
+        "Token claim that holds the audience, which must contain tokenAudience. Empty: aud.",
         table="authentication",
     )
     tokenAudience: str = setting(
         "",
-        "What this box is called there. Empty: tokens may be for anybody.",
+        "Audience that tokens must name. Empty: the audience is not checked.",
         table="authentication",
     )
     tokenAllowedClockSkewSeconds: int = setting(
         0,
-        "How much the clock of who makes tokens may differ from the one here.",
+        "Allowed difference between the clocks of the token issuer and of this machine.",
         table="authentication",
         unit="seconds",
         minimum=0,
     )
     tokenJwksFile: str = setting(
         "",
-        "Own setting. A file with the public keys (JSON Web Key Set) of an identity provider, for tokens that it has "
-        "issued (OpenID Connect). It goes with tokenJwksIssuers and tokenAudience; nothing is fetched.",
+        "Own setting. File with the public keys (JSON Web Key Set) of an identity provider, for verifying the tokens "
+        "that it issues (OpenID Connect). Requires tokenJwksIssuers and tokenAudience; keys are never fetched over "
+        "the network.",
         table="authentication",
     )
     tokenJwksIssuers: str = setting(
         "",
-        "Own setting. Issuers (the claim iss) whose tokens those keys are for, with commas between.",
+        "Own setting. Issuers (claim iss) whose tokens are verified with the keys in tokenJwksFile, comma-separated.",
         table="authentication",
     )
     basicAuthConf: str = secret_setting(
-        "Users and passwords, as `htpasswd` writes them (bcrypt, apr1, SHA, crypt): a file, a file: or data: URL, its "
-        "content in base64, or env:NAME, a variable of the environment that holds any of them.",
+        "Users and passwords in the format of `htpasswd` (bcrypt, apr1, SHA, crypt): a file, a file: or data: URL, "
+        "the content in base64, or env:NAME, an environment variable that holds any of them.",
         table="authentication",
     )

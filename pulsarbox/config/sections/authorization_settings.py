@@ -1,39 +1,39 @@
-"""The settings of authorization: what those may do who have proved who they are."""
+"""Settings of the [authorization] table."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class AuthorizationSettings:
-    """Those of ``Settings`` that stand in the table [authorization]."""
+    """The [authorization] part of ``Settings``."""
 
     authorizationEnabled: bool = setting(
         False,
-        "Whether clients may only do what they were granted. It needs authenticationEnabled. If not, whoever has "
-        "proved a name may do everything.",
+        "Restricts clients to the operations that they have been granted. Requires authenticationEnabled. If false, "
+        "authenticated clients have full access.",
         table="authorization",
     )
     superUserRoles: str = setting(
         "",
-        "Roles that may do everything, with commas between.",
+        "Roles with full access, comma-separated.",
         table="authorization",
     )
     viewerRoles: str = setting(
         "",
-        "Roles that may see how the whole box is doing (its live views), with commas between. They "
-        "may change nothing, unless that was granted.",
+        "Roles that may see the state of the whole box (its live views), comma-separated. They cannot change anything "
+        "unless it is granted to them.",
         table="authorization",
     )
     proxyRoles: str = setting(
         "",
-        "Roles of proxies, with commas between. They have to say for whom they ask, and may do what both may. "
-        "Nobody else may ask for others.",
+        "Roles of proxies, comma-separated. A proxy must name the original client's role, and has only the "
+        "permissions that both roles share. No other role may act for another one.",
         table="authorization",
     )
     authorizationAllowWildcardsMatching: bool = setting(
         False,
-        "Whether a star at the beginning or end of a role in a permission stands for anything, as in my-*.",
+        "Allows a star at the beginning or end of a role in a permission as a wildcard, as in my-*.",
         table="authorization",
     )

@@ -1,4 +1,4 @@
-"""The rows of the settings table that say what clients may do where neither topic nor namespace says otherwise."""
+"""Settings of the [policies] table about clients: defaults for topics and namespaces without a policy."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,73 +11,74 @@ SCHEMA_STRATEGIES: Final = (
 )
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class ClientPolicySettings:
-    """See ``settings.Settings``, of which these are a part."""
+    """The part of ``Settings`` on clients, in the table [policies]."""
 
     topicLevelPoliciesEnabled: bool = setting(
         True,
-        "Whether topics may have policies of their own. Without, those that they have are kept, and do not count.",
+        "Enables topic-level policies. If false, existing topic-level policies are kept but have no effect.",
         table="policies",
     )
     maxProducersPerTopic: int = setting(
         0,
-        "How many producers may be connected to a topic, or to each partition. 0: any number.",
+        "Maximum number of producers connected to a topic, or to each partition. 0: no limit.",
         table="policies",
         minimum=0,
         dynamic=True,
     )
     maxConsumersPerTopic: int = setting(
         0,
-        "How many consumers may be connected to a topic, or to each partition. 0: any number.",
+        "Maximum number of consumers connected to a topic, or to each partition. 0: no limit.",
         table="policies",
         minimum=0,
         dynamic=True,
     )
     maxConsumersPerSubscription: int = setting(
         0,
-        "How many consumers a subscription of a topic, or of each partition, may have. 0: any number.",
+        "Maximum number of consumers of a subscription on a topic, or on each partition. 0: no limit.",
         table="policies",
         minimum=0,
         dynamic=True,
     )
     maxSubscriptionsPerTopic: int = setting(
         0,
-        "How many subscriptions a persistent topic may have; those that are there stay. 0: any number.",
+        "Maximum number of subscriptions of a persistent topic; existing ones are not affected. 0: no limit.",
         table="policies",
         minimum=0,
         dynamic=True,
     )
     maxTopicsPerNamespace: int = setting(
         0,
-        "How many persistent topics a namespace may have; partitions count one by one. 0: any number.",
+        "Maximum number of persistent topics in a namespace, counting each partition. 0: no limit.",
         table="policies",
         minimum=0,
         dynamic=True,
     )
     encryptionRequireOnProducer: bool = setting(
         False,
-        "Whether producers must encrypt what they send. Consumers decrypt it; the broker never has the keys.",
+        "Requires producers to encrypt messages. Consumers decrypt them; the broker never has the keys.",
         table="policies",
         dynamic=True,
     )
     schemaCompatibilityStrategy: str = setting(
         "FULL",
-        "Which schemas may follow one another on a topic. BACKWARD: the new one reads what the old one wrote; FORWARD:"
-        " the old one reads what the new one writes; FULL: both; TRANSITIVE: with all versions, not only the newest.",
+        "Compatibility check for new schema versions of a topic. BACKWARD: the new schema reads data written with the "
+        "old one; FORWARD: the old schema reads data written with the new one; FULL: both; TRANSITIVE: with all "
+        "versions, not only the newest.",
         table="policies",
         choices=SCHEMA_STRATEGIES,
         dynamic=True,
     )
     isAllowAutoUpdateSchemaEnabled: bool = setting(
         True,
-        "Whether producers and consumers bring new versions of schemas to topics that have one.",
+        "Allows producers and consumers to register new schema versions on topics that have a schema.",
         table="policies",
         dynamic=True,
     )
     isSchemaValidationEnforced: bool = setting(
         False,
-        "Whether producers without a schema are refused by topics that have one.",
+        "Rejects producers without a schema on topics that have one.",
         table="policies",
         dynamic=True,
     )

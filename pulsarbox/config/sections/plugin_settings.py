@@ -1,69 +1,69 @@
-"""The settings of plugins: where they are, and what goes by which of them."""
+"""Settings of the [plugins] table: location and selection of plugins."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class PluginSettings:
-    """Those of ``Settings`` that stand in the table [plugins]."""
+    """The [plugins] part of ``Settings``."""
 
     keySharedHashing: str = setting(
         "murmur3",
-        "Own setting. The hash by which key-shared subscriptions give keys to consumers: murmur3 as Pulsar does, or "
-        "the name of a hashing plugin. Consumers that choose ranges themselves have to know it. A subscription's "
-        "property of this name goes before it.",
+        "Own setting. Hash that assigns keys to the consumers of Key_Shared subscriptions: murmur3, as in Pulsar, or "
+        "the name of a hashing plugin. Consumers with sticky hash ranges must use the same hash. A subscription "
+        "property with this name takes precedence.",
         table="plugins",
         minimum=1,
     )
     keySharedHashingMissing: str = setting(
         "refuse",
-        "Own setting. What the box does where a hash cannot be had that key-shared subscriptions go by: refuse to "
-        "start, or let them go by murmur3, which gives keys to other consumers.",
+        "Own setting. Behaviour if the hash of existing Key_Shared subscriptions is not available: refuse to start, or "
+        "fall back on murmur3, which assigns keys to other consumers.",
         table="plugins",
         choices=("refuse", "murmur3"),
     )
     keySharedSelector: str = setting(
         "",
-        "Own setting. Which consumer of a key-shared subscription has which keys: consistentHashing or hashRange, as "
-        "Pulsar has them, or the name of a routing plugin; empty: as subscriptionKeySharedUseConsistentHashing says, "
-        "and where there is none of that name. A subscription's property of this name goes before it.",
+        "Own setting. Assignment of keys to the consumers of Key_Shared subscriptions: consistentHashing or "
+        "hashRange, as in Pulsar, or the name of a routing plugin. Empty, or if the plugin does not exist: "
+        "subscriptionKeySharedUseConsistentHashing decides. A subscription property with this name takes precedence.",
         table="plugins",
     )
     routing: str = setting(
         "round-robin",
-        "Own setting. How the box chooses a partition, where it does and not a client: of what is produced by HTTP, "
-        "and of dead letters. round-robin (in turn, by the key where there is one), single, key, consistent, "
-        "least-backlog, property, or the name of a routing plugin; where there is none of that name they go in turn. "
-        "A topic's property of this name goes before it.",
+        "Own setting. Selection of the partition where the box does it instead of a client, for messages produced "
+        "over HTTP and for dead letters: round-robin (in turn, or by key if there is one), single, key, consistent, "
+        "least-backlog, property, or the name of a routing plugin; round-robin if the plugin does not exist. A topic "
+        "property with this name takes precedence.",
         table="plugins",
         minimum=1,
     )
     routingHashing: str = setting(
         "java",
-        "Own setting. The hash of keys for that: java (as Java clients), boost (as C++ and Python clients), murmur3, "
-        "java-cpp, xxhash, crc32c, or the name of a hashing plugin. A topic's property of this name goes before it.",
+        "Own setting. Hash of keys for routing: java (as in Java clients), boost (as in C++ and Python clients), "
+        "murmur3, java-cpp, xxhash, crc32c, or the name of a hashing plugin. A topic property with this name takes "
+        "precedence.",
         table="plugins",
         minimum=1,
     )
     routingOptions: str = setting(
         "",
-        "Own setting. What the router is told, such as property=region, with commas between. A topic's property of "
-        "this name goes before it.",
+        "Own setting. Options of the router, comma-separated, such as property=region. A topic property with this "
+        "name takes precedence.",
         table="plugins",
     )
     pluginsDirectory: str = setting(
         "",
-        "Own setting. Directory with files that are plugins, each with a class Plugin; empty for none. Plugins that "
-        "are installed as packages are found without it.",
+        "Own setting. Directory of plugin files, each with a class Plugin; empty for none. Plugins that are installed "
+        "as packages are found without it.",
         table="plugins",
     )
     pluginsDisabled: str = setting(
         "",
-        "Own setting. Plugins that are not to be used, such as routing:zone,hashing:fnv: kind and name, with commas "
-        "between. A hash that subscriptions go by is used as long as they do. `pulsarbox plugins disable NAME` sets "
-        "it.",
+        "Own setting. Disabled plugins, as kind and name, comma-separated, such as routing:zone,hashing:fnv. A hash "
+        "stays in use as long as a subscription depends on it. `pulsarbox plugins disable NAME` changes this setting.",
         table="plugins",
         dynamic=True,
     )

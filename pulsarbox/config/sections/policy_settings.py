@@ -1,18 +1,18 @@
-"""The rows of the settings table that are policies: what holds where neither topic nor namespace says otherwise."""
+"""Settings of the [policies] table on retention and delayed delivery: defaults for topics without a policy."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class PolicySettings:
-    """See ``settings.Settings``, of which these are a part."""
+    """The part of ``Settings`` on retention and delayed delivery, in the table [policies]."""
 
     defaultRetentionTimeInMinutes: int = setting(
         0,
-        "How long messages that all subscriptions have acknowledged are kept; -1: for ever. A namespace's retention "
-        "policy wins over it.",
+        "Time for which messages are kept after all subscriptions have acknowledged them; -1: forever. A retention "
+        "policy of the namespace or topic takes precedence.",
         table="policies",
         unit="minutes",
         minimum=-1,
@@ -20,8 +20,8 @@ class PolicySettings:
     )
     defaultRetentionSizeInMB: int = setting(
         0,
-        "How large a topic may be before such messages are removed; -1: any size. Only whole ledgers go, and never "
-        "the one that grows.",
+        "Size of a topic above which messages that all subscriptions have acknowledged are removed; -1: no limit. "
+        "Only whole ledgers are removed, and never the current one.",
         table="policies",
         unit="MiB",
         minimum=-1,
@@ -29,14 +29,16 @@ class PolicySettings:
     )
     delayedDeliveryEnabled: bool = setting(
         True,
-        "Whether shared and key-shared subscriptions hold a message back until the time that its producer has named. "
-        "Others never do. The policies of a namespace or topic win over this and the next two.",
+        "Enables delayed delivery: shared and key-shared subscriptions hold a message until its delivery time. Other "
+        "subscription types ignore it. Policies of the namespace or topic take precedence over this setting, "
+        "delayedDeliveryTickTimeMillis and delayedDeliveryMaxDelayInMillis.",
         table="policies",
         dynamic=True,
     )
     delayedDeliveryTickTimeMillis: int = setting(
         1000,
-        "How exactly: a message goes out up to a tick before its time, so that those of one tick go out together.",
+        "Precision of delayed delivery: a message may be delivered up to one tick early, so that messages of a tick "
+        "are delivered together.",
         table="policies",
         unit="milliseconds",
         minimum=1,
@@ -44,13 +46,13 @@ class PolicySettings:
     )
     isDelayedDeliveryDeliverAtTimeStrict: bool = setting(
         False,
-        "Whether no message goes out before its time, be it by less than a tick.",
+        "Never delivers a message before its delivery time, not even by less than a tick.",
         table="policies",
         dynamic=True,
     )
     delayedDeliveryMaxDelayInMillis: int = setting(
         0,
-        "How long a message may be delayed: one with a longer delay is refused. 0: as long as its producer says.",
+        "Maximum delay of a message; messages with a longer delay are rejected. 0: no limit.",
         table="policies",
         unit="milliseconds",
         minimum=0,

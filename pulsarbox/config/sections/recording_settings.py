@@ -1,18 +1,18 @@
-"""The rows of the settings table about what is kept for those who look later: events and the history."""
+"""Settings of the [recording] table: stored events and history."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class RecordingSettings:
-    """See ``settings.Settings``, of which these are a part."""
+    """The [recording] part of ``Settings``."""
 
     eventsMaxMbytes: int = setting(
         8,
-        "Own setting. How much of the events (`pulsarbox events`) is kept in the data directory, over restarts; the "
-        "oldest go first. 0: none, then only the newest are known, in memory.",
+        "Own setting. Space for events (`pulsarbox events`) in the data directory, where they survive restarts; the "
+        "oldest are removed first. 0: events are not stored, and only the newest are available, from memory.",
         table="recording",
         unit="MiB",
         minimum=0,
@@ -20,8 +20,8 @@ class RecordingSettings:
     )
     historyMaxMbytes: int = setting(
         64,
-        "Own setting. How much of the history is kept in the data directory: what the live views have shown, for those "
-        "who look at last night (`at=`). The oldest goes first. 0: none is recorded.",
+        "Own setting. Space for the history in the data directory: recorded live views, for looking at a past time "
+        "(`at=`). The oldest part is removed first. 0: nothing is recorded.",
         table="recording",
         unit="MiB",
         minimum=0,
@@ -29,8 +29,8 @@ class RecordingSettings:
     )
     historyMaxDays: int = setting(
         7,
-        "Own setting. How old the history may become. What is older than six hours is kept once a minute, older than "
-        "two days once in ten minutes.",
+        "Own setting. Maximum age of the history. Records older than six hours are thinned out to one a minute, older "
+        "than two days to one in ten minutes.",
         table="recording",
         unit="days",
         minimum=1,
@@ -38,8 +38,8 @@ class RecordingSettings:
     )
     historyIntervalSeconds: int = setting(
         10,
-        "Own setting. How often the views are recorded; less often where there is so much that it would take more than "
-        "some thousandths of a core.",
+        "Own setting. Interval at which live views are recorded; longer if recording would take more than some "
+        "thousandths of a core.",
         table="recording",
         unit="seconds",
         minimum=1,
@@ -47,7 +47,7 @@ class RecordingSettings:
     )
     historyRows: int = setting(
         200,
-        "Own setting. How many rows of each view are recorded: the first, by the order that it has by itself.",
+        "Own setting. Number of rows recorded of each live view: the first ones in its default order.",
         table="recording",
         minimum=1,
         maximum=10_000,

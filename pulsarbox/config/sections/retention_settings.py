@@ -1,18 +1,18 @@
-"""The rows of the settings table about what is kept: expiry, quotas of backlogs, what nobody uses any more."""
+"""Settings on expiry, backlog quotas, deletion of unused topics and subscriptions, and compaction."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class KeepSettings:
-    """See ``settings.Settings``, of which these are a part."""
+    """The part of ``Settings`` on expiry, quotas and compaction, in the tables [policies] and [managedLedger]."""
 
     ttlDurationDefaultInSeconds: int = setting(
         0,
-        "How long a message may stay unacknowledged after it was published: then it is acknowledged by the box, for "
-        "every subscription. 0: for ever. A namespace's or topic's message TTL wins over it.",
+        "Time after publishing when an unacknowledged message expires: the box acknowledges it for every "
+        "subscription. 0: never. A message TTL of the namespace or topic takes precedence.",
         table="policies",
         unit="seconds",
         minimum=0,
@@ -20,8 +20,8 @@ class KeepSettings:
     )
     backlogQuotaDefaultLimitBytes: int = setting(
         -1,
-        "How large a topic's backlog may be, behind its slowest durable subscription; -1: any size. A backlog quota of "
-        "the namespace or topic wins over it.",
+        "Maximum size of a topic's backlog, measured from its slowest durable subscription; -1: no limit. A backlog "
+        "quota of the namespace or topic takes precedence.",
         table="policies",
         unit="bytes",
         minimum=-1,
@@ -29,8 +29,8 @@ class KeepSettings:
     )
     backlogQuotaDefaultLimitGB: float = setting(
         -1.0,
-        "The same in GiB, as a standalone Pulsar's configuration has it (10 there). Above 0 it wins over "
-        "backlogQuotaDefaultLimitBytes.",
+        "Alternative to backlogQuotaDefaultLimitBytes in GiB, as in the configuration of a standalone Pulsar (10 "
+        "there). A value above 0 takes precedence over backlogQuotaDefaultLimitBytes.",
         table="policies",
         unit="GiB",
         minimum=-1,
@@ -38,8 +38,8 @@ class KeepSettings:
     )
     backlogQuotaDefaultLimitSecond: int = setting(
         -1,
-        "How old the oldest message of a topic's backlog may be; -1: any age. A backlog quota of the namespace or "
-        "topic wins over it.",
+        "Maximum age of the oldest message in a topic's backlog; -1: no limit. A backlog quota of the namespace or "
+        "topic takes precedence.",
         table="policies",
         unit="seconds",
         minimum=-1,
@@ -47,23 +47,23 @@ class KeepSettings:
     )
     backlogQuotaDefaultRetentionPolicy: str = setting(
         "producer_request_hold",
-        "What follows when a backlog has reached one of these limits: producers wait, producers are refused, or the "
-        "oldest messages are acknowledged for the slowest subscriptions.",
+        "Action when a backlog reaches one of the default limits: hold producers, reject producers, or acknowledge "
+        "the oldest messages for the slowest subscriptions.",
         table="policies",
         choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
         dynamic=True,
     )
     backlogQuotaCheckEnabled: bool = setting(
         True,
-        "Whether backlog quotas are enforced.",
+        "Enforces backlog quotas.",
         table="policies",
         dynamic=True,
     )
     unsubscribedRetentionTimeInMinutes: int = setting(
         10_080,
-        "How long messages are kept that no subscription has covered. 0: as in Pulsar, which deletes them with their "
-        "inactive topic; -1: no limit of time. A retention policy of the topic or namespace, or a default retention, "
-        "takes its place. Not a setting of Pulsar.",
+        "Own setting. Time for which messages that no subscription has covered are kept. 0: as in Pulsar, which "
+        "deletes them with their inactive topic; -1: no time limit. A retention policy of the topic or namespace, or "
+        "a default retention, replaces this setting.",
         table="policies",
         unit="minutes",
         minimum=-1,
@@ -71,29 +71,32 @@ class KeepSettings:
     )
     unsubscribedRetentionSize: str = setting(
         "10%",
-        "How much of such messages all topics together may hold: a share of the file system of the data directory (of "
-        "the memory, for a box in memory) such as 10%, or a size such as 20G. Above it the oldest are deleted first, "
-        "in topics that hold more than their share. 0: as in Pulsar; -1: no limit of size. Not a setting of Pulsar.",
+        "Own setting. Maximum size of messages that no subscription has covered, in all topics together: a share of "
+        "the file system of the data directory (of the memory, for an in-memory box) such as 10%, or a size such as "
+        "20G. Above it the oldest are deleted first, in topics that hold more than their share. 0: as in Pulsar; -1: "
+        "no size limit.",
         table="policies",
         dynamic=True,
     )
     brokerDeleteInactiveTopicsEnabled: bool = setting(
         True,
-        "Whether inactive topics are deleted, as in Pulsar. Inactive topic policies of the namespace or topic win over "
-        "it. A subscription, retention or unsubscribed retention keeps a topic.",
+        "Deletes inactive topics, as in Pulsar. Inactive topic policies of the namespace or topic take precedence. A "
+        "topic with a subscription, retention or unsubscribed retention is not deleted.",
         table="policies",
         dynamic=True,
     )
     brokerDeleteInactiveTopicsMode: str = setting(
         "delete_when_no_subscriptions",
-        "Which topics these are: without producers and subscriptions, or without producers, consumers and backlog.",
+        "Definition of an inactive topic: without producers and subscriptions, or without producers, consumers and "
+        "backlog.",
         table="policies",
         choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
         dynamic=True,
     )
     brokerDeleteInactiveTopicsFrequencySeconds: int = setting(
         60,
-        "For how long nobody must have used them. Pulsar also looks as often as this; the box does so at that moment.",
+        "Time without use after which an inactive topic is deleted. Pulsar checks at this interval as well; the box "
+        "deletes the topic at that moment.",
         table="policies",
         unit="seconds",
         minimum=1,
@@ -101,7 +104,8 @@ class KeepSettings:
     )
     brokerDeleteInactiveTopicsMaxInactiveDurationSeconds: int = setting(
         0,
-        "The same, above 0 instead of brokerDeleteInactiveTopicsFrequencySeconds.",
+        "Time without use after which an inactive topic is deleted; a value above 0 replaces "
+        "brokerDeleteInactiveTopicsFrequencySeconds.",
         table="policies",
         unit="seconds",
         minimum=0,
@@ -109,15 +113,14 @@ class KeepSettings:
     )
     brokerDeleteInactivePartitionedTopicMetadataEnabled: bool = setting(
         False,
-        "Whether a partitioned topic goes with its last partition. Otherwise its partitions come into being again when "
-        "somebody uses them.",
+        "Deletes a partitioned topic with its last partition. If false, its partitions are created again on next use.",
         table="policies",
         dynamic=True,
     )
     subscriptionExpirationTimeMinutes: int = setting(
         0,
-        "After how long without consumers a durable subscription is deleted, with what it holds; 0: never. A "
-        "namespace's or topic's subscription expiration time wins over it.",
+        "Time without consumers after which a durable subscription and its backlog are deleted; 0: never. A "
+        "subscription expiration time of the namespace or topic takes precedence.",
         table="policies",
         unit="minutes",
         minimum=0,
@@ -125,8 +128,8 @@ class KeepSettings:
     )
     brokerServiceCompactionThresholdInBytes: int = setting(
         0,
-        "A topic is compacted by itself when more than so many bytes of it are not; 0: only when that is asked for. A "
-        "compaction threshold of the namespace or topic wins over it.",
+        "Uncompacted size at which a topic is compacted automatically; 0: only on request. A compaction threshold of "
+        "the namespace or topic takes precedence.",
         table="policies",
         unit="bytes",
         minimum=0,
@@ -134,7 +137,7 @@ class KeepSettings:
     )
     brokerServiceCompactionMonitorIntervalInSeconds: int = setting(
         60,
-        "How often at most a topic is compacted by itself.",
+        "Minimum interval between two automatic compactions of a topic.",
         table="policies",
         unit="seconds",
         minimum=1,
@@ -142,14 +145,14 @@ class KeepSettings:
     )
     topicCompactionRetainNullKey: bool = setting(
         False,
-        "Whether compaction keeps messages that have no key. Otherwise they are in the log alone.",
+        "Keeps messages without a key in the compacted topic. If false, they are only in the log.",
         table="policies",
         dynamic=True,
     )
     compactionMaxKeysInMemory: int = setting(
         1_000_000,
-        "Keys that a compaction keeps in memory at a time, at some 170 bytes each; where a topic has more it is read "
-        "once more for each so many. Ours, not Pulsar's.",
+        "Own setting. Keys that a compaction holds in memory at a time, at about 170 bytes each; a topic with more "
+        "keys is read again for each such number.",
         table="policies",
         unit="keys",
         minimum=1,
@@ -157,8 +160,8 @@ class KeepSettings:
     )
     managedLedgerMinLedgerRolloverTimeMinutes: int = setting(
         10,
-        "When the ledger that grows holds nothing anybody needs, it is closed and removed so long after its last "
-        "entry at the earliest.",
+        "Minimum time after its last entry when the current ledger of a topic, if all its entries are obsolete, is "
+        "closed and removed.",
         table="managedLedger",
         unit="minutes",
         minimum=0,

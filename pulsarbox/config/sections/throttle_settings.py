@@ -1,17 +1,17 @@
-"""The rows of the settings table that limit rates: of what is dispatched, published, and of subscribing."""
+"""Settings of the [throttling] table: limits on dispatch, publish and subscribe rates."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class ThrottleSettings:
-    """See ``settings.Settings``, of which these are a part."""
+    """The [throttling] part of ``Settings``."""
 
     dispatchThrottlingRateInMsg: int = setting(
         0,
-        "Messages that the box sends a second to all consumers of persistent topics together; 0 or -1: any number.",
+        "Maximum messages a second dispatched to all consumers of persistent topics together; 0 or -1: no limit.",
         table="throttling",
         unit="messages",
         minimum=-1,
@@ -19,7 +19,7 @@ class ThrottleSettings:
     )
     dispatchThrottlingRateInByte: int = setting(
         0,
-        "Bytes that the box sends a second to all consumers of persistent topics together; 0 or -1: any number.",
+        "Maximum bytes a second dispatched to all consumers of persistent topics together; 0 or -1: no limit.",
         table="throttling",
         unit="bytes",
         minimum=-1,
@@ -27,8 +27,8 @@ class ThrottleSettings:
     )
     dispatchThrottlingRatePerTopicInMsg: int = setting(
         0,
-        "Messages that the subscriptions of a topic (of each partition) are sent a second together; 0 or -1: any "
-        "number.",
+        "Maximum messages a second dispatched to all subscriptions of a topic (of each partition) together; 0 or -1: "
+        "no limit.",
         table="throttling",
         unit="messages",
         minimum=-1,
@@ -36,7 +36,8 @@ class ThrottleSettings:
     )
     dispatchThrottlingRatePerTopicInByte: int = setting(
         0,
-        "Bytes that the subscriptions of a topic (of each partition) are sent a second together; 0 or -1: any number.",
+        "Maximum bytes a second dispatched to all subscriptions of a topic (of each partition) together; 0 or -1: no "
+        "limit.",
         table="throttling",
         unit="bytes",
         minimum=-1,
@@ -44,7 +45,7 @@ class ThrottleSettings:
     )
     dispatchThrottlingRatePerSubscriptionInMsg: int = setting(
         0,
-        "Messages that each subscription of a topic (of each partition) is sent a second; 0 or -1: any number.",
+        "Maximum messages a second dispatched to each subscription of a topic (of each partition); 0 or -1: no limit.",
         table="throttling",
         unit="messages",
         minimum=-1,
@@ -52,7 +53,7 @@ class ThrottleSettings:
     )
     dispatchThrottlingRatePerSubscriptionInByte: int = setting(
         0,
-        "Bytes that each subscription of a topic (of each partition) is sent a second; 0 or -1: any number.",
+        "Maximum bytes a second dispatched to each subscription of a topic (of each partition); 0 or -1: no limit.",
         table="throttling",
         unit="bytes",
         minimum=-1,
@@ -60,22 +61,22 @@ class ThrottleSettings:
     )
     dispatchThrottlingRateRelativeToPublishRate: bool = setting(
         False,
-        "Whether what is published to a topic comes on top of the two rates above that are the topic's and the "
-        "subscription's: they then say how fast a backlog goes down.",
+        "Adds the publish rate of a topic to its topic and subscription dispatch rates, which then limit how fast a "
+        "backlog shrinks.",
         table="throttling",
         dynamic=True,
     )
     dispatchThrottlingOnNonBacklogConsumerEnabled: bool = setting(
         True,
-        "Whether dispatch rates hold for subscriptions without a backlog too; without one are those of which at "
-        "most managedLedgerCursorBackloggedThreshold entries are still to be sent.",
+        "Applies dispatch rates to subscriptions without a backlog as well, that is, with at most "
+        "managedLedgerCursorBackloggedThreshold entries still to be sent.",
         table="throttling",
         dynamic=True,
     )
     managedLedgerCursorBackloggedThreshold: int = setting(
         1000,
-        "Entries that may be still to be sent of a subscription that counts as being without a backlog; -1: any "
-        "number. It matters where dispatchThrottlingOnNonBacklogConsumerEnabled is false.",
+        "Maximum number of entries still to be sent of a subscription that counts as being without a backlog; -1: any "
+        "number. Used if dispatchThrottlingOnNonBacklogConsumerEnabled is false.",
         table="throttling",
         unit="entries",
         minimum=-1,
@@ -83,21 +84,21 @@ class ThrottleSettings:
     )
     dispatchThrottlingOnBatchMessageEnabled: bool = setting(
         False,
-        "Whether dispatch rates count a batch as one message. Not together with preciseDispatcherFlowControl.",
+        "Counts a batch as one message in dispatch rates. Cannot be combined with preciseDispatcherFlowControl.",
         table="throttling",
         dynamic=True,
     )
     preciseDispatcherFlowControl: bool = setting(
         False,
-        "Whether a dispatch rate in messages stops with the batch that uses it up. If not, as many entries are "
-        "read as messages are left, and what they hold beyond is taken off the next periods. Not together with "
+        "Stops dispatch with the batch that exhausts a dispatch rate in messages. If false, as many entries are read "
+        "as messages remain, and the excess is deducted from the following periods. Cannot be combined with "
         "dispatchThrottlingOnBatchMessageEnabled.",
         table="throttling",
         dynamic=True,
     )
     brokerPublisherThrottlingMaxMessageRate: int = setting(
         0,
-        "Messages that the box takes a second from all producers together; 0 or -1: any number.",
+        "Maximum messages a second accepted from all producers together; 0 or -1: no limit.",
         table="throttling",
         unit="messages",
         minimum=-1,
@@ -105,7 +106,7 @@ class ThrottleSettings:
     )
     brokerPublisherThrottlingMaxByteRate: int = setting(
         0,
-        "Bytes that the box takes a second from all producers together; 0 or -1: any number.",
+        "Maximum bytes a second accepted from all producers together; 0 or -1: no limit.",
         table="throttling",
         unit="bytes",
         minimum=-1,
@@ -113,8 +114,8 @@ class ThrottleSettings:
     )
     maxPublishRatePerTopicInMessages: int = setting(
         0,
-        "Messages that a topic (each partition) takes a second from its producers together; 0 or -1: any number. "
-        "A producer beyond it gets its receipts later.",
+        "Maximum messages a second that a topic (each partition) accepts from all its producers together; 0 or -1: no "
+        "limit. Producers above the rate receive their receipts later.",
         table="throttling",
         unit="messages",
         minimum=-1,
@@ -122,7 +123,8 @@ class ThrottleSettings:
     )
     maxPublishRatePerTopicInBytes: int = setting(
         0,
-        "Bytes that a topic (each partition) takes a second from its producers together; 0 or -1: any number.",
+        "Maximum bytes a second that a topic (each partition) accepts from all its producers together; 0 or -1: no "
+        "limit.",
         table="throttling",
         unit="bytes",
         minimum=-1,
@@ -130,11 +132,11 @@ class ThrottleSettings:
     )
     maxThrottledPublishMbytesPerConnection: int = setting(
         16,
-        "Own setting. Room of one connection for messages that are stored and whose receipts publish rates hold back, "
-        "in MiB, with 256 bytes for each message. A producer that holds back more than the room that is left is "
-        "suspended: the broker drops its further messages, and closes it once its receipts have left, so that its "
-        "client sends them again; others on the connection notice nothing. At four times the room the connection is "
-        "not read.",
+        "Own setting. Space of one connection for stored messages whose receipts are held back by publish rates, "
+        "counting 256 bytes in addition for each message. A producer that needs more than the remaining space is "
+        "suspended: the broker drops its further messages, and closes it once its receipts are sent, so that its "
+        "client sends them again; other producers on the connection are not affected. At four times this size the "
+        "connection is no longer read.",
         table="throttling",
         unit="MiB",
         minimum=1,
@@ -142,7 +144,8 @@ class ThrottleSettings:
     )
     subscribeThrottlingRatePerConsumer: int = setting(
         0,
-        "How often one consumer (by its host, name and id) may subscribe to a topic in a period; 0 or -1: any number.",
+        "Maximum number of times that one consumer (by host, name and ID) may subscribe to a topic in a period; 0 or "
+        "-1: no limit.",
         table="throttling",
         unit="times",
         minimum=-1,
@@ -150,7 +153,7 @@ class ThrottleSettings:
     )
     subscribeRatePeriodPerConsumerInSecond: int = setting(
         30,
-        "That period.",
+        "Length of the period of subscribeThrottlingRatePerConsumer.",
         table="throttling",
         unit="seconds",
         minimum=1,

@@ -1,28 +1,30 @@
-"""The settings of lists of topics, as pattern subscriptions ask for them."""
+"""Settings on topic lists and pattern subscriptions."""
 
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
 class TopicListSettings:
-    """Those of ``Settings`` about the lists of topics that clients ask for and watch; they stand in [topics]."""
+    """The part of ``Settings`` on topic lists, in the table [topics]."""
 
     enableBrokerSideSubscriptionPatternEvaluation: bool = setting(
         True,
-        "Whether the box matches the patterns of pattern subscriptions. If not, clients are given all names of a "
-        "namespace, and choose.",
+        "Evaluates the patterns of pattern subscriptions in the broker. If false, clients receive all topic names of "
+        "a namespace and filter them.",
         table="topics",
     )
     enableBrokerTopicListWatcher: bool = setting(
         True,
-        "Whether clients that can (Java) are told at once of topics that come and go, instead of asking every minute.",
+        "Notifies clients that support it (Java) of created and deleted topics at once; they otherwise poll every "
+        "minute.",
         table="topics",
     )
     subscriptionPatternMaxLength: int = setting(
         50,
-        "The longest pattern that the box matches, without its domain; longer ones are left to the clients.",
+        "Maximum length of a pattern, without its domain, that the broker evaluates; longer ones are left to the "
+        "clients.",
         table="topics",
         unit="characters",
         minimum=0,

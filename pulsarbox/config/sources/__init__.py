@@ -1,4 +1,4 @@
-"""Where values of settings come from: pulsarbox.toml, Pulsar's properties files, and environment variables.
+"""Sources of settings: pulsarbox.toml, Pulsar's properties files, and environment variables.
 
-May import the settings table. Must not decide which source wins: that is `config.load`.
+May import the settings table. Precedence of sources is the business of `config.load`.
 """

@@ -1,7 +1,7 @@
-"""Settings of the environment written into the text of a Pulsar configuration file, as Pulsar's image does it.
+"""Applies environment variables to the text of a Pulsar configuration file, as Pulsar's container image does.
 
-``PREFIX_<key>=value`` sets the key, whether the file has it or not; ``<key>=value`` sets one that the file has,
-commented out or not. Source: Pulsar documentation, "Run Pulsar in Docker: environment variables".
+``PREFIX_<key>=value`` sets any key; ``<key>=value`` sets one that is in the file, even commented out. Source: Pulsar
+documentation, "Run Pulsar in Docker: environment variables".
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ DEFAULT_PREFIX: Final = "PULSAR_PREFIX_"
 
 
 def applied(text: str, environ: Mapping[str, str], prefix: str = DEFAULT_PREFIX) -> tuple[str, list[str]]:
-    """The text with the environment's settings, and their keys in the order in which they stand there."""
+    """Return the text with the environment's values, and the keys that were set, in file order."""
     lines = text.splitlines()
     places = {key: number for number, line in enumerate(lines) if (key := _key(line))}
     wanted = {name: value for name, value in environ.items() if name in places}
@@ -27,7 +27,7 @@ def applied(text: str, environ: Mapping[str, str], prefix: str = DEFAULT_PREFIX)
 
 
 def _key(line: str) -> str:
-    """The key of ``key=value`` or ``#key=value``; empty where the line is none of them."""
+    """Return the key of ``key=value`` or ``#key=value``; empty for any other line."""
     key, equals, _ = line.strip().removeprefix("#").partition("=")
     key = key.strip()
     return key if equals and key and not any(one.isspace() for one in key) else ""

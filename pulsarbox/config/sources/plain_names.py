@@ -1,6 +1,6 @@
-"""Environment variables with the plain names of settings, as scripts written for Apache Pulsar's image set them.
+"""Environment variables with the plain names of settings, as used by scripts for Apache Pulsar's image.
 
-``authenticationEnabled=true`` and ``PULSAR_PREFIX_authenticationEnabled=true`` mean the same; the prefixed one wins.
+``authenticationEnabled=true`` and ``PULSAR_PREFIX_authenticationEnabled=true`` are equivalent; the prefixed one wins.
 Source: Pulsar documentation, "Run Pulsar in Docker: environment variables".
 """
 
@@ -13,14 +13,13 @@ from pulsarbox.config.settings import settings_by_name
 from pulsarbox.config.sources.environment_overlay import DEFAULT_PREFIX
 
 _LIKE_A_SETTING: Final = re.compile(r"[a-z]+(?:[A-Z][A-Za-z0-9]*)+")
-"""Variables of an operating system are written in capitals, settings in camelCase."""
+"""Settings are in camelCase, unlike the operating system's variables, which are in capitals."""
 
 
 def read(environ: Mapping[str, str]) -> tuple[list[Given], list[str]]:
     """Return the settings that the environment gives by their plain names, and a warning for each unknown one.
 
-    An empty value counts as not given, except for a port, which it switches off. Raises ``ConfigError`` for a value
-    that the setting does not take.
+    An empty value is ignored, except for a port, which it disables. Raises ``ConfigError`` for an invalid value.
     """
     given, warnings = {}, []
     for variable, name in _names(environ):
@@ -37,7 +36,7 @@ def read(environ: Mapping[str, str]) -> tuple[list[Given], list[str]]:
 
 
 def _names(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(variable, setting) of each variable that is meant as a setting: plain names first, so that prefixed ones win."""
+    """Yield (variable, setting) pairs: plain names first, so that prefixed ones win."""
     for variable in sorted(environ):
         if _LIKE_A_SETTING.fullmatch(variable) or variable in settings_by_name():
             yield variable, variable

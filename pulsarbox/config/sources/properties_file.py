@@ -1,4 +1,4 @@
-"""Reads a Pulsar broker.conf or standalone.conf, so that a broker's file can be tried here as it is."""
+"""Reader of Pulsar's broker.conf and standalone.conf, so that existing files work unchanged."""
 
 import re
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from pulsarbox.config.settings import settings_by_name
 
 SUFFIXES: Final = (".conf", ".properties")
 
-# Java's own rules: the key ends at the first =, : or blank that no backslash precedes.
+# Java's rules: the key ends at the first unescaped =, : or blank.
 _KEY_AND_VALUE: Final = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)\s*[=:]?\s*(?P<value>.*)", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<char>.))", re.DOTALL)
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
-    """The values of the settings that we have, and a warning for each key that has no effect here.
+    """Return the values of known settings, and a warning for each key that has no effect.
 
-    A key without a value counts as not given, as it does in Pulsar's templates; a port without one is switched off.
-    Raises ``ConfigError`` for a value that one of our settings does not take.
+    A key without a value is ignored, as in Pulsar's templates, except for a port, which it disables. Raises
+    ``ConfigError`` for an invalid value.
     """
     given, warnings, problems = read_all(path, text)
     if problems:
@@ -29,7 +29,7 @@ def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
 
 
 def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[ConfigError]]:
-    """As ``read``, with what our settings do not take at the end."""
+    """Return the same as ``read``, and the errors of invalid values instead of raising the first."""
     given: list[Given] = []
     warnings: list[str] = []
     problems: list[ConfigError] = []
@@ -49,12 +49,12 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[Config
 
 
 def pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Iterate over (key, value) of a properties file, in its order; a key may come more than once."""
+    """Iterate over (key, value) of a properties file in order; keys may repeat."""
     return ((key, value) for _, key, value in _properties(text))
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """(line, key, value) of a Java properties file."""
+    """Yield (line, key, value) of a Java properties file."""
     for number, line in _logical_lines(text):
         match = _KEY_AND_VALUE.fullmatch(line)
         assert match is not None, "the expression matches every line"
@@ -62,7 +62,7 @@ def _properties(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments; one that ends in an odd number of backslashes goes on in the next."""
+    """Yield lines without comments; a line that ends in an odd number of backslashes continues on the next."""
     pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()

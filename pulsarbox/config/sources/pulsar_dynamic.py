@@ -1,6 +1,7 @@
-"""The dynamic settings of a Pulsar broker, with and without an effect in a box.
+"""The dynamic settings of a Pulsar broker, whether or not they have an effect in a box.
 
-Tools set any of them: a box keeps and shows them all. Source: `GET /admin/v2/brokers/configuration` of Pulsar 4.2.4.
+Tools may set any of them, so a box stores and shows them all. Source: `GET /admin/v2/brokers/configuration` of Pulsar
+4.2.4.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Pulsar's configuration files as the container image has them: every setting as ``key=value`` with its default.
+"""Pulsar's configuration files in the container image: every setting as ``key=value`` with its default.
 
-Scripts edit these files by their keys (``sed -i s/authenticationEnabled=false/.../ conf/broker.conf``), so each key has
-a line and is not commented out.
+Scripts edit these files by key (``sed -i s/authenticationEnabled=false/.../ conf/broker.conf``), so each key has a line
+that is not commented out.
 """
 
 import textwrap
@@ -17,7 +17,7 @@ from pulsarbox.config.tables import TABLES
 IN_A_CONTAINER: Final[Mapping[str, Value]] = MappingProxyType(
     {"bindAddress": "0.0.0.0", "clusterName": "standalone", "dataDirectory": "/pulsar/data"}
 )
-"""The defaults of the image: the ports of a container are reached from outside of it only."""
+"""Defaults that differ in the image: it listens on all addresses, because a container isolates its ports."""
 
 _HEAD: Final = """\
 # {name}: every setting with its default in the container image. Generated from the settings table (`make generate`).
@@ -34,14 +34,14 @@ _MORE: Final = MappingProxyType(
 
 
 def text_of(name: str) -> str:
-    """Return the text of ``standalone.conf`` or ``broker.conf`` as the image has it."""
+    """Return the text of the image's ``standalone.conf`` or ``broker.conf``."""
     return _HEAD.format(name=name, more=_MORE[name]) + "".join(_lines())
 
 
 def changed(name: str, text: str) -> dict[str, str]:
-    """Return the keys of a file whose values are not those that the image came with, as they are written there.
+    """Return the keys of a file whose values differ from the image's defaults, with their values.
 
-    Keys that are no settings count as changed: they get their warning where the configuration is read.
+    Unknown keys are included; loading the configuration warns about them.
     """
     shipped = dict(properties_file.pairs(text_of(name)))
     return {key: value for key, value in properties_file.pairs(text) if shipped.get(key) != value}

@@ -1,4 +1,4 @@
-"""Reads pulsarbox.toml: every key stands in the table that the settings table names, and nothing else stands there."""
+"""Reader of pulsarbox.toml, which rejects unknown keys and keys in the wrong table."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _KEY: Final = re.compile(r"\s*(?P<key>[\w.\-\s\"']+?)\s*=")
 
 
 def read(path: Path, text: str) -> list[Given]:
-    """The values that the file gives. Raises ``ConfigError`` with file and line for whatever it cannot mean."""
+    """Return the values in the file. Raises ``ConfigError`` with file and line for the first invalid key or value."""
     given, problems = read_all(path, text)
     if problems:
         raise problems[0]
@@ -22,8 +22,8 @@ def read(path: Path, text: str) -> list[Given]:
 
 
 def read_all(path: Path, text: str) -> tuple[list[Given], list[ConfigError]]:
-    """The values that the file gives, and what it cannot mean. Raises ``ConfigError`` where it is no TOML."""
-    import tomllib  # a start without a file does without it
+    """Return the values in the file, and its errors. Raises ``ConfigError`` if it is not TOML."""
+    import tomllib  # deferred: not needed without a configuration file
 
     try:
         document = tomllib.loads(text)
@@ -41,7 +41,7 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[ConfigError]]:
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """(table, key, value) of everything in the file; the table is empty for a key that stands in none."""
+    """Yield (table, key, value) of everything in the file; the table is empty for a top-level key."""
     for name, content in document.items():
         if not isinstance(content, dict):
             yield "", name, content
@@ -68,7 +68,7 @@ def _given(table: str, key: str, value: Any, where: str) -> Given:
 
 
 def _where(path: Path, text: str, table: str, key: str) -> str:
-    """``file:line`` of a key, as well as it can be found: tomllib does not tell where a value stood."""
+    """Return ``file:line`` of a key as a best effort: tomllib does not report positions."""
     for wanted in (tuple(part for part in (table, key) if part), (table,)):
         for found, line in _lines(text):
             if found[: len(wanted)] == wanted:
@@ -77,7 +77,7 @@ def _where(path: Path, text: str, table: str, key: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Every header and key with its line. A text over several lines can deceive it; no setting has one."""
+    """Yield every header and key with its line. Multi-line strings could confuse it; no setting has one."""
     current: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         if header := _HEADER.match(line):

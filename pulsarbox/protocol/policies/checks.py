@@ -1,4 +1,4 @@
-"""What the members of one value must agree on, with Pulsar's texts."""
+"""Consistency checks across the members of a policy value, with Pulsar's error texts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ ENSEMBLE_MAX: Final = 5
 
 
 def check(row: PolicyRow, place: Place, value: Any) -> None:
-    """Raises BadRequest or PreconditionFailed where the policy cannot have this value."""
+    """Raise BadRequest or PreconditionFailed if the policy cannot have this value."""
     if place.minimum is not None and value < place.minimum:
         raise PreconditionFailed(place.too_small)
     of_its_own = _CHECKS.get(row.name)
@@ -71,9 +71,9 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
 
 
 def quota(value: dict[str, Any]) -> dict[str, Any]:
-    """A backlog quota as it is kept: its size under both of its names. Raises BadRequest where it says not what to do.
+    """Return a backlog quota in its stored form, with the size under both names. Raises BadRequest without a policy.
 
-    ``limit`` is the old name of ``limitSize``.
+    ``limit`` is the legacy name of ``limitSize``.
     """
     if "policy" not in value:
         raise BadRequest("the attribute policy cannot be null")
@@ -85,7 +85,7 @@ def quota(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
-    """Whether a backlog may become as large and as old as its quota says before retention takes from it."""
+    """Return whether a backlog can reach its quota before retention limits apply."""
     if quota is None or retention is None:
         return True
     megabytes, minutes = retention["retentionSizeInMB"], retention["retentionTimeInMinutes"]
@@ -95,7 +95,7 @@ def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -
 
 
 def quota_map(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The quotas of a namespace by their type, checked. Raises BadRequest."""
+    """Validate the quotas of a namespace by type. Raises BadRequest."""
     strange = sorted(set(value) - set(QUOTA_TYPES))
     if strange:
         raise BadRequest(f"backlog_quota_map has {', '.join(QUOTA_TYPES)}, and no {strange[0]}")

@@ -1,4 +1,4 @@
-"""The values of policies: what they look like as JSON, and which of them set their policy."""
+"""JSON shapes of policy values, and the predicates that decide whether a stored value sets its policy."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, Record, Text, Whole, Word
 
 INT: Final = Whole(zero=0)
-"""Java's int; Whole() is its Integer."""
+"""Java's int; Whole() is Integer."""
 LONG: Final = Whole(LONG_BITS, zero=0)
 BOOLEAN: Final = Flag(zero=False)
 
@@ -26,7 +26,7 @@ OLD_SCHEMA_STRATEGIES: Final[Mapping[str, str]] = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
-"""The strategy that each word of schemaAutoUpdateCompatibilityStrategy stands for."""
+"""Schema compatibility strategies by their name in schemaAutoUpdateCompatibilityStrategy."""
 
 DISPATCH_RATE: Final = Record(
     {
@@ -37,7 +37,7 @@ DISPATCH_RATE: Final = Record(
     }
 )
 TYPED_RATE: Final = {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
-"""What a dispatch rate is that is typed without them."""
+"""Defaults of a dispatch rate's members on the command line."""
 PUBLISH_RATE: Final = Record(
     {"publishThrottlingRateInMsg": (Whole(), -1), "publishThrottlingRateInByte": (Whole(LONG_BITS), -1)}
 )
@@ -94,16 +94,16 @@ RESOURCE_GROUP: Final = Record(
 )
 
 
-# A stored value that does not set its policy, as in Pulsar: the next level applies.
+# Stored values that do not set their policy, as in Pulsar: the next level applies.
 
 
 def not_negative(value: int) -> bool:
-    """Whether a limit is one: 0 is no limit, and sets the policy."""
+    """Return whether a limit sets its policy: 0 does, and means no limit."""
     return value >= 0
 
 
 def _limits(*members: str) -> Callable[[Mapping[str, Any]], bool]:
-    # ``normalize`` of Pulsar's rates: one that limits nothing is none.
+    # As ``normalize`` of Pulsar's rates: a rate that limits nothing does not set its policy.
     def limits(value: Mapping[str, Any]) -> bool:
         return any(value.get(member, -1) > 0 for member in members)
 
@@ -111,12 +111,12 @@ def _limits(*members: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def limits_subscribing(value: Mapping[str, Any]) -> bool:
-    """Whether a subscribe rate limits anything."""
+    """Return whether a subscribe rate limits anything."""
     return bool(value.get("subscribeThrottlingRatePerConsumer", -1) > 0 and value.get("ratePeriodInSecond", 30) > 0)
 
 
 def is_strategy(value: str) -> bool:
-    """Whether a strategy is chosen."""
+    """Return whether a schema compatibility strategy is set."""
     return value != UNDEFINED
 
 
@@ -124,15 +124,15 @@ limits_dispatch: Final = _limits("dispatchThrottlingRateInMsg", "dispatchThrottl
 limits_publishing: Final = _limits("publishThrottlingRateInMsg", "publishThrottlingRateInByte")
 
 
-# Numbers that brokers take and that mean nothing: a rate of 0 limits nothing, and so does a period of -5 seconds.
+# Minimums that commands enforce. Brokers accept smaller numbers, which have no effect: a rate of 0, a period of -5 s.
 
 
 class Least(NamedTuple):
-    """The numbers that a member of a value may be."""
+    """The minimum of a numeric member."""
 
     least: int
     or_no_limit: bool
-    """Whether -1 is one of them."""
+    """Whether -1 (no limit) is allowed as well."""
     noun: str
 
 
@@ -162,7 +162,7 @@ _LEAST: Final[Mapping[str, Least]] = {
 
 
 def problem(member: str, value: Any) -> str:
-    """Return what is wrong with the value of a member that commands refuse; empty where nothing is."""
+    """Return why commands reject a member's value; empty if they accept it."""
     rule = _LEAST.get(member)
     if rule is None or not isinstance(value, int | float) or value >= rule.least:
         return ""
@@ -173,7 +173,7 @@ def problem(member: str, value: Any) -> str:
 
 
 def meaningful(value: Any) -> Any:
-    """Return the value with -1 for what limits nothing, and the shortest period for one that is none."""
+    """Return the value with meaningless members replaced: limits by -1 (no limit), periods by their minimum."""
     if not isinstance(value, Mapping):
         return value
     return {

@@ -1,4 +1,4 @@
-"""One row of the table of policies: where its value stands, and how its endpoints behave."""
+"""The definition of one policy: its levels, and the behaviour of its endpoints."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from pulsarbox.protocol.policies.shapes import Shape
 
 
 class Blank(StrEnum):
-    """What an endpoint does with a body that is empty, or null."""
+    """An endpoint's handling of an empty or null body."""
 
     REMOVES = "takes the value away"
     KEEPS = "changes nothing"
@@ -18,7 +18,7 @@ class Blank(StrEnum):
 
 
 class Silent(StrEnum):
-    """How a GET says that nothing is set, where it does not say so with a value."""
+    """The response of a GET for an unset policy, if it is not a value."""
 
     EMPTY = "200 without a body"
     NO_CONTENT = "204"
@@ -29,65 +29,65 @@ NO_CONTENT: Final = Silent.NO_CONTENT
 
 
 def always(value: Any) -> bool:
-    """Every value sets the policy."""
+    """Accept every value: each one sets the policy."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Legacy:
-    """An older member of Pulsar's Policies that sets the same policy, with words of its own."""
+    """An older member of Pulsar's Policies that sets the same policy with different values."""
 
     key: str
     words: Mapping[str, Any]
-    """The value that each of its words stands for."""
+    """Maps each legacy value to the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A policy at one level: of namespaces, or of topics."""
+    """A policy at one level: namespaces or topics."""
 
     key: str
-    """Its member in Pulsar's Policies, or TopicPolicies."""
+    """Member of Pulsar's Policies or TopicPolicies."""
     path: str
-    """Its word in the Admin API, behind the name."""
+    """Path segment in the Admin API, after the namespace or topic."""
     verb: str = "POST"
-    """What sets it."""
+    """HTTP method that sets the policy."""
     blank: Blank = Blank.REMOVES
     nothing: Any = None
-    """A value that stands for none."""
+    """A value that means unset."""
     unset: Any = EMPTY
-    """What GET answers where nothing is set: a value, or Silent."""
+    """GET's response if the policy is unset: a value, or Silent."""
     removed: bool = True
-    """Whether there is a DELETE."""
+    """Whether DELETE is supported."""
     applied: bool = False
-    """Whether GET takes ``?applied=true``."""
+    """Whether GET supports ``?applied=true``."""
     always: Any = None
-    """What it is set to whatever the body says."""
+    """The value that is set whatever the body contains."""
     query: str = ""
-    """The parameter of the query that brings the value; empty where the body does."""
+    """Query parameter with the value; empty if the body carries it."""
     by_cluster: bool = False
-    """Kept as a map from the name of the cluster."""
+    """Whether the value is stored in a map by cluster name."""
     members: tuple[str, ...] = ()
-    """The path below ``key`` to the value, where the member holds several values."""
+    """Path below ``key`` to the value, if the member holds several values."""
     legacy: Legacy | None = None
-    """Sets the policy where ``key`` does not."""
+    """Sets the policy if ``key`` does not."""
     superuser: bool = False
     """Whether only superusers may set it."""
     minimum: int | None = None
     too_small: str = ""
-    """Pulsar's text for a smaller number."""
+    """Pulsar's message for a value below ``minimum``."""
     without: str = ""
-    """Pulsar's text for a body that is null, where it is refused."""
+    """Pulsar's message for a rejected null body."""
 
     def value_in(self, policies: Mapping[str, Any], cluster: str) -> Any:
-        """Return the value in the policies of a namespace or topic; None where it is absent."""
+        """Return the value in the policies of a namespace or topic, or None if it is absent."""
         value = policies.get(self.key)
         for member in (cluster,) if self.by_cluster else self.members:
             value = value.get(member) if value is not None else None
         return value
 
     def set_in(self, policies: Mapping[str, Any], cluster: str, sets: Callable[[Any], bool]) -> Any:
-        """Return the value that sets the policy in effect at this level; None where the next level applies."""
+        """Return the value that sets the policy at this level, or None if the next level applies."""
         value = self.value_in(policies, cluster)
         if value is not None and sets(value):
             return value
@@ -99,23 +99,23 @@ class PolicyRow:
     """One policy."""
 
     name: str
-    """As `ns policy` and `topic policy` call it, and the documents."""
+    """Name in `ns policy`, `topic policy` and the documentation."""
     meaning: str
     shape: Shape
     namespace: Place | None = None
     topic: Place | None = None
     settings: tuple[str, ...] = ()
-    """The broker's own values; none where Pulsar's default is all there is."""
+    """The broker settings with its default; empty if Pulsar's default always applies."""
     typed: Mapping[str, Any] = field(default_factory=dict)
-    """Members that a value has which is typed without them; a broker would take 0. None: they must be typed."""
+    """Defaults of omitted members on the command line, where a broker would assume 0. None: the member is required."""
     sets: Callable[[Any], bool] = always
-    """Whether a stored value sets the policy. Where it does not, as a rate of -1, the next level applies."""
+    """Whether a stored value sets the policy; if not (a rate of -1, for example), the next level applies."""
     own: bool = False
-    """Pulsar does not know it: its endpoints are below ``/pulsarbox/v1/policies``."""
+    """Whether Pulsar lacks the policy; its endpoints are then below ``/pulsarbox/v1/policies``."""
     stored_only: str = ""
-    """Why nothing follows from it yet, or ever; empty where it is applied."""
+    """Why the policy has no effect; empty if it is applied."""
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The levels at which it may be set."""
+        """The levels at which the policy may be set."""
         return tuple(place for place in (self.topic, self.namespace) if place is not None)

@@ -1,8 +1,8 @@
-"""What the value of a policy looks like as JSON, and what is wrong with one that cannot be.
+"""JSON shapes of policy values, and their validation.
 
-Values are read as Pulsar reads them: a number with a fraction loses it, members that are missing have their default,
-members that nobody knows are left out. Other than Pulsar, which takes an unknown word for no value at all, or answers
-500, every wrong value is refused with what is wrong with it.
+Values are read as Pulsar reads them: fractions are truncated, missing members get their default, unknown members are
+dropped. Pulsar treats an unknown word as no value, or answers 500; here every invalid value is rejected with the
+reason.
 """
 
 from collections.abc import Mapping
@@ -17,26 +17,26 @@ LONG_BITS: Final = 64
 
 
 class Shape(Protocol):
-    """How the value of a policy looks."""
+    """The JSON shape of a policy value."""
 
     @property
     def zero(self) -> Any:
-        """What ``null`` is where Pulsar takes a primitive Java type; None elsewhere: no value."""
+        """The value of ``null`` where Pulsar uses a primitive Java type; None elsewhere."""
 
     def read(self, value: Any, what: str) -> Any:
-        """The value as it is kept. ``what`` names it. Raises BadRequest."""
+        """Validate and normalise a JSON value. ``what`` names it in errors. Raises BadRequest."""
 
     def parse(self, text: str) -> Any:
-        """The JSON that a word of a command line stands for. Raises ValueError, in words."""
+        """Parse a command line argument to JSON. Raises ValueError with a readable message."""
 
     @property
     def expected(self) -> str:
-        """The values it takes, in words."""
+        """The accepted values, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number."""
+    """An integer."""
 
     bits: int = INT_BITS
     zero: Any = None
@@ -124,7 +124,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One of some words."""
+    """A word of an enumeration."""
 
     words: tuple[str, ...]
     zero: Any = None
@@ -137,7 +137,7 @@ class Word:
         return value
 
     def parse(self, text: str) -> str:
-        """See Shape.parse; case does not count."""
+        """See Shape.parse; case-insensitive."""
         by_folded = {word.casefold(): word for word in self.words}
         if text.casefold() not in by_folded:
             raise ValueError(f"expected {self.expected}, not '{text}'")
@@ -173,7 +173,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A set of values, kept in order and each once."""
+    """A set of values, sorted and without duplicates."""
 
     of: Word | Text
     zero: Any = None
@@ -185,7 +185,7 @@ class Several:
         return sorted({self.of.read(each, f"each of {what}") for each in value})
 
     def parse(self, text: str) -> list[str]:
-        """See Shape.parse: words with commas between."""
+        """See Shape.parse: comma-separated words."""
         return [self.of.parse(word.strip()) for word in text.split(",") if word.strip()]
 
     @property
@@ -198,7 +198,7 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A JSON object. Each member: how it looks, and its value where it is missing; None leaves it out."""
+    """A JSON object. Members have a shape and a default; a default of None omits a missing member."""
 
     members: Mapping[str, tuple[Shape, Any]]
     zero: Any = field(default=None)
@@ -216,7 +216,7 @@ class Record:
         return found
 
     def parse(self, text: str) -> dict[str, Any]:
-        """See Shape.parse: ``name=value`` with commas between."""
+        """See Shape.parse: comma-separated ``name=value``."""
         found: dict[str, Any] = {}
         for pair in text.split(","):
             name, equals, value = pair.partition("=")

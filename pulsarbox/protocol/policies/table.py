@@ -1,7 +1,7 @@
 """The table of policies.
 
-Endpoints, `pulsarbox ns policy`, `pulsarbox topic policy` and docs/policies.md follow from its rows, so that none knows
-a policy that the others lack. Texts of refusals are those of Pulsar 4.2. Source:
+Endpoints, `pulsarbox ns policy`, `pulsarbox topic policy` and docs/policies.md are derived from its rows, so they
+always agree. Error texts are those of Pulsar 4.2. Sources:
 https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, https://pulsar.apache.org/docs/4.2.x/admin-api-topics/.
 """
 
@@ -39,14 +39,14 @@ from pulsarbox.protocol.policies.shapes import Several, Shape, Text, Whole, Word
 
 
 def _count(name: str, namespace: tuple[str, str], topic: Place | None, meaning: str, shape: Shape = INT) -> PolicyRow:
-    """A limit on how many there may be; 0 is no limit. ``namespace`` is its key and its path."""
+    """Return the row of a limit on a number of objects; 0 is no limit. ``namespace`` is its key and path."""
     key, path = namespace
     at = Place(key, path, blank=Blank.ZERO, minimum=0, too_small=f"{path} must be 0 or more")
     return PolicyRow(name, meaning, shape, at, topic, sets=not_negative)
 
 
 def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
-    """The place of such a limit in the policies of a topic."""
+    """Return the topic-level place of such a limit."""
     given: dict[str, Any] = {"blank": Blank.ZERO, "minimum": 0} | more
     return Place(key, path, **given, too_small=too_small or f"{path} must be 0 or more")
 
@@ -475,7 +475,7 @@ _SETTINGS: Final = {
         "backlogQuotaDefaultRetentionPolicy",
     ),
 }
-"""The broker's own values, by the name of the policy."""
+"""Broker settings with the default of each policy."""
 
 
 def _with_settings(row: PolicyRow) -> PolicyRow:
@@ -483,7 +483,7 @@ def _with_settings(row: PolicyRow) -> PolicyRow:
 
 
 ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)))
-"""The policies whose endpoints take one value. Backlog quotas and resource groups have rooms of their own."""
+"""Policies whose endpoints take one value. Backlog quotas and resource groups have endpoints of their own."""
 
 BACKLOG_QUOTA: Final = _with_settings(
     PolicyRow(
@@ -494,11 +494,11 @@ BACKLOG_QUOTA: Final = _with_settings(
         Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
     )
 )
-"""One for each type; GET is ``backlogQuotaMap``."""
+"""One quota for each type; its GET path is ``backlogQuotaMap``."""
 
 
 def quota_name(kind: str) -> str:
-    """Return the name of the policy that a backlog quota of one type is: ``backlog-quota:message_age``."""
+    """Return the policy name of a backlog quota type: ``backlog-quota:message_age``."""
     return f"{BACKLOG_QUOTA.name}:{kind}"
 
 
@@ -511,19 +511,19 @@ def _of_type(kind: str) -> PolicyRow:
 
 
 QUOTA_ROWS: Final = tuple(map(_of_type, QUOTA_TYPES))
-"""The quota of each type: both are kept in one map, and each is set at a level of its own."""
+"""One row for each quota type: both are stored in one map, and each is set at a level of its own."""
 
 UNSUBSCRIBED_RETENTION: Final = replace(ROWS[0], name="unsubscribed-retention", settings=())
-"""A rule of the box, in the place of which any retention policy of a topic or a namespace stands."""
+"""A retention rule of the box for topics without a retention policy of their own or of their namespace."""
 
 SUBSCRIPTION_POLICIES: Final = "subscriptionPolicies"
-"""The member of TopicPolicies with the policies of single subscriptions, by name."""
+"""The member of TopicPolicies with the policies of single subscriptions, by subscription name."""
 SUBSCRIPTION_RATE: Final = "dispatchRate"
-"""The one policy that a subscription has there."""
+"""The only policy of a single subscription."""
 
 
 def subscription_rate(subscription: str) -> PolicyRow:
-    """Return the row of the dispatch rate of one subscription, which ``topicPolicies`` sets by its name."""
+    """Return the row of one subscription's dispatch rate, which is stored in ``subscriptionPolicies``."""
     place = Place(SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, members=(subscription, SUBSCRIPTION_RATE))
     shared = row_of("subscription-dispatch-rate")
     return replace(shared, namespace=None, topic=place, settings=())
@@ -539,7 +539,7 @@ RESOURCE_GROUP_NAME: Final = PolicyRow(
 
 
 def row_of(name: str) -> PolicyRow:
-    """The row of that name. Raises KeyError."""
+    """Return the row of a policy. Raises KeyError."""
     return _BY_NAME[name]
 
 

@@ -1,4 +1,4 @@
-"""Schema definitions of every type: parsing, encoding and decoding of values, and compatibility.
+"""Schema definitions of all types: parsing, compatibility, and encoding and decoding of values.
 
-Work is counted in `steps` and bounded. Must not import the broker or a codec of message bodies.
+Work is counted and bounded in `steps`. Must not import the broker or a codec of message bodies.
 """

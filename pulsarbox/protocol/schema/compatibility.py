@@ -1,8 +1,8 @@
-"""Which schemas may follow one another.
+"""Schema compatibility checks.
 
-The words are Pulsar's: a strategy is BACKWARD where the new schema must read what the old one wrote, FORWARD where the
-old one must read what the new one writes, FULL for both; TRANSITIVE where that holds for all versions and not only for
-the newest. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#schema-compatibility-check-strategy.
+Strategies are Pulsar's: under BACKWARD the new schema must read data of the old one, under FORWARD the old schema must
+read data of the new one, under FULL both. TRANSITIVE strategies check all versions instead of only the newest.
+Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#schema-compatibility-check-strategy.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,17 +20,17 @@ ALWAYS: Final = "ALWAYS_COMPATIBLE"
 NEVER: Final = "ALWAYS_INCOMPATIBLE"
 BACKWARD: Final = "BACKWARD"
 _STEPS_A_VERSION: Final = 200
-"""What loading one costs."""
+"""Cost of loading one version."""
 _NEW_READS_OLD: Final = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _OLD_READS_NEW: Final = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _AS_BACKWARD: Final = ("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL")
-"""Strategies under which a consumer has to read what the newest schema wrote, and nothing more."""
+"""Strategies under which a consumer only has to read data of the newest schema."""
 STEPS_MAX: Final = 2_000_000
-"""Steps of a check against all versions of a topic: about four seconds of a processor."""
+"""Steps of a check against all versions of a topic: about four seconds of CPU time."""
 
 
 class Versions:
-    """The versions of a topic's schema, oldest first; each is loaded when it is compared."""
+    """The versions of a topic's schema, oldest first, loaded on demand."""
 
     def __init__(self, types: Sequence["Schema.Type"], load: Callable[[int], Schema]) -> None:
         """``load`` returns the version at an index of ``types``."""
@@ -39,30 +39,30 @@ class Versions:
 
     @classmethod
     def of(cls, schemas: Sequence[Schema]) -> "Versions":
-        """Versions that are loaded."""
+        """Return versions that are already loaded."""
         return cls([each.type for each in schemas], lambda index: schemas[index])
 
 
 def check(versions: Sequence[Schema], new: Schema, strategy: str) -> None:
-    """Check at once. Raises IncompatibleSchema where a new schema may not follow those of a topic."""
+    """Run a check in one go. Raises IncompatibleSchema if ``new`` may not follow a topic's versions."""
     completed(checking(Versions.of(versions), new, strategy, Definitions()))
 
 
 def check_consumer(versions: Sequence[Schema], schema: Schema, strategy: str) -> None:
-    """Check at once. Raises IncompatibleSchema where a consumer's schema does not fit those of a topic."""
+    """Run a consumer's check in one go. Raises IncompatibleSchema if its schema does not fit a topic's versions."""
     completed(checking(Versions.of(versions), schema, of_consumer(strategy), Definitions()))
 
 
 def of_consumer(strategy: str) -> str:
-    """The strategy by which a consumer's schema follows those of a topic of another strategy.
+    """Return the strategy for checking a consumer's schema on a topic with ``strategy``.
 
-    Under FORWARD a consumer may be behind its producers, and has to read what the newest schema writes like any other.
+    Under FORWARD too, a consumer has to read data of the newest schema, even if it lags behind the producers.
     """
     return BACKWARD if strategy in _AS_BACKWARD else strategy
 
 
 def checking(versions: Versions, new: Schema, strategy: str, definitions: Definitions) -> Steps[None]:
-    """Check whether a schema may follow those of a topic, the newest first; ``definitions`` may hold the new one.
+    """Check whether a schema may follow a topic's versions, newest first; ``definitions`` may already hold it.
 
     Stops at the first incompatibility. Raises IncompatibleSchema.
     """
@@ -96,7 +96,7 @@ def _checking_all(
 
 
 def _checking_pair(old: Schema, new: Schema, strategy: str, definitions: Definitions) -> Steps[None]:
-    """Check two schemas of one type."""
+    """Check two schemas of the same type."""
     if new.type in IN_AVRO:
         yield from _checking_avro(old, new, strategy, definitions)
     elif new.type == Schema.ProtobufNative:
@@ -131,7 +131,7 @@ def _checking_avro(old: Schema, new: Schema, strategy: str, definitions: Definit
 
 
 def _checking_native(old: Schema, new: Schema, strategy: str) -> Steps[None]:
-    """The fields of a message may change in every way, as in Pulsar: Protobuf itself looks after them."""
+    """Check the message name only, as Pulsar does: Protobuf's own rules govern changes of fields."""
     from pulsarbox.protocol.schema.native_definition import parsing
 
     if strategy == NEVER:

@@ -1,7 +1,7 @@
-"""What a payload says by its schema, as values that JSON knows.
+"""Decoding of payloads by their schema into JSON-compatible values.
 
-Of what JSON has no form for, bytes come as text of one character a byte (as in Avro's own JSON), points in time as ISO
-8601 and decimals as text. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
+Types that JSON lacks become strings: bytes with one character for each byte (as in Avro's JSON encoding), timestamps in
+ISO 8601, decimals as text. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
 """
 
 import json
@@ -20,7 +20,7 @@ from pulsarbox.protocol.schema.avro import reading
 from pulsarbox.protocol.schema.types import BYTES, spelling
 
 Decode = Callable[[bytes], Any]
-"""Of a payload. Raises UndecodableError."""
+"""Decodes a payload. Raises UndecodableError."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS: Final = {
@@ -43,11 +43,11 @@ _NANOS: Final = 1_000_000_000
 
 
 class UndecodableError(Exception):
-    """A payload is not what its schema says."""
+    """A payload does not match its schema."""
 
 
 def decoder_of(schema: Schema) -> Decode:
-    """What decodes the payloads of a schema. Raises InvalidSchema for one that has no such."""
+    """Return the decoder for payloads of a schema. Raises InvalidSchema if its type cannot be decoded."""
     kind = schema.type
     if kind == Schema.Type.KeyValue:
         return _key_value(schema)
@@ -64,7 +64,7 @@ def decoder_of(schema: Schema) -> Decode:
 
 
 def separated(schema: Schema) -> tuple[Decode, Decode] | None:
-    """What decodes key and payload, where a KEY_VALUE schema keeps the key apart, as the message's own; else None."""
+    """Return decoders of key and payload for a KEY_VALUE schema with a separate key; None for other schemas."""
     if schema.type != Schema.Type.KeyValue or not key_value.is_separated(schema):
         return None
     key, value = (decoder_of(each) for each in key_value.split(schema))
@@ -72,7 +72,7 @@ def separated(schema: Schema) -> tuple[Decode, Decode] | None:
 
 
 def _checked(decode: Decode) -> Decode:
-    """A library's complaints, whatever they are, as ours: payloads are anybody's."""
+    """Convert any exception of a decoder to UndecodableError, because payloads are untrusted."""
 
     def checked(payload: bytes) -> Any:
         try:
@@ -167,5 +167,5 @@ _SIMPLE: Final[dict[int, Decode]] = {
 
 
 def key_bytes(key: str, is_base64: bool) -> bytes:
-    """The key of a message as its schema encoded it."""
+    """Return a message's key as its schema encoded it."""
     return b64decode(key) if is_base64 else key.encode("utf-8", "surrogateescape")

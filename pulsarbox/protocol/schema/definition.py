@@ -1,4 +1,4 @@
-"""Schema definitions: which are valid, and which mean the same.
+"""Validation of schema definitions, and detection of equivalent ones.
 
 Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
 """
@@ -13,34 +13,34 @@ from pulsarbox.protocol.schema.steps import Steps, completed
 from pulsarbox.protocol.schema.types import BYTES, spelling
 
 IN_AVRO: Final = frozenset((Schema.Avro, Schema.Json, Schema.Protobuf))
-"""Types whose definition is in Avro's language."""
+"""Types whose definition is an Avro schema."""
 CLIENT_SIDE: Final = frozenset((Schema.AutoConsume,))
-"""Types that stand for whatever schema the topic has."""
+"""Types that stand for the topic's current schema."""
 _ANYTHING: Final = frozenset((BYTES, Schema.External))
 _NULL: Final = b"null"
-"""The definition that the Python client sends for a type without one."""
+"""The Python client's definition for a type without one."""
 
 
 class Definitions:
-    """Avro definitions that one computation uses several times."""
+    """Cache of Avro definitions that one computation uses several times."""
 
     def __init__(self) -> None:
         self._parsed: dict[bytes, avro_definition.Definition] = {}
 
     def avro(self, data: bytes) -> Steps[avro_definition.Definition]:
-        """A definition in Avro's language. Raises InvalidSchema."""
+        """Parse an Avro definition. Raises InvalidSchema."""
         if data not in self._parsed:
             self._parsed[data] = yield from avro_definition.parsing(data)
         return self._parsed[data]
 
 
 def check(schema: Schema) -> None:
-    """Check a definition at once. Raises InvalidSchema where it is not one of the schema's type."""
+    """Validate a definition in one go. Raises InvalidSchema if it is invalid for the schema's type."""
     completed(checking(schema, Definitions()))
 
 
 def checking(schema: Schema, definitions: Definitions) -> Steps[None]:
-    """Check a definition. Raises InvalidSchema where it is not one of the schema's type."""
+    """Validate a definition in steps. Raises InvalidSchema if it is invalid for the schema's type."""
     kind = schema.type
     if kind in CLIENT_SIDE:
         raise InvalidSchema(f"Schema {Schema.Type.Name(kind)} is a client-side schema type")
@@ -68,10 +68,10 @@ def checking(schema: Schema, definitions: Definitions) -> Steps[None]:
 
 
 def meaning(schema: Schema, definitions: Definitions) -> Steps[bytes | None]:
-    """A digest that schemas of one type share where they mean the same, whatever their text.
+    """Return a digest that is equal for equivalent schemas of one type, regardless of their text.
 
-    None where only the text counts, and for a definition that is not valid: versions of Pulsar and of the box have
-    stored such.
+    None for types that are compared by text, and for an invalid definition, which earlier versions of Pulsar or the box
+    may have stored.
     """
     if schema.type not in IN_AVRO:
         return None
@@ -83,7 +83,7 @@ def meaning(schema: Schema, definitions: Definitions) -> Steps[bytes | None]:
 
 
 def same(a: Schema, b: Schema) -> bool:
-    """Whether two schemas mean the same, so that a topic has one version for both."""
+    """Return whether two schemas are equivalent, so that a topic stores one version for both."""
     if a.type != b.type or a.schema_data == b.schema_data:
         return a.type == b.type
     first, second = (completed(meaning(each, Definitions())) for each in (a, b))

@@ -1,8 +1,8 @@
-"""A payload by its schema, from text as REST clients send it: what ``decoding`` reads.
+"""Encoding of payloads by their schema from the text that REST clients send; the inverse of ``decoding``.
 
-Numbers as they are written, points in time as milliseconds since 1970 or ISO 8601, JSON as JSON, AVRO as JSON in
-Avro's own form (a value of a union stands in an object with the name of its type, bytes are text of one character a
-byte). As TopicsBase.encodeWithSchema of Pulsar 4.2, which stores an empty payload where a text cannot be encoded.
+Numbers are decimal, timestamps milliseconds since 1970 or ISO 8601, JSON as it is, and AVRO in Avro's JSON encoding
+(a union's value is an object keyed by the name of its type, bytes are strings of one character for each byte). Follows
+TopicsBase.encodeWithSchema of Pulsar 4.2, which stores an empty payload for text that cannot be encoded.
 """
 
 import json
@@ -21,7 +21,7 @@ from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import BYTES, spelling
 
 Encode = Callable[[str], Steps[bytes]]
-"""Of a text. Raises UnencodableError."""
+"""Encodes text. Raises UnencodableError."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_ONE: Final = date(1970, 1, 1)
@@ -30,11 +30,11 @@ _CHARACTERS_A_STEP: Final = 100
 
 
 class UnencodableError(Exception):
-    """A text is not what the schema says."""
+    """A text does not match the schema."""
 
 
 def making(schema: Schema) -> Steps[Encode]:
-    """The function that encodes texts for a schema. Raises InvalidSchema for one for which that cannot be done."""
+    """Return the encoder of a schema. Raises InvalidSchema if its type cannot be encoded from text."""
     kind = schema.type
     if kind == Schema.Avro:
         definition = yield from avro_definition.parsing(schema.schema_data)
@@ -49,7 +49,7 @@ def _checked(encode: Encode) -> Encode:
     def checked(text: str) -> Steps[bytes]:
         try:
             return (yield from encode(text))
-        except Exception as error:  # of the standard library, whichever: clients send any text
+        except Exception as error:  # clients send any text, and the standard library raises many types
             raise UnencodableError(f"{type(error).__name__}: {error}"[:200]) from None
 
     return checked
@@ -80,7 +80,7 @@ def _moment(text: str) -> datetime:
 
 
 def _millis(text: str) -> int:
-    """Milliseconds since 1970, as a number or in ISO 8601."""
+    """Parse milliseconds since 1970, or ISO 8601."""
     if text.lstrip("-").isdigit():
         return int(text)
     since = _moment(text) - _EPOCH

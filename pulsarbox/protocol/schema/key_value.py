@@ -1,6 +1,6 @@
-"""Definitions of KEY_VALUE schemas: those of the key and of the value, one behind the other, each with its length.
+"""Definitions of KEY_VALUE schemas: the length-prefixed definitions of key and value.
 
-Types, names and properties of the two stand in the schema's properties.
+Types, names and properties of the two are stored in the schema's properties.
 Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#keyvalue-schema.
 """
 
@@ -14,16 +14,16 @@ from pulsarbox.protocol.schema.types import BYTES, SCHEMA_TYPES, spelling
 
 _ENCODING = "kv.encoding.type"
 PROPERTIES_CHARACTERS_MAX: Final = 1 << 16
-"""Length of the properties of a key or a value as JSON, which is read in one step."""
+"""Limit of the properties of a key or value as JSON text, which is parsed in one step."""
 
 
 def join(key: bytes, value: bytes) -> bytes:
-    """The definitions of key and value as one."""
+    """Join the definitions of key and value."""
     return b"".join((struct.pack(">I", len(key)), key, struct.pack(">I", len(value)), value))
 
 
 def joined(name: str, key: Schema, value: Schema) -> Schema:
-    """The schema of both, by which a message keeps its key apart from its payload."""
+    """Return the KEY_VALUE schema of two schemas with a separate key."""
     made = Schema(name=name, type=Schema.Type.KeyValue, schema_data=join(key.schema_data, value.schema_data))
     for part, each in (("key", key), ("value", value)):
         told = {item.key: item.value for item in each.properties}
@@ -36,19 +36,19 @@ def joined(name: str, key: Schema, value: Schema) -> Schema:
 
 
 def is_separated(schema: Schema) -> bool:
-    """Whether a message of a KEY_VALUE schema keeps its key apart from its payload."""
+    """Return whether messages of a KEY_VALUE schema carry the key outside the payload."""
     return any(item.key == _ENCODING and item.value == "SEPARATED" for item in schema.properties)
 
 
 def parts(data: bytes) -> tuple[bytes, bytes]:
-    """The definitions of key and value. Raises InvalidSchema."""
+    """Split a definition into those of key and value. Raises InvalidSchema."""
     found, offset = [], 0
     for _ in range(2):
         try:
             (length,) = struct.unpack_from(">i", data, offset)
         except struct.error:
             raise InvalidSchema("it is no pair of definitions") from None
-        end = offset + 4 + max(length, 0)  # -1 stands for none with some clients
+        end = offset + 4 + max(length, 0)  # some clients send -1 for an empty definition
         if end > len(data):
             raise InvalidSchema("it is no pair of definitions")
         found.append(data[offset + 4 : end])
@@ -57,7 +57,7 @@ def parts(data: bytes) -> tuple[bytes, bytes]:
 
 
 def split(schema: Schema) -> tuple[Schema, Schema]:
-    """The schemas of key and value. Raises InvalidSchema."""
+    """Return the schemas of key and value. Raises InvalidSchema."""
     properties = {item.key: item.value for item in schema.properties}
     key, value = (
         _part(properties, part, data) for part, data in zip(("key", "value"), parts(schema.schema_data), strict=True)

@@ -1,4 +1,4 @@
-"""Definitions of PROTOBUF_NATIVE schemas: Protobuf's own descriptors, and the message that is meant.
+"""Definitions of PROTOBUF_NATIVE schemas: Protobuf descriptors and the name of the root message.
 
 Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#struct-schema.
 """
@@ -20,22 +20,24 @@ from pulsarbox.protocol.schema.steps import CHUNK, Steps, completed
 from pulsarbox.protocol.schema.types import DEFINITION_BYTES_MAX
 
 DEFINITIONS_MAX: Final = 5000
-"""Messages, fields, enums, their values and services of one file, which the library adds in 2 us each, all at once."""
+"""Limit of messages, fields, enums, enum values and services in one file. Protobuf adds a file in one call, 2 us for
+each."""
 NAMES_MAX: Final = 500_000
-"""Characters of their full names: the library makes each, and looks up the types of fields in every part of one."""
+"""Characters of their full names: Protobuf builds each name and resolves field types in every enclosing scope."""
 ELEMENTS_MAX: Final = 1000
-"""Brackets, commas and colons of the JSON around it, which has two or three properties and is read in one step."""
+"""Limit of brackets, commas and colons in the enclosing JSON, which has two or three properties and is parsed in one
+step."""
 _BYTES_A_STEP: Final = 2000
 _WRONG: Final = (ValueError, KeyError, TypeError, AttributeError, NoBase64, DecodeError, RecursionError)
 
 
 def parse(data: bytes) -> Descriptor:
-    """The message that a definition means, at once. Raises InvalidSchema."""
+    """Return the root message of a definition in one go. Raises InvalidSchema."""
     return completed(parsing(data))
 
 
 def parsing(data: bytes) -> Steps[Descriptor]:
-    """The message that a definition means. Raises InvalidSchema."""
+    """Return the root message of a definition in steps. Raises InvalidSchema."""
     if len(data) > DEFINITION_BYTES_MAX:
         raise InvalidSchema(f"it has {len(data)} bytes, and {DEFINITION_BYTES_MAX} are allowed")
     count = len(data) - len(data.translate(None, b"{[,:"))
@@ -63,7 +65,7 @@ def parsing(data: bytes) -> Steps[Descriptor]:
 
 
 def _pool(files: FileDescriptorSet) -> Steps[DescriptorPool]:
-    """The descriptors, each file behind those that it imports: clients write them in any order."""
+    """Return a pool of the descriptors; files are added after their imports, because clients send them in any order."""
     waiting = {each.name: each for each in files.file}
     missing, needed_by = {}, defaultdict(list)
     for each in waiting.values():
@@ -88,7 +90,7 @@ def _pool(files: FileDescriptorSet) -> Steps[DescriptorPool]:
 
 
 def _checking_size(file: FileDescriptorProto) -> Steps[None]:
-    """Check the size of a file before the library sees it. Raises ValueError. The steps include adding it."""
+    """Check the size of a file before Protobuf adds it. Raises ValueError. The steps include the cost of adding it."""
     count, names, told = 0, 0, 0
     scopes: list[tuple[int, Any]] = [(len(file.package), file)]
     while scopes:
@@ -109,7 +111,7 @@ def _checking_size(file: FileDescriptorProto) -> Steps[None]:
 
 
 def _parts(scope: Any) -> list[Sequence[Any]]:
-    """What a file or a message defines, its messages first."""
+    """Return the definitions in a file or message, its messages first."""
     enums = scope.enum_type
     if len(enums) > DEFINITIONS_MAX:
         return [enums]

@@ -1,7 +1,6 @@
-"""Long computations as generators, which the caller advances a slice at a time.
+"""Long computations as generators that the caller advances in time slices.
 
-A generator of ``Steps`` yields the number of steps that it has taken since it yielded last. A step takes about one
-microsecond.
+A generator of ``Steps`` yields the number of steps taken since its last yield. A step takes about one microsecond.
 """
 
 from collections.abc import Generator
@@ -10,18 +9,18 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 Steps = Generator[int, None, T]
-"""A computation of a ``T``."""
+"""A computation that returns a ``T``."""
 
 CHUNK: Final = 100
 """Steps between two points at which a computation can be suspended."""
 
 
 class TooManyStepsError(Exception):
-    """A computation has reached its bound."""
+    """A computation exceeded its step limit."""
 
 
 def completed(steps: Steps[T]) -> T:
-    """Run a computation to its end."""
+    """Run a computation to completion and return its result."""
     while True:
         try:
             next(steps)
@@ -31,11 +30,11 @@ def completed(steps: Steps[T]) -> T:
 
 
 def recursive(first: Generator[Any, Any, T], most: int, depth: int) -> Steps[T]:
-    """Run a recursive computation without recursion.
+    """Run a recursive computation on an explicit stack.
 
-    Each of its calls is a generator, which yields the generator of a call that it needs, to receive the result; or a
-    value, to receive it back; or a number of steps that it is about to take besides.
-    Raises TooManyStepsError beyond ``most`` steps, and RecursionError beyond ``depth`` nested calls.
+    Each call is a generator. It yields another call's generator to receive its result, a number of additional steps
+    that it is about to take, or any other value, which it receives back. Raises TooManyStepsError beyond ``most``
+    steps, and RecursionError beyond ``depth`` nested calls.
     """
     stack: list[Generator[Any, Any, Any]] = [first]
     value: Any = None
@@ -66,7 +65,7 @@ def recursive(first: Generator[Any, Any, T], most: int, depth: int) -> Steps[T]:
 
 
 def bounded(steps: Steps[T], most: int) -> Steps[T]:
-    """A computation that raises TooManyStepsError once it has taken more than ``most`` steps."""
+    """Run a computation, raising TooManyStepsError after more than ``most`` steps."""
     taken = 0
     while True:
         try:

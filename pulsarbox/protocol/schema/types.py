@@ -1,11 +1,11 @@
-"""Types of schemas: as the Admin API spells them, and as the protocol has them."""
+"""Schema types by their Admin API name."""
 
 from typing import Final, cast
 
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 
 BYTES: Final = cast("Schema.Type", Schema.Type.Value("None"))
-"""No schema, which is the schema of bytes."""
+"""The type of schemaless bytes."""
 
 SCHEMA_TYPES: Final[dict[str, Schema.Type]] = {
     "NONE": BYTES,
@@ -33,11 +33,11 @@ SCHEMA_TYPES: Final[dict[str, Schema.Type]] = {
 }
 
 DEFINITION_BYTES_MAX: Final = 1 << 20
-"""Length of the definition of a schema; a definition of a key or a value counts by itself."""
+"""Bytes of a schema definition; the definitions of key and value count separately."""
 
 _SPELLINGS = {number: name for name, number in SCHEMA_TYPES.items()}
 
 
 def spelling(schema_type: Schema.Type) -> str:
-    """The Admin API's word for a type; of one that is not kept, NONE."""
+    """Return the Admin API's name of a type; NONE for a type that is not stored."""
     return _SPELLINGS.get(schema_type, "NONE")

@@ -1,6 +1,6 @@
-"""How entries are read: in place where the data directory is at hand, else over the network.
+"""Reading of entries: in place if the data directory is accessible, else over the network.
 
-Decided where it is read, by a worker: what a driver can reach need not be what a worker can.
+The worker that reads decides, as its file system may differ from the driver's.
 """
 
 import logging
@@ -17,14 +17,14 @@ log = logging.getLogger(__name__)
 Entry = wire_reader.Entry
 Piece = wire_reader.Piece
 Again = Callable[[Segment], list[Segment]]
-"""Asks the box which of a segment's entries are still there."""
+"""Requests the runs of a segment's entries that the box still has."""
 
 
 def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[list[Entry]]:
-    """What a segment has, in order, verified: ledger, entry and bytes as the client sent them.
+    """Yield the entries of a segment in order, verified: ledger, entry and bytes as the client sent them.
 
-    ``lost`` is told what is missing or damaged, and may raise. Raises NotInPlace where it must be read in place and
-    cannot be, and what the broker tells.
+    ``lost`` is called with missing or damaged ranges, and may raise. Raises NotInPlace if reading in place is required
+    and impossible, and the broker's errors.
     """
     if reach.is_wire:
         yield from wire_reader.entries(segment, reach, lost)
@@ -43,15 +43,14 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
 
 
 def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[Piece]:
-    """What several segments have. The entries of each are in order; where they are read in place, topics that take
-    turns on the disk do so here. Otherwise as ``entries``.
-    """
+    """Yield the entries of several segments, in order per segment. Read in place, topics interleave as they do on disk.
+    Otherwise as ``entries``."""
     left = list(segments)
     if reach.is_wire or not _is_at_hand(left, reach):
         yield from wire_reader.pieces({number: each for number, each in enumerate(left) if each.visible}, reach, lost)
         return
     if reach.data_dir:
-        with suppress(extractor.NotInPlace):  # which is said where it is read one by one
+        with suppress(extractor.NotInPlace):  # reported when the segments are read one by one
             yield from _swept(segments, left, reach)
     for number, segment in enumerate(left):
         if segment.visible:
@@ -60,7 +59,7 @@ def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], 
 
 
 def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
-    """Whether the data directory is, as far as that matters: who wants nothing else is told what is wrong with it."""
+    """Return whether the data directory is accessible. Always true with access=mmap: reading reports errors."""
     if reach.access == "mmap" or not segments:
         return True
     try:
@@ -72,7 +71,7 @@ def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
 
 
 def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[Piece]:
-    """What can be had in one go; afterwards ``left`` is what remains of each segment."""
+    """Yield what a sweep of the volumes finds; ``left`` is updated to the rest of each segment."""
     wanted = [number for number, each in enumerate(segments) if each.end is None and len(each.visible) == 1]
     wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
     if not wanted:
@@ -83,7 +82,7 @@ def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> It
             yield piece
             continue
         number, found, end = piece
-        # Before it is yielded: where who reads it has had enough, nobody asks what is left.
+        # Updated before the yield, as the caller may stop there and never resume.
         left[number] = _behind(segments[number], end)
         if found:
             yield number, found
@@ -95,7 +94,7 @@ def _want(segment: Segment) -> mapped_reader.Want:
 
 
 def rest_of(segment: Segment, last: Entry, at: int) -> Segment:
-    """What of a segment is behind its entry before ``at``, which was published as ``last``."""
+    """Return the rest of a segment from ``at`` on, after its entry with the message ID of ``last``."""
     if segment.end is not None:
         return segment._replace(start=Place(last[0], last[1] + 1))
     return _behind(segment, at)
@@ -109,7 +108,7 @@ def _behind(segment: Segment, at: int) -> Segment:
 def _in_place(
     store: mapped_reader.Store, segment: Segment, lost: Callable[[Lost], None], again: Again
 ) -> Iterator[tuple[list[Entry], int]]:
-    """Entries, and the first that is not among them."""
+    """Yield entries, and the number of the first one after them."""
     asked = -1
     for first, last in segment.visible:
         at = first
@@ -134,7 +133,7 @@ def _in_place(
 
 
 def _still_there(segment: Segment, at: int, last: int, again: Again) -> int:
-    """The first entry from ``at`` on that the box still has; behind ``last`` where there is none."""
+    """Return the first entry from ``at`` on that the box still has; ``last + 1`` if none."""
     if segment.compacted:
         return last + 1
     found = again(segment._replace(first=at, last=last, hidden=()))

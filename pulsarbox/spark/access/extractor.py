@@ -1,4 +1,4 @@
-"""Entries taken out of batches as they stand in a volume: verified, and unpacked where they are compressed."""
+"""Extraction of entries from stored batches: verified, and decompressed if necessary."""
 
 from collections.abc import Callable, Sequence
 from struct import Struct, calcsize, unpack
@@ -20,18 +20,18 @@ from pulsarbox.storage.record import CHECKSUM_PREFIX, MAGIC, Compressed, NotNow,
 
 ROWS_MAX: Final = 4096
 BYTES_MAX: Final = 4 << 20
-"""Entries of one answer."""
+"""Size limit of one answer, with ROWS_MAX."""
 _MARKER: Final = EntryFlag.MARKER
 _CHECKSUM: Final = EntryFlag.CHECKSUM
 _OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
 _KINDS: Final = _CHECKSUM | _OWN_CHECKSUM | _MARKER
 _ENTRY: Final = RecordKind.ENTRY
 _header: Final = Struct(">BBHIQQ64xII").unpack_from
-"""Of ENTRY_HEADER what is needed here: kind, flags, both sizes, ledger, entry, checksum, codec."""
+"""Fields of ENTRY_HEADER used here: kind, flags, both sizes, ledger, entry, checksum, codec."""
 assert calcsize(">BBHIQQ64xII") == ENTRY_HEADER.size
 _head: Final = CHECKSUM_PREFIX.unpack_from
 _record: Final = Struct(">BBHIQQ64xIIHI").unpack_from
-"""The same, and what an entry with a checksum begins with, where its header is as long as ours."""
+"""The same, plus the prefix of an entry with a checksum, for headers of the current length."""
 _RECORD_BYTES: Final = calcsize(">BBHIQQ64xIIHI")
 assert ENTRY_HEADER.size + CHECKSUM_PREFIX.size == _RECORD_BYTES
 _HEADER_BYTES: Final = ENTRY_HEADER.size
@@ -41,18 +41,19 @@ _SEGMENT_BYTES: Final = INDEX_SEGMENT.size
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
 Run = tuple[int, int, Sequence[int]]
-"""Entries that follow each other in one batch: its position, the first entry, and where each one's record starts."""
+"""Consecutive entries of one batch: its position, the first entry, and the offset of each entry's record."""
 
 
 class NotInPlace(PersistenceError):
-    """It cannot be read in place; the text says why."""
+    """Entries cannot be read in place; the message says why."""
 
 
 def runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
-    """The runs of a row of the index from ``entry`` on; none where it ends before. As storage.index.unpack_row, without
-    an object for each: where topics take turns, every run is an entry.
+    """Return the runs of an index row from ``entry`` on; none if the row ends before.
 
-    Raises ValueError and IndexError where it is damaged.
+    Unlike storage.entry_index.unpack_row, builds no object per run: if topics interleave, each run is a single entry.
+
+    Raises ValueError and IndexError for a damaged row.
     """
     words = unpack(f">{len(row) // 4}I", row)
     found: list[Run] = []
@@ -71,7 +72,7 @@ def runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
 
 
 def position_in_row(first: int, row: memoryview, entry: int) -> int:
-    """The batch that has ``entry``, by a row of the index; -1 where it ends before. Raises as ``runs_of_row``."""
+    """Return the position of the batch with ``entry``; -1 if the index row ends before. Raises as ``runs_of_row``."""
     at = 0
     while at < len(row):
         position, count = _segment(row, at)
@@ -85,7 +86,7 @@ def position_in_row(first: int, row: memoryview, entry: int) -> int:
 
 
 class _Pending(NamedTuple):
-    """An entry that is to be unpacked: its place in the list, and what its header says."""
+    """Entry to decompress: its index in the list, and fields of its header."""
 
     at: int
     compressed: Compressed
@@ -94,7 +95,7 @@ class _Pending(NamedTuple):
 
 
 class Taking:
-    """The entries of one answer."""
+    """Entries collected for one answer."""
 
     __slots__ = ("_first", "_ledger", "_pending", "found", "last", "next", "open", "size")
 
@@ -109,7 +110,7 @@ class Taking:
         self.size = 0
 
     def take(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
-        """Take from these runs, which begin with the next entry, until there is enough."""
+        """Collect from these runs, which begin with the next entry, until the answer is full."""
         for position, first, offsets in runs:
             value = value_at(position)
             wanted = offsets[: self.last - first + 1]
@@ -119,7 +120,7 @@ class Taking:
                 self.take_of(value, wanted)
             except EntryDamaged as error:
                 self._end(error)
-            except Exception as error:  # what is not what the index says; struct.error has no other name in C
+            except Exception as error:  # contradicts the index; C code raises struct.error
                 self._end(EntryDamaged(self._ledger, self.next, first + len(offsets) - 1, str(error)))
             if self.next > self.last or self.size >= BYTES_MAX or len(self.found) >= ROWS_MAX:
                 self.open = False
@@ -132,7 +133,7 @@ class Taking:
             raise error
 
     def take_of(self, value: memoryview | bytes, offsets: Sequence[int]) -> None:
-        """Take the next entries, whose records start there. Raises EntryDamaged, PersistenceError, struct.error."""
+        """Collect the next entries from records at ``offsets``. Raises EntryDamaged, PersistenceError, struct.error."""
         ledger, found, entry = self._ledger, self.found, self.next
         append = found.append
         size = 0
@@ -164,13 +165,13 @@ class Taking:
 
     @property
     def rows(self) -> int:
-        """How many there are, markers among them."""
+        """The number of entries, including markers."""
         return self.next - self._first
 
     def entries(self, unpacker: RestUnpacker) -> list[Entry]:
-        """What was taken, unpacked, without markers; it ends before one that is damaged.
+        """Return the entries, decompressed and without markers, up to the first damaged one.
 
-        Raises EntryDamaged where that is the first, NotInPlace.
+        Raises EntryDamaged if the first one is damaged, and NotInPlace.
         """
         if self._pending:
             try:
@@ -217,10 +218,10 @@ class Taking:
 
 
 def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
-    """Take what a whole batch has for some ledgers; how many records it has, and how many of them were taken.
+    """Collect a whole batch's entries of some ledgers; return the counts of its records and of those collected.
 
-    A ledger from which nothing more can be taken, as it has all, or something else comes than its next entry, is taken
-    out of ``takings``. Raises PersistenceError and struct.error where these are no records.
+    A ledger leaves ``takings`` once it is complete, or if a record is not its next entry or is damaged. Raises
+    PersistenceError and struct.error for malformed records.
     """
     at, size = BATCH_HEADER.size, len(value)
     seen = taken = 0
@@ -240,7 +241,7 @@ def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
         if flags & _KINDS == _CHECKSUM and not codec and header_size == _HEADER_BYTES:
             body = value[start:at]
             if crc != checksum or magic != MAGIC or extend_bytes(0, body[6:]) != checksum:
-                del takings[ledger]  # it is damaged
+                del takings[ledger]  # damaged
                 continue
             taking.found.append((ledger, entry, body))
             taking.next = entry + 1
@@ -263,7 +264,7 @@ def _is_whole(pending: _Pending, body: bytes) -> bool:
 
 
 def compacted(entries: list[Entry]) -> list[Entry]:
-    """Entries of a compacted ledger under the ids that they were published with."""
+    """Return entries of a compacted ledger under their original IDs."""
     size = COMPACTED_PREFIX.size
     return [(*COMPACTED_PREFIX.unpack_from(body)[:2], body[size:]) for _, _, body in entries]
 

@@ -1,9 +1,9 @@
-"""Entries out of a data directory that another process serves: its LMDB environments, read where they stand.
+"""Reader of a data directory that another process serves: its LMDB environments, mapped read-only.
 
-What may be read the box says (``Segment``); where it stands, the tables of ``meta`` do, which are asked again whenever
-something is not where it was: volumes are sealed, packed and removed meanwhile. Nothing is written but the slot of a
-reader, and read transactions are short, so no page has to wait long for its end. A process that is killed leaves its
-slot: the box clears it with its next checkpoint.
+The box determines which entries may be read (``Segment``); the tables of ``meta`` locate them. Those are consulted
+again whenever an entry has moved, as volumes are sealed, packed and removed concurrently. Nothing is written except a
+slot in LMDB's reader table. Read transactions are short, so pages are reclaimed soon. A killed process leaves its slot
+behind; the box clears it at its next checkpoint.
 """
 
 import json
@@ -45,40 +45,40 @@ if TYPE_CHECKING:
 
 SWEEP_ROWS: Final = 8192
 SWEEP_BYTES: Final = 8 << 20
-"""The same where topics take turns."""
+"""Size limit of one step of a sweep, with SWEEP_ROWS."""
 SPARSE_ROWS: Final = 2048
-"""So many records that nobody wants are stepped over before it is asked whether it is worth it."""
+"""Unwanted records to skip before reconsidering whether the walk is worthwhile."""
 NEAR: Final = 16
-"""So many batches are walked through although little in them is wanted."""
+"""Batches to walk through even if they hold few wanted records."""
 BLOCK_BYTES: Final = 1 << 20
-"""Of batches that are taken apart together, if not one of them has more."""
+"""Bytes of batches to process together, unless a single batch is larger."""
 OPEN_MAX: Final = 8
-"""Volumes that are open at once."""
+"""Volumes open at once."""
 _WORTH: Final = 4
-"""One record of so many has to be wanted for batches to be walked through, and one ledger of so many has to have begun:
-else the index leads to what is."""
+"""A walk through batches requires that one record in this many is wanted, and starts where one ledger in this many has
+begun. Otherwise the index locates the records."""
 _TRIES: Final = 4
 _POSITION_MAX: Final = 1 << 64
 _NO_RUNS: Final[list[Run]] = []
 _RUNS_AT_ONCE: Final = 256
 _FORGET: Final = 200_000
-"""Entries behind the mark that memory may know, whether the index has them by now or not."""
+"""Unindexed entries kept in memory before the runs are rebuilt."""
 _T = TypeVar("_T")
 
 
 class Want(NamedTuple):
-    """Entries of one ledger."""
+    """Requested entries of one ledger."""
 
     ledger: int
     first: int
     last: int
     whole: bool = True
-    """Whether all messages of these entries are wanted."""
+    """True if all messages of these entries are requested."""
 
 
 Piece = Block | tuple[int, list[Entry], int]
-"""What was found in one go: entries of several wants; or the number of a want, some of its entries, and where it goes
-on. The latter comes for what was in blocks too, behind the last of them, without entries."""
+"""Result of one step: a block of entries of several wants; or a want's number, some of its entries, and the next entry.
+The latter, without entries, also follows the last block of a want."""
 
 
 class Gone(PersistenceError):
@@ -86,10 +86,10 @@ class Gone(PersistenceError):
 
 
 class Store:
-    """A data directory that another process serves."""
+    """Data directory that another process serves."""
 
     def __init__(self, path: Path, instance: str, plugins: str = "") -> None:
-        """``plugins``: where files with codecs are. Raises NotInPlace where it is of no use, or of another box."""
+        """Open ``meta``; ``plugins`` is the codec directory. Raises NotInPlace if unreadable or of another box."""
         self.path = path
         self.plugins = plugins
         self.instance = instance
@@ -104,21 +104,21 @@ class Store:
         )
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all environments."""
         for volume in self._volumes.values():
             volume.close()
         self._volumes.clear()
         self._meta.close()
 
     def forget_removed(self) -> None:
-        """Let go of volumes whose files are not there any more: they would take room on the disk."""
+        """Close volumes whose files were deleted, to free their disk space."""
         for number in [number for number, volume in self._volumes.items() if volume.is_removed()]:
             self._volumes.pop(number).close()
 
     def read(self, ledger: int, first: int, last: int) -> tuple[list[Entry], int]:
-        """Entries from ``first`` on, and where to go on: ROWS_MAX of them, BYTES_MAX or one entry at least.
+        """Return entries from ``first`` on, up to ROWS_MAX or BYTES_MAX, at least one, and the next entry to read.
 
-        Raises EntryDamaged where not even the first can be given, Gone, NotInPlace.
+        Raises EntryDamaged if the first one is damaged, Gone, NotInPlace.
         """
         before = None
         damage: EntryDamaged | None = None
@@ -147,10 +147,9 @@ class Store:
         raise Gone(f"entry {ledger}:{first} is in no volume")
 
     def sweep(self, wants: Mapping[int, Want]) -> Iterator[Piece]:
-        """Entries of several ledgers in the order in which they stand on the disk. Each batch is looked up once,
-        however many take turns in it.
+        """Yield entries of several ledgers in disk order. Each batch is looked up once, however many ledgers share it.
 
-        It leaves out a want from where anything is the matter: that is for ``read`` to say. Raises NotInPlace.
+        A want ends early at any error, for ``read`` to report. Raises NotInPlace.
         """
         left = dict(wants)
         while left:
@@ -186,9 +185,9 @@ class Store:
                     del left[number]
 
     def _volume_of(self, want: Want, unsealed: list[tuple[int, int]]) -> int | None:
-        """The volume that may have its next entry; None where none does. ``unsealed`` is kept for the next one."""
+        """Return a volume that may have the next entry; None if none does. ``unsealed`` caches the unsealed volumes."""
         places = self._places(want.ledger, want.first, unsealed)
-        if len(places) == 1:  # if it is not there, that is seen when it is read
+        if len(places) == 1:  # reading will show whether the volume has the entry
             return places[0][0]
         for number, _ in places:
             try:
@@ -199,8 +198,8 @@ class Store:
         return None
 
     def _places(self, ledger: int, entry: int, unsealed: list[tuple[int, int]] | None = None) -> list[tuple[int, int]]:
-        """Volumes that may hold an entry, and the entry behind the last that they may hold. ``unsealed``: those that
-        were told of an entry just before, to which they are added where there are none."""
+        """Return the volumes that may hold an entry, each with the end of its range. ``unsealed``, if given, caches the
+        unsealed volumes across calls."""
         try:
             stretch = self._asked(lambda: self._meta.stretch_of(ledger, entry))
             if stretch is not None:
@@ -237,7 +236,7 @@ class Store:
 
 
 class _Codecs:
-    """What the tables of meta know of compressed entries: StoredCodecs."""
+    """Codec names and dictionaries from the tables of ``meta``: implements StoredCodecs."""
 
     def __init__(self, meta: MetaEnvironment) -> None:
         self._meta = meta
@@ -252,11 +251,11 @@ class _Codecs:
 
 
 class _Volume:
-    """One volume, be it still written or not."""
+    """One volume, sealed or open."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # 0: as large as the writer has it.
+        # 0 adopts the map size of the writer.
         self._env = open_environment(path, 0, beside=True)
         try:
             self._log, self._index, self._mark = (
@@ -268,23 +267,23 @@ class _Volume:
             raise
         self._runs = UnindexedRuns()
         self._known = 0
-        """The last batch that is in ``_runs`` or covered by the index."""
+        """The last batch in ``_runs`` or covered by the index."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the environment."""
         self._env.close()
 
     def is_removed(self) -> bool:
-        """Whether its file is not there any more."""
+        """Return whether its file was deleted."""
         try:
             return (self.path / DATA_FILE).stat().st_ino != self._file
         except OSError:
             return True
 
     def take(self, ledger: int, first: int, last: int, unpacker: RestUnpacker) -> tuple[list[Entry], int] | None:
-        """Entries from ``first`` on, and where to go on; None where that one is not here.
+        """Return entries from ``first`` on and the next entry to read; None if the volume does not have the first.
 
-        Raises EntryDamaged where not even the first can be given, PersistenceError, lmdb.Error.
+        Raises EntryDamaged if the first one is damaged, PersistenceError, lmdb.Error.
         """
         taking = Taking(ledger, first, last)
         with self._begin() as txn:
@@ -299,12 +298,12 @@ class _Volume:
         return found, taking.next
 
     def has(self, ledger: int, entry: int) -> bool:
-        """Whether an entry is here."""
+        """Return whether the volume has an entry."""
         with self._begin() as txn:
             return self._position(txn, ledger, entry) >= 0
 
     def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
-        """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
+        """Yield the wanted entries in this volume, as Store.sweep does. Raises as ``take`` does."""
         left = dict(wants)
         begin = yield from self._until_many_begin(left, unpacker)
         is_worth = yield from self._blocks(left, begin)
@@ -312,8 +311,8 @@ class _Volume:
             yield from _unpacked(walk(_not_over(left)), left, unpacker)
 
     def _until_many_begin(self, wants: dict[int, Want], unpacker: RestUnpacker) -> Generator[Piece, None, int]:
-        """What a few ledgers have in front of where many begin, and then where that is; -1 where nothing is here.
-        ``wants`` are then what is left."""
+        """Yield entries of the few ledgers that begin well before the others; return the position where many begin, or
+        -1 if none does. ``wants`` is updated to the rest."""
         numbers, positions = self._firsts({number: want for number, want in wants.items() if want.whole})
         there = sorted(position for position in positions if position >= 0)
         many = there[(len(there) - 1) // _WORTH] if there else -1
@@ -325,15 +324,14 @@ class _Volume:
         return many
 
     def _firsts(self, wants: Mapping[int, Want]) -> tuple[dict[int, int], list[int]]:
-        """By ledger the number of the want, of a ledger that is wanted twice the first; and where the first entry of
-        each of these stands, -1 where it does not."""
+        """Return the want numbers by ledger (see ``_numbers_of``), and the position of each first entry, or -1."""
         numbers = _numbers_of(wants)
         with self._begin() as txn:
             return numbers, [self._position(txn, ledger, wants[number].first) for ledger, number in numbers.items()]
 
     def _blocks(self, wants: dict[int, Want], position: int) -> Generator[Piece, None, bool]:
-        """Batch after batch from ``position`` on, while much of what is there is wanted; whether it was so to the end.
-        What it gives is certain, and ``wants`` are then what is left; that there is nothing more is not."""
+        """Yield entries batch by batch from ``position`` on while enough are wanted; return whether they were to the
+        end. ``wants`` is updated to the rest. Entries may remain even so."""
         numbers = _numbers_of({number: want for number, want in _not_over(wants).items() if want.whole})
         walk = Walk({wants[number].ledger: Wanted(number, *wants[number][1:3]) for number in numbers.values()})
         taken = before = 0
@@ -352,21 +350,20 @@ class _Volume:
                         is_worth, position = nearest > position, max(nearest, position)
                     taken, before = 0, walk.others
         except (PersistenceError, lmdb.Error, OSError, error_of_struct):
-            pass  # who goes on from there comes upon it too
+            pass  # the following reads meet the error too
         for number, end in walk.ends.items():
             wants[number] = wants[number]._replace(first=end)
             yield number, [], end
         return is_worth
 
     def _nearest(self, entries: Iterable[tuple[int, int]]) -> int:
-        """Where the first of these stands; -1 where the index does not have all."""
+        """Return the lowest position of these entries; -1 if the index lacks one."""
         with self._begin() as txn:
             found = [self._by_row(txn, ledger, entry, position_in_row) for ledger, entry in entries]
         return min((-1 if position is None else position for position in found), default=-1)
 
     def _joined(self, position: int) -> tuple[bytes, list[int], int]:
-        """Batches from ``position`` on, one behind the other, and where each of them ends; then where to go on, -1
-        where there is nothing."""
+        """Return consecutive batches from ``position`` on, joined, the end of each, and the next position or -1."""
         parts: list[memoryview] = []
         ends: list[int] = []
         size = 0
@@ -383,7 +380,7 @@ class _Volume:
             return b"".join(parts), ends, position
 
     def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
-        """The same for entries of which some are unusual."""
+        """Yield entries batch by batch, including unusual ones."""
         numbers, positions = self._firsts(wants)
         position = _least(positions)
         firsts = {ledger: wants[number].first for ledger, number in numbers.items()}
@@ -395,7 +392,8 @@ class _Volume:
             yield from ((numbers[ledger], taking) for ledger, taking in takings.items() if taking.rows)
 
     def _step(self, takings: dict[int, Taking], position: int) -> int:
-        """Take from batches from ``position`` on until it is enough; where to go on, -1 where not."""
+        """Collect from batches from ``position`` on until the step is full; return the next position, or -1 at the end
+        or if few records were wanted."""
         size = rows = records = 0
         with self._begin() as txn, txn.cursor(db=self._log) as cursor:
             if not cursor.set_range(LOG_KEY.pack(position)):
@@ -412,7 +410,7 @@ class _Volume:
         return -1
 
     def _by_index(self, wants: Mapping[int, Want], before: int = _POSITION_MAX) -> Iterator[tuple[int, Taking]]:
-        """Only the batches in which something is, and which stand before one."""
+        """Yield entries located by the index, from batches before a position."""
         runs = self._sorted_runs(wants, before)
         at = 0
         while at < len(runs):
@@ -437,8 +435,7 @@ class _Volume:
             yield from takings.items()
 
     def _sorted_runs(self, wants: Mapping[int, Want], before: int) -> list[tuple[int, int, int, Sequence[int]]]:
-        """Of all ``wants``: the batch, which is ``before`` one, the number of the want, the first entry, and where
-        entries start."""
+        """Return runs of all ``wants`` before a position, sorted: position, want number, first entry, offsets."""
         found: list[tuple[int, int, int, Sequence[int]]] = []
         with self._begin() as txn:
             for number, (ledger, begin, last, _) in wants.items():
@@ -450,7 +447,7 @@ class _Volume:
                         if first <= last and position < before
                     ]
                     entry = runs[-1][1] + len(runs[-1][2])
-        found.sort()  # no two have the same first three
+        found.sort()  # the first three elements are unique
         return found
 
     def _begin(self) -> "Txn":
@@ -471,7 +468,7 @@ class _Volume:
         return [(each.position, each.first_entry, each.offsets) for each in self._unindexed(txn, ledger, entry)]
 
     def _position(self, txn: "Txn", ledger: int, entry: int) -> int:
-        """Of the batch that has an entry; -1 where none has."""
+        """Return the position of the batch with an entry; -1 if none."""
         found = self._by_row(txn, ledger, entry, position_in_row)
         if found is not None and found >= 0:
             return found
@@ -495,7 +492,7 @@ class _Volume:
         return known
 
     def _look_behind_the_mark(self, txn: "Txn") -> bool:
-        """Take over the batches that no row of the index covers yet; whether there were any."""
+        """Index the batches after the index mark in memory; return whether there were any."""
         indexed = LOG_KEY.unpack(txn.get(INDEXED, LOG_KEY.pack(0), db=self._mark))[0]
         if indexed >= self._known or self._runs.entries > _FORGET:
             self._runs, self._known = UnindexedRuns(), indexed
@@ -515,7 +512,8 @@ class _Volume:
 
 
 def _unpacked(found: Iterable[tuple[int, Taking]], wants: dict[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
-    """What was taken; ``wants`` are then what is left. Raises EnvironmentDamaged behind what is whole, NotInPlace."""
+    """Yield the collected entries, decompressed, and update ``wants`` to the rest. Raises EnvironmentDamaged after the
+    intact entries, and NotInPlace."""
     for number, taking in found:
         end = taking.next
         entries = taking.entries(unpacker)
@@ -526,7 +524,7 @@ def _unpacked(found: Iterable[tuple[int, Taking]], wants: dict[int, Want], unpac
 
 
 def _numbers_of(wants: Mapping[int, Want]) -> dict[int, int]:
-    """By ledger the number of the want, of a ledger that is wanted twice the first."""
+    """Return the want number by ledger; the earliest if several share it."""
     numbers: dict[int, int] = {}
     for number in sorted(wants, key=lambda number: wants[number].first):
         numbers.setdefault(wants[number].ledger, number)
@@ -538,7 +536,7 @@ def _not_over(wants: Mapping[int, Want]) -> dict[int, Want]:
 
 
 def _least(positions: Iterable[int]) -> int:
-    """The first of those that there are; -1 where there is none."""
+    """Return the lowest valid position; -1 if none."""
     return min((position for position in positions if position >= 0), default=-1)
 
 
@@ -561,17 +559,17 @@ def _check(path: Path, instance: str) -> None:
 
 
 class _OfProcess:
-    """What this process has opened: LMDB lets it open an environment only once, and never use one of its parent's."""
+    """Stores opened by this process: LMDB permits opening an environment once per process and never across a fork."""
 
     def __init__(self) -> None:
         self._pid = 0
         self._stores: dict[str, Store] = {}
 
     def store(self, directory: str, instance: str, plugins: str) -> Store:
-        """The store of a data directory. Raises NotInPlace."""
+        """Return the store of a data directory, opened on first use. Raises NotInPlace."""
         if self._pid != os.getpid():
             for store in self._stores.values():
-                store.close()  # as the parent has opened it: that one keeps its own
+                store.close()  # inherited from the parent, which keeps its own
             self._stores, self._pid = {}, os.getpid()
         path = str(Path(directory).expanduser().resolve())
         known = self._stores.get(path)
@@ -588,12 +586,12 @@ _of_process: Final = _OfProcess()
 
 
 def store_of(directory: str, instance: str, plugins: str = "") -> Store:
-    """The store of a data directory, opened once a process. ``plugins``: see Store. Raises NotInPlace."""
+    """Return this process's store of a data directory. ``plugins``: see Store. Raises NotInPlace."""
     return _of_process.store(directory, instance, plugins)
 
 
 def close_all() -> None:
-    """Let go of all that this process has opened."""
+    """Close all stores of this process."""
     for store in _of_process._stores.values():
         store.close()
     _of_process._stores.clear()

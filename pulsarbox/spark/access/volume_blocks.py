@@ -1,7 +1,7 @@
-"""Entries of many ledgers as they stand in a volume: verified, and no object for each.
+"""Blocks of verified entries of many ledgers, in stored order and without an object per entry.
 
-What is here is what most entries are: sent with a checksum, stored as they came. A ledger is let go from where anything
-else stands: ``taking`` has that.
+Handles ordinary entries only: sent with a checksum and stored uncompressed. A ledger's walk ends at any other entry,
+which ``extractor`` handles.
 """
 
 from bisect import bisect_right
@@ -15,11 +15,11 @@ from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, 
 from pulsarbox.storage.record import MAGIC
 
 FRAME_HEAD: Final = 10
-"""Bytes in front of an entry's metadata: magic number, checksum, size of the metadata."""
+"""Bytes before an entry's metadata: magic number, checksum, metadata size."""
 _RECORD: Final = ">IIQQ64xI6sII"
 _record: Final = Struct(_RECORD).unpack_from
-"""Of ENTRY_HEADER what is needed here, and FRAME_HEAD behind it: kind, flags and header size as one word, size of the
-body, ledger, entry, checksum, codec and magic number as one, checksum, size of the metadata."""
+"""Fields of ENTRY_HEADER used here, then FRAME_HEAD: kind, flags and header size as one word, body size, ledger, entry,
+checksum, codec and magic number as one, checksum, metadata size."""
 _RECORD_BYTES: Final = calcsize(_RECORD)
 _HEADER_BYTES: Final = ENTRY_HEADER.size
 assert _HEADER_BYTES + FRAME_HEAD == _RECORD_BYTES
@@ -30,7 +30,7 @@ _MIDDLE: Final = bytes(4) + MAGIC.to_bytes(2)
 
 
 def _words(*more: int) -> frozenset[int]:
-    """What an entry with a checksum and these flags, or some of the usual ones, begins with."""
+    """Return the first words of entries with a checksum and these flags, with any of the usual flags."""
     found = {_ENTRY << 24 | EntryFlag.CHECKSUM << 16 | _HEADER_BYTES}
     for flag in (EntryFlag.KEY, EntryFlag.BATCH, EntryFlag.TRANSACTION):
         found |= {word | flag << 16 for word in found}
@@ -42,7 +42,7 @@ _MARKERS: Final = _words(EntryFlag.MARKER)
 
 
 class Wanted(NamedTuple):
-    """Entries of one ledger, and who wants them."""
+    """Requested entries of one ledger, with the number of the want."""
 
     number: int
     first: int
@@ -50,21 +50,21 @@ class Wanted(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Entries in the order in which they stand: one of each list is one of them."""
+    """Entries in stored order, in parallel lists."""
 
     data: bytes
-    """In which they are."""
+    """The buffer that holds the entries."""
     numbers: list[int]
-    """Who wants them."""
+    """Number of the want of each entry."""
     entries: list[int]
     metadata: list[bytes]
     bodies: list[int]
-    """Two each: where in ``data`` the body begins, right behind the metadata, and where it ends."""
+    """Two per entry: start and end in ``data`` of the body, which follows the metadata."""
     ledgers: Mapping[int, int]
-    """By who wants them: the ledger. The same object for all blocks of a walk."""
+    """Ledger by want number. The same object for all blocks of a walk."""
 
     def part(self, begin: int, entries: int, size: int) -> "Block":
-        """Entries from ``begin`` on: so many, or so many bytes, one at least."""
+        """Return at most ``entries`` entries or ``size`` bytes from ``begin`` on, at least one entry."""
         by_size = bisect_right(self.bodies, self.bodies[2 * begin] + size, 2 * begin) // 2
         end = max(begin + 1, min(begin + entries, by_size))
         if end - begin >= len(self.entries):
@@ -77,7 +77,7 @@ class Block(NamedTuple):
         )
 
     def each(self) -> dict[int, list[tuple[int, int, bytes]]]:
-        """The same by who wants them: ledger, entry, and the bytes as the client sent them."""
+        """Return the entries by want number: ledger, entry, and the bytes as the client sent them."""
         found: dict[int, list[tuple[int, int, bytes]]] = {}
         ends = iter(self.bodies)
         for number, entry, metadata, begin, end in zip(
@@ -89,37 +89,37 @@ class Block(NamedTuple):
 
 
 class Walk:
-    """Takes what is wanted out of batch after batch."""
+    """Extraction of wanted entries from consecutive batches."""
 
     def __init__(self, wanted: Mapping[int, Wanted]) -> None:
-        """``wanted``: by ledger."""
+        """Start the walk; ``wanted`` is by ledger."""
         self._ledgers = {each.number: ledger for ledger, each in wanted.items()}
         self._open = {ledger: [each.first, each.last, each.number] for ledger, each in wanted.items()}
-        """Of ledgers from which something can still be taken: the next entry, the last, and who wants them."""
+        """Ledgers still being walked: next entry, last entry and want number."""
         self._ends: dict[int, int] = {}
-        """By who wants the others: the entry behind the last that was taken."""
+        """For the other wants, by number: the entry after the last one extracted."""
         self.others = 0
-        """Records that were not wanted."""
+        """Number of records skipped as unwanted."""
 
     @property
     def ends(self) -> dict[int, int]:
-        """By who wants them: the first entry that was not taken."""
+        """The first entry not extracted, by want number."""
         return {number: entry for entry, _, number in self._open.values()} | self._ends
 
     @property
     def nexts(self) -> Iterator[tuple[int, int]]:
-        """Ledgers from which something can still be taken, and the next entry of each."""
+        """Ledgers still being walked, with the next entry of each."""
         return ((ledger, each[0]) for ledger, each in self._open.items())
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be taken any more."""
+        """True if no ledger is left to walk."""
         return not self._open
 
     def take(self, data: bytes, ends: Sequence[int]) -> Block:
-        """What is wanted of some batches, one behind the other; ``ends`` are where each one ends.
+        """Return the wanted entries of some joined batches; ``ends`` are the batches' ends.
 
-        Raises PersistenceError and struct.error where these are no records: then nothing was taken.
+        Raises PersistenceError and struct.error for malformed records, with the walk unchanged.
         """
         before = {ledger: each.copy() for ledger, each in self._open.items()}, self._ends.copy()
         try:
@@ -151,7 +151,7 @@ class Walk:
                 at += _HEADER_BYTES + size
                 if (
                     check != checksum
-                    or middle != middle_of_usual  # there is a codec, or it is damaged
+                    or middle != middle_of_usual  # compressed or damaged
                     or not body <= at <= end
                     or extend(0, data[start - 4 : at]) != checksum
                 ):
@@ -170,7 +170,7 @@ class Walk:
         return block
 
     def _pass(self, data: bytes, at: int, end: int) -> int:
-        """Step over a record that is not taken; where the next one is."""
+        """Skip a record that is not extracted; return the position of the next."""
         word, size, ledger, entry, check, middle, checksum, _ = _record(data, at)
         header = word & 0xFFFF
         if header < RECORD_PREFIX.size:
@@ -188,10 +188,10 @@ class Walk:
             and extend_bytes(0, data[start + 6 : start + size]) == checksum
         ):
             wanted[0] = entry + 1
-        else:  # it is the next one, and unusual; or that is not here
+        else:  # the next entry, but unusual, or a later one
             self._end(ledger, wanted[0])
         return int(start + size)
 
     def _end(self, ledger: int, entry: int) -> None:
-        """Nothing of a ledger can be taken from this entry on."""
+        """End the walk of a ledger at this entry."""
         self._ends[self._open.pop(ledger)[2]] = entry

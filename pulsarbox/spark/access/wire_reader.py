@@ -1,9 +1,9 @@
-"""Entries over the Pulsar protocol: readers, which leave nothing behind, each from a place until the end of a segment.
+"""Reading of entries over the Pulsar protocol, by non-durable readers that start at the segment.
 
-Several segments are read at once, by one connection to each broker, so that what one of them waits for is no pause.
+Segments are read concurrently over one connection to each broker, so waiting for one does not stall the others.
 
-Of a box all entries are known that have to come, so a gap is noticed. Of Apache Pulsar they are not: there, what was
-aborted and what was trimmed since are not told apart.
+For a box, the expected entries are known, so gaps are detected. For Apache Pulsar they are not: aborted entries and
+entries trimmed since cannot be told apart.
 """
 
 import time
@@ -27,26 +27,26 @@ from pulsarbox.spark.connect.connections import client_of
 from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
 
 AT_ONCE: Final = 8
-"""Segments that are read at once."""
+"""Segments read concurrently."""
 AHEAD: Final = 5000
-"""Messages that are asked for before they are needed, of each."""
+"""Permits per segment: messages requested in advance."""
 BLOCK_BYTES: Final = 512 << 10
-"""Of entries that are given away together."""
+"""Bytes of entries yielded together."""
 _LOOK_SECONDS: Final = 1.0
-"""Nothing for so long: it is asked whether there is anything left."""
+"""Idle time before checking whether anything is left to read."""
 SUBSCRIPTION: Final = "pulsarbox-spark-reader-"
-"""What the names of readers begin with: each has its own, which is gone when it has read."""
+"""Prefix of subscription names: each reader has a unique one, deleted when it has finished."""
 
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
 Piece = Block | tuple[int, list[Entry]]
-"""Entries of some segments, or the number of one and some of its entries."""
+"""Entries of several segments; or a segment's number and some of its entries."""
 
 
 def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None]) -> Iterator[list[Entry]]:
-    """What a segment has, in order. ``lost`` is told what is missing, and may raise.
+    """Yield the entries of a segment in order. ``lost`` is called with missing ranges, and may raise.
 
-    Raises NoAnswer where nothing comes for ``reach.seconds``, and what the broker tells.
+    Raises NoAnswer if nothing arrives for ``reach.seconds``, and the broker's errors.
     """
     for piece in pieces({0: segment}, reach, lost):
         if isinstance(piece, Block):
@@ -56,7 +56,7 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None]) -> Ite
 
 
 def pieces(segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost], None]) -> Iterator[Piece]:
-    """What several segments have, by their numbers; of each in order. Otherwise as ``entries``."""
+    """Yield the entries of several segments, by number, in order per segment. Otherwise as ``entries``."""
     client = client_of(reach)
     try:
         yield from _Readings(client, segments, reach, lost).pieces()
@@ -65,35 +65,35 @@ def pieces(segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost],
 
 
 class _Found:
-    """What has come and was not given away yet."""
+    """Entries received and not yet yielded."""
 
     def __init__(self, segments: Mapping[int, Segment]) -> None:
         self.deliveries = Deliveries()
         self.portion = 0
-        """Of what is given away together; the next one has another number."""
+        """Number of the current portion: the entries that are yielded together."""
         self.ledgers = {
             number: each.ledger for number, each in segments.items() if each.end is None and not each.compacted
         }
-        """Of those whose entries may come many at a time."""
+        """Ledgers of the segments whose entries may arrive in bulk, by segment number."""
         self._single: dict[int, list[Entry]] = {}
-        """Those that came by themselves, by segment: they stand in front of what came many at a time."""
+        """Entries received one by one, by segment: they precede those received in bulk."""
         self._size = 0
         self._ready: list[Piece] = []
         self.has_news = False
-        """Whether anything has come since somebody has set it to False."""
+        """True if anything arrived since the flag was last cleared."""
 
     def add(self, number: int, entry: Entry) -> None:
-        """One that came by itself."""
+        """Add an entry received singly."""
         self._single.setdefault(number, []).append(entry)
         self._size += len(entry[2])
 
     @property
     def is_much(self) -> bool:
-        """Whether it should be given away."""
+        """True if a portion is large enough to be yielded."""
         return self._size + self.deliveries.size >= BLOCK_BYTES
 
     def end_portion(self) -> None:
-        """What comes from now on stands behind all that has come."""
+        """End the portion: everything received later follows it."""
         self.portion += 1
         self._ready += self._single.items()
         self._single, self._size = {}, 0
@@ -102,13 +102,13 @@ class _Found:
             self._ready.append(Block(*found, self.ledgers))
 
     def take(self) -> list[Piece]:
-        """What stands in portions that have ended."""
+        """Return the entries of all ended portions."""
         ready, self._ready = self._ready, []
         return ready
 
 
 class _Reading(EntryReader):
-    """A reader of one segment."""
+    """Reader of one segment."""
 
     def __init__(
         self, client: Client, segment: Segment, number: int, found: _Found, lost: Callable[[Lost], None]
@@ -117,11 +117,11 @@ class _Reading(EntryReader):
         self._found = found
         self._lost = lost
         self._portion = -1
-        """In which it was taken many at a time last."""
+        """The last portion in which entries arrived in bulk."""
         by_ids = segment.end is not None
         runs = [] if by_ids else segment.visible
         self._runs = runs if segment.instance else []
-        """Of a box, what has to come."""
+        """Runs of entries still expected; empty for Apache Pulsar."""
         if by_ids:
             begin, end = segment.start[:2], segment.end or segment.start
             self._end = (end.ledger, end.entry + (end.batch > 0))
@@ -150,7 +150,7 @@ class _Reading(EntryReader):
 
     @property
     def _left(self) -> int:
-        """About so many messages have to come; one at least."""
+        """Estimated number of messages still to arrive, at least one."""
         segment = self._segment
         if segment.end is not None:
             return AHEAD
@@ -159,16 +159,16 @@ class _Reading(EntryReader):
         return max(1, entries, round(segment.messages * share))
 
     def ask(self) -> None:
-        """Ask for what is needed soon. Who is asked for what is behind the end as well sends it for nothing."""
+        """Grant the permits needed soon. More would make the broker send messages after the end."""
         left = min(AHEAD, self._left)
         if self.asked < min(AHEAD // 2, left):
             self.ask_for(left - self.asked)
 
     def look(self) -> bool:
-        """Nothing has come for a while: end where there is nothing any more; whether it did."""
+        """Check an idle reader: finish if nothing is left, and return whether it has finished."""
         last, _ = self.last_id()
         if not self.over and (last.ledger, last.entry) < self._next:
-            self._finish()  # what is behind is not there, or nobody sees it
+            self._finish()  # the rest is gone or invisible to readers
         return self.over
 
     def took(self, end: int, messages: int) -> None:
@@ -181,7 +181,7 @@ class _Reading(EntryReader):
         """See EntryReader."""
         at = (ledger, entry)
         if at < self._next:
-            return  # it was there before the connection was lost
+            return  # received before the connection was lost
         if at >= self._end:
             self._finish()
             return
@@ -193,7 +193,7 @@ class _Reading(EntryReader):
         self._go_on(ledger, entry + 1)
 
     def _go_on(self, ledger: int, end: int) -> None:
-        """What is before ``end`` has come."""
+        """Advance to ``end``."""
         self._next = (ledger, end)
         self._found.has_news = True
         if self._runs and end > self._runs[0][1]:
@@ -204,7 +204,7 @@ class _Reading(EntryReader):
             self._expect_next()
 
     def _expect_next(self) -> None:
-        """Which entries may be taken many at a time: those of which all messages are wanted."""
+        """Set the range of entries that may arrive in bulk: those of which all messages are requested."""
         segment = self._segment
         self.last = -1
         if self.number not in self._found.ledgers:
@@ -215,7 +215,7 @@ class _Reading(EntryReader):
             self.last = min(last, segment.last - (segment.to_batch > 0))
 
     def _miss_before(self, ledger: int, entry: int) -> None:
-        """Of a box: what should have come before this one."""
+        """Report the expected entries missing before this one."""
         while self._runs and (self._segment.ledger, self._runs[0][1]) < (ledger, entry):
             first, last = self._runs.pop(0)
             self._missing(max(first, self._next[1]), last + 1)
@@ -244,7 +244,7 @@ class _Reading(EntryReader):
 
 
 class _Readings:
-    """Readers of several segments, some of them at once."""
+    """Readers of several segments, some of them concurrent."""
 
     def __init__(
         self, client: Client, segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost], None]
@@ -258,7 +258,7 @@ class _Readings:
         self._was_open = False
 
     def pieces(self) -> Iterator[Piece]:
-        """All of it."""
+        """Yield the entries of all segments."""
         deadline = time.monotonic() + self._reach.seconds
         while self._waiting or self._open:
             self._open_more()
@@ -287,7 +287,7 @@ class _Readings:
             except PulsarBoxError as error:
                 if not self._was_open or not passes(error):
                     raise
-                reading.open_later(error)  # as the others come back
+                reading.open_later(error)  # reconnects like the others
             self._was_open = True
             self._open.append(reading)
 
@@ -299,7 +299,7 @@ class _Readings:
 
 
 def bounds(client: Client, topic: str) -> tuple[Place, Place]:
-    """Where a topic begins, as far as that is told, and the place behind the last entry that a reader sees."""
+    """Return -1:-1, as the start is unknown here, and the position after the last visible entry of a topic."""
     name = parse_topic(topic)
     options = Subscribing(SUBSCRIPTION + uuid4().hex, durable=False, create=False, queue=1)
     consumer = TopicConsumer(client, topic, name.partition_index, options, lambda _: None)

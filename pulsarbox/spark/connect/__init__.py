@@ -1,4 +1,5 @@
-"""Reaching a broker from Spark: service URLs, the Admin API, connections and topic schemas.
+"""Connections from Spark to a broker: service URLs, the Admin API, connections and topic schemas.
 
-May import client and protocol. Must not import pyspark.
+May import client, protocol and `spark.access`, and storage and server to find the box of a data directory. Must not
+import pyspark.
 """

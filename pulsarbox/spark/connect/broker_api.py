@@ -1,4 +1,4 @@
-"""A box, or Apache Pulsar, as who plans a read asks it: topics, places, segments; over HTTP, and the wire without."""
+"""Broker API for planning reads: topics, positions and segments, over HTTP or, without it, the binary protocol."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -19,24 +19,23 @@ from pulsarbox.spark.topic_segments import DataLost, Lost, Place, Reach, Segment
 log = logging.getLogger(__name__)
 
 LATEST: Final = Place(2**63 - 1, 0)
-"""Behind everything that a topic will ever have."""
+"""Position after everything that a topic will ever have."""
 UNKNOWN: Final = -1
 _T = TypeVar("_T")
 
 
 class Bounds(NamedTuple):
-    """Where a topic begins and ends right now, as half-open ranges have it."""
+    """Current start and end of a topic, as a half-open range."""
 
     earliest: Place
     end: Place
     before: int = UNKNOWN
-    """The topic's messages before the first that is there, and up to the end: counted from its first one on, whatever
-    of them is there; UNKNOWN of Apache Pulsar."""
+    """Messages ever published before ``earliest``; ``total``: before ``end``. UNKNOWN for Apache Pulsar."""
     total: int = UNKNOWN
 
 
 class Range(NamedTuple):
-    """What is asked for of a topic, as ``Service.segments`` has it."""
+    """Requested range of a topic; see ``Service.segments``."""
 
     topic: str
     start: Place
@@ -45,12 +44,12 @@ class Range(NamedTuple):
 
 
 class Service:
-    """One broker, asked as ``reach`` says. To be closed, or used with ``with``."""
+    """One broker, reached as ``reach`` describes. A context manager."""
 
     def __init__(self, reach: Reach, lost: Callable[[Lost], None] | None = None) -> None:
-        """Nothing is connected yet. ``lost`` is told what is missing, where it is not as ``reach`` says.
+        """Prepare without connecting. ``lost`` is called with each lost range, in place of what ``reach`` prescribes.
 
-        Raises ValueError for a URL that is none.
+        Raises ValueError for an invalid URL.
         """
         self.reach = reach
         self._told_lost = lost
@@ -69,7 +68,7 @@ class Service:
         self.close()
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         if self._admin is not None:
             self._admin.close()
         if self._client is not None:
@@ -78,7 +77,7 @@ class Service:
 
     @property
     def client(self) -> Client:
-        """The client of the service URL."""
+        """The client of the service URL, created on first use."""
         if self._client is None:
             self._client = client_of(self.reach)
         return self._client
@@ -86,32 +85,32 @@ class Service:
     # Topics
 
     def topics(self, namespace: str) -> list[str]:
-        """The persistent topics of ``tenant/namespace`` by full name, partitions one by one, sorted."""
+        """Return the persistent topics of ``tenant/namespace`` by full name, each partition separately, sorted."""
         found = self.client.topics(namespace)
         assert found is not None
         return sorted(name for name in found[0] if name.startswith("persistent://"))
 
     def partitions(self, topic: str) -> list[str]:
-        """The partitions of a topic by full name; itself where it is not partitioned. Raises what the broker tells."""
+        """Return the full names of a topic's partitions, or its own if it has none. Raises the broker's errors."""
         name = parse_topic(topic)
         count = 0 if name.partition_index >= 0 else self.client.partitions(str(name), create=False)
         return [str(name.partition(at)) for at in range(count)] if count else [str(name)]
 
     def schema(self, topic: str, version: bytes = b"") -> Schema:
-        """The schema of a topic, the newest where no version is named. Raises SchemaNotFound, or what else is told."""
+        """Return a topic's schema, by default the newest. Raises SchemaNotFound and the broker's other errors."""
         return self.client.schema(topic, version)
 
-    # Places
+    # Positions
 
     def bounds(self, topic: str) -> Bounds:
-        """Where a topic, or one partition, begins and ends right now. Raises what the broker tells."""
+        """Return the current start and end of a topic or partition. Raises the broker's errors."""
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}"))
         if told is not None:
             return _bounds(told)
         return Bounds(*bounds_by_wire(self.client, topic))
 
     def all_bounds(self, topics: Sequence[str]) -> dict[str, Bounds]:
-        """The bounds of many topics, by name, without those that are not there; of a box with one request."""
+        """Return the bounds of many topics by name, leaving out missing ones. One request against a box."""
         if len(topics) > 1 and self._admin is not None and self._is_box is None:
             self._knows_itself()
         if len(topics) > 1 and self._admin is not None and self._is_box:
@@ -127,15 +126,15 @@ class Service:
         return found
 
     def earliest(self, topic: str) -> Place:
-        """The first entry there is, or will be."""
+        """Return the position of the first entry, present or future."""
         return self.bounds(topic).earliest
 
     def latest(self, topic: str) -> Place:
-        """The place behind the last entry that a reader sees."""
+        """Return the position after the last entry that a reader sees."""
         return self.bounds(topic).end
 
     def at_time(self, topic: str, milliseconds: int) -> Place:
-        """The first entry that was published then (ms since 1970) or later, the end where none was."""
+        """Return the first entry published at or after ``milliseconds`` since 1970, or the end if there is none."""
         time = str(max(milliseconds, _FIRST_TIME))
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", time=time))
         if told is not None:
@@ -147,7 +146,7 @@ class Service:
         return self.earliest(topic) if at.ledger < 0 else min(at, self.latest(topic))
 
     def subscription_place(self, topic: str, subscription: str) -> Place:
-        """Where a subscription goes on. Raises what the broker tells where there is none."""
+        """Return the position from which a subscription continues. Raises NotFound and the broker's other errors."""
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
         if told is not None:
             return part_of(told["subscription"])
@@ -160,8 +159,8 @@ class Service:
         return Place(int(ledger), int(entry) + 1)
 
     def in_part(self, topic: str, subscription: str) -> dict[tuple[int, int], int]:
-        """The batches of which a subscription has acknowledged some messages and not others, by ledger and entry: in
-        bits, those that it has not. Nothing of Apache Pulsar, which does not tell. Raises what the broker tells."""
+        """Return the batches that a subscription has acknowledged in part, by ledger and entry: a bitmap of the
+        unacknowledged messages. Empty for Apache Pulsar, which does not report them. Raises the broker's errors."""
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
         if told is None:
             return {}
@@ -178,15 +177,16 @@ class Service:
         return {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told["batches"]}
 
     def close_ledger(self, topic: str, older_than: int) -> int | None:
-        """Have a box close the ledger of a topic that grows, where it was opened ``older_than`` ms ago. Raises what the
-        broker tells."""
+        """Close the topic's open ledger in a box if it is at least ``older_than`` ms old.
+
+        Returns its ID, or None if there was nothing to close. Raises the broker's errors.
+        """
         if self._admin is None:
             raise ValueError("a ledger is closed over HTTP: name the Admin API with admin.url")
         return self._admin.close_ledger(parse_topic(topic), older_than)
 
     def acknowledge(self, topic: str, subscription: str, place: Place) -> None:
-        """Have a subscription go on at a place: all before it is acknowledged, also where more was. It is made where
-        there is none. Nobody may consume with it meanwhile, or is sent away."""
+        """Move a subscription to ``place``, in either direction; created if missing. Disconnects its consumers."""
         if self._admin is None:
             raise ValueError("a subscription is moved over HTTP: name the Admin API with admin.url")
         path = path_of_subscription(parse_topic(topic), subscription)
@@ -201,19 +201,19 @@ class Service:
             if error.status != 404:
                 raise
             self._admin.ask("PUT", path, where)
-            self._admin.ask("POST", f"{path}/resetcursor", where)  # a new one begins with a whole batch
+            self._admin.ask("POST", f"{path}/resetcursor", where)  # a new subscription starts at a batch boundary
 
     # Segments
 
     def segments(
         self, topic: str, start: Place, end: Place, *, seen: int = UNKNOWN, compacted: bool = False
     ) -> list[Segment]:
-        """What a topic, or one partition, has from ``start`` to ``end`` (not included) that a reader sees right now.
+        """Return the segments of a topic or partition from ``start`` to ``end`` (exclusive) that a reader sees now.
 
-        ``seen``: the ``total`` that the topic had when ``start`` was its end, 0 where ``start`` was in front of
-        messages. Whether something was lost whose ledger is gone can only be told with that: an end is in a ledger
-        that may go when it has nothing more. ``compacted``: of each key only the latest, as far as that is known.
-        Raises DataLost, where ``reach`` does not say otherwise; and what the broker tells.
+        ``seen``: the ``total`` of the topic when ``start`` was its end; 0 if ``start`` was before messages. It is
+        needed to detect losses in deleted ledgers, as the ledger of an end position may be deleted without loss.
+        ``compacted``: only the latest message of each key, as far as the topic is compacted. Raises DataLost unless
+        ``reach`` prescribes otherwise, and the broker's errors.
         """
         if end <= start:
             return []
@@ -223,7 +223,7 @@ class Service:
         return self._of_answer(Range(topic, start, end, seen), *told, compacted)
 
     def many_segments(self, ranges: Sequence["Range"], *, compacted: bool = False) -> list[list[Segment]]:
-        """The same of many topics, in their order; of a box with one request."""
+        """Return the segments of each range, in order. One request against a box."""
         if len(ranges) > 1 and self._admin is not None and self._is_box is None:
             self._knows_itself()
         some = [each for each in ranges if each.start < each.end]
@@ -234,7 +234,7 @@ class Service:
         found = []
         for each in ranges:
             answer = told.get(each)
-            if answer is None:  # it may be gone: then that is told where it is asked for alone
+            if answer is None:  # possibly deleted: the single request reports it
                 found.append(self.segments(each.topic, each.start, each.end, seen=each.seen, compacted=compacted))
                 continue
             rows = answer["segments"]
@@ -256,13 +256,13 @@ class Service:
         return _segments(topic, answer["instance"], rows, start, end)
 
     def ledgers(self, topic: str, start: Place) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-        """What a box tells of a topic's ledgers from a place on: the last answer, and the segments of all of them as
-        docs/observing.md has them. None of Apache Pulsar, which does not tell."""
+        """Return a box's last answer and all segments from ``start`` on, as in docs/observing.md. None for Apache
+        Pulsar, which does not report them."""
         return self._of_box(topic, lambda name: self._all_segments(name, start, LATEST))
 
     def instance(self, topic: str) -> str | None:
-        """The id of the data directory of the box that has a topic, empty where that is in memory and of Apache Pulsar;
-        None where there is no Admin API to ask."""
+        """Return the ID of the data directory of the topic's box. Empty for an in-memory box and Apache Pulsar; None
+        without an Admin API."""
         if self._admin is None:
             return None
         told = self._of_box(topic, lambda name: self._get(f"/segments/{_three(name)}", to="-1:-1"))
@@ -281,7 +281,7 @@ class Service:
     def _with_view(
         self, topic: str, answer: dict[str, Any], view: dict[str, Any], start: Place, end: Place
     ) -> list[Segment]:
-        """The compacted view, and the log behind its horizon."""
+        """Return the compacted view and the segments after its horizon."""
         horizon, found = part_of(view["horizon"]), []
         behind = Place(horizon.ledger, horizon.entry + 1)
         stop = min(end, behind, Place(*part_of(view["last"])[:2], _BATCH_MAX))
@@ -306,7 +306,7 @@ class Service:
         return found
 
     def _of_foreign(self, topic: str, start: Place, end: Place, seen: int, *, compacted: bool) -> list[Segment]:
-        """Of Apache Pulsar: its ledgers, where they may be asked for."""
+        """Return the segments of a topic of Apache Pulsar, by ledger if its Admin API permits."""
         if end.ledger >= LATEST.ledger:
             end = self.latest(topic)
         if end <= start:
@@ -329,7 +329,7 @@ class Service:
         return _segments(topic, "", rows, start, end)
 
     def _ledgers(self, topic: str) -> list[tuple[int, int, int]] | None:
-        """Each ledger, its entries, their bytes; None where that is not told."""
+        """Return the ID, entries and bytes of each ledger; None if the Admin API is missing or denies it."""
         if self._admin is None:
             return None
         try:
@@ -344,7 +344,7 @@ class Service:
         return found
 
     def lost(self, lost: Lost) -> None:
-        """Raises DataLost, or says it in the log where ``reach`` has it so, unless somebody else is told."""
+        """Report a lost range: to the callback, else raise DataLost or log a warning, as ``reach`` prescribes."""
         if self._told_lost is not None:
             self._told_lost(lost)
             return
@@ -352,7 +352,7 @@ class Service:
             raise DataLost(lost)
         log.warning("%s: skipped", lost)
 
-    # Asking
+    # Requests
 
     def _get(self, path: str, **query: str) -> dict[str, Any]:
         assert self._admin is not None
@@ -360,7 +360,7 @@ class Service:
         return found
 
     def _of_box(self, topic: str, ask: Callable[[TopicName], _T]) -> _T | None:
-        """What a box answers; None where it is none, or has no admin URL."""
+        """Return a box's answer; None from another broker or without an admin URL."""
         if self._admin is None or self._is_box is False:
             return None
         name = parse_topic(topic)
@@ -376,7 +376,7 @@ class Service:
         return found
 
     def _knows_itself(self) -> bool:
-        """Whether it is a box at all, asked once."""
+        """Return whether the broker is a box, checking the first time only."""
         assert self._admin is not None
         try:
             self._admin.own("/clock")
@@ -387,7 +387,7 @@ class Service:
 
 
 _FIRST_TIME: Final = 10**11
-"""Milliseconds since 1970; a smaller number would be taken for seconds."""
+"""Milliseconds since 1970; a smaller number would be read as seconds."""
 _BATCH_MAX: Final = 1 << 31
 
 
@@ -396,7 +396,7 @@ def _from(start: Place) -> str:
 
 
 def _to(end: Place) -> str:
-    """In whole entries."""
+    """Round up to whole entries."""
     return f"{end.ledger}:{end.entry + 1 if end.batch else end.entry}"
 
 
@@ -409,18 +409,18 @@ def _bounds(told: dict[str, Any]) -> Bounds:
 
 
 def _lost(topic: str, start: Place, bounds: Bounds, seen: int) -> Lost | None:
-    """What is not there any more of a range that begins at ``start``."""
+    """Return the range lost between ``start`` and the topic's earliest entry."""
     if start.ledger < 0 or start.ledger >= bounds.earliest.ledger or seen == UNKNOWN or bounds.before <= seen:
         return None
-    many = f": {bounds.before - seen} messages" if seen else ""  # else not known
+    many = f": {bounds.before - seen} messages" if seen else ""  # otherwise unknown
     return Lost(topic, start, bounds.earliest, f"are not there any more{many}")
 
 
 def _holes(topic: str, rows: Sequence[Mapping[str, Any]], start: Place, bounds: Bounds, seen: int) -> list[Lost]:
-    """What is not there any more between ledgers that are: one goes when all have acknowledged it, whatever is in front
-    of it. Nothing where ``seen`` is unknown: then whatever is left of the topic was asked for."""
+    """Return the ranges lost between existing ledgers. A ledger is deleted once all subscriptions have acknowledged it,
+    even if older ledgers remain. Empty if ``seen`` is unknown: the request was for whatever the topic still has."""
     found: list[Lost] = []
-    # 0: in front of messages, of which it is not told how many went before. Before the earliest, _lost has looked.
+    # 0 means before messages with an unknown number published before. _lost covers the range before the earliest entry.
     place, known = start, UNKNOWN if start.ledger < bounds.earliest.ledger or seen <= 0 else seen
     for row in rows if seen != UNKNOWN else ():
         ledger, before = row["ledger"], row["before"]

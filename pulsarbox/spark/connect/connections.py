@@ -1,4 +1,4 @@
-"""Connections to a broker, as a reach says; what cannot be reached is told with its option. Nothing of pyspark."""
+"""Connections to a broker, with errors that name the option to correct. Does not import pyspark."""
 
 import sys
 import time
@@ -13,30 +13,30 @@ from pulsarbox.errors import AuthenticationError, PulsarBoxError
 from pulsarbox.spark.topic_segments import Reach, hosts_of
 
 _QUIET_SECONDS: Final = 2.0
-"""A box that is away only so long is not worth a word."""
+"""Outages shorter than this are not reported."""
 
 UNAUTHORIZED: Final = 401
 _WHO: Final = "Option token, or tokenFile, says who asks"
 
 
 class Waiting:
-    """Tells who runs a driver, once, that a broker is waited for."""
+    """Reports to the driver's user, once, that a broker is unavailable."""
 
     def __init__(self, seconds: float) -> None:
-        """``seconds``: how long it is waited for."""
+        """Start the clock; ``seconds`` is the total wait that the message names."""
         self._seconds = seconds
         self._begun = time.monotonic()
         self._is_told = False
 
     def tell(self, error: Exception) -> None:
-        """Of what is tried again."""
+        """Report an error that is being retried."""
         if not self._is_told and time.monotonic() - self._begun >= min(_QUIET_SECONDS, self._seconds):
             self._is_told = True
             sys.stderr.write(f"pulsarbox: {error}: tried again, for {self._seconds:g} s (pollTimeoutMs)\n")
 
 
 def client_of(reach: Reach) -> Client:
-    """A client of the Pulsar protocol; nothing is connected yet. Raises NotConnected for certificates of no use."""
+    """Return a client of the Pulsar protocol, not yet connected. Raises NotConnected for unusable certificates."""
     hosts, secure = hosts_of(reach.service_url, 6650)
     client = _Client(hosts, reach.seconds, secure=secure, credentials=reach.credentials)
     client.url = reach.service_url
@@ -44,7 +44,7 @@ def client_of(reach: Reach) -> Client:
 
 
 def admin_of(reach: Reach, seconds: float | None = None) -> Admin:
-    """A client of the Admin API; nothing is connected yet. ``seconds``: how long an answer is waited for."""
+    """Return a client of the Admin API, not yet connected. ``seconds`` overrides the timeout of ``reach``."""
     hosts, secure = hosts_of(reach.admin_url, 8080)
     found = reach.credentials if reach.admin_credentials is None else reach.admin_credentials
     admin = _Admin(hosts, reach.seconds if seconds is None else seconds, secure=secure, credentials=found)
@@ -79,7 +79,7 @@ class _Admin(Admin):
 
 
 def _named(url: str, error: NotConnected) -> PulsarBoxError:
-    """The same with its URL; where the certificate is not trusted none that waiting could mend."""
+    """Add the URL to an error. An untrusted certificate becomes an error that is not retried."""
     if isinstance(error.__cause__, SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
         return PulsarBoxError(
             f"{url} is not trusted: {error}. Option pulsar.client.tlsTrustCertsFilePath names the certificates to trust"

@@ -1,4 +1,4 @@
-"""Schemas of topics, from the broker's registry: each is asked for once."""
+"""Cache of topic schemas from the broker's registry."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,23 +14,23 @@ NEWEST: Final = b""
 
 
 class Registry:
-    """Schemas by topic and version. What it knows travels with it to workers; they ask for the rest themselves."""
+    """Schemas by topic and version. Cached schemas are pickled for workers, which request the rest themselves."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self._known: dict[tuple[str, bytes], bytes | None] = {}
-        """Serialised; None where there is none."""
+        """Serialized schemas; None for a topic without one."""
         self._service: Service | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_service": None}
 
     def newest(self, topic: str) -> Schema | None:
-        """The schema that a topic has now; None without one. Raises PulsarBoxError where the broker cannot be asked."""
+        """Return a topic's current schema, or None. Raises PulsarBoxError if the request fails."""
         return self.at(topic, NEWEST)
 
     def newest_of(self, topics: Sequence[str]) -> list[Schema | None]:
-        """The same of many topics: those that are not known are asked for together."""
+        """Return the current schemas of many topics, requesting those not cached together."""
         bases = [str(parse_topic(topic).base) for topic in topics]
         unknown = [base for base in dict.fromkeys(bases) if (base, NEWEST) not in self._known]
         if len(unknown) > 1:
@@ -39,7 +39,7 @@ class Registry:
         return [self.newest(base) for base in bases]
 
     def at(self, topic: str, version: bytes) -> Schema | None:
-        """The schema that a message was written with, by the version that it names. Raises PulsarBoxError."""
+        """Return the schema that a message was written with, by its version. Raises PulsarBoxError."""
         base = str(parse_topic(topic).base)
         place = (base, version)
         if place not in self._known:
@@ -48,7 +48,7 @@ class Registry:
         return None if found is None else Schema.FromString(found)
 
     def know(self, topic: str, version: bytes, schema: Schema | None) -> None:
-        """What somebody else has asked for."""
+        """Add a schema to the cache."""
         self._known[str(parse_topic(topic).base), version] = None if schema is None else schema.SerializeToString()
 
     def _asked(self, topic: str, version: bytes) -> bytes | None:
@@ -63,7 +63,7 @@ class Registry:
         return self._service
 
     def close(self) -> None:
-        """Let the connection go, if there is one. Raises nothing."""
+        """Close the connection, if any. Raises nothing."""
         service, self._service = self._service, None
         if service is not None:
             service.close()

@@ -1,4 +1,4 @@
-"""How the broker that options name is reached: its two URLs, and with what we prove who asks."""
+"""Resolution of the broker that the options name: its two URLs and credentials."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ DEFAULT: Final = "pulsar://localhost:6650"
 
 
 def reach(options: Options) -> Reach:
-    """The broker that is meant, for the driver and for workers. Raises OptionError with what to do instead."""
+    """Return how to reach the broker, for the driver and the workers. Raises OptionError with the remedy."""
     made = Reach(
         service_url=options.service_url,
         admin_url=options.admin_url,
@@ -39,13 +39,13 @@ def reach(options: Options) -> Reach:
 
 
 def in_place(to: Reach) -> Reach:
-    """The same with the data directory that a box says it has, for workers that may have it too."""
+    """Add the data directory that the box reports, for workers that may have access to it."""
     if to.data_dir or to.access == "wire":
         return to
     try:
         with admin_of(to) as admin:
             told = str(admin.ask("GET", "/brokers/configuration/runtime").get("dataDirectory", ""))
-    except PulsarBoxError:  # it does not tell everybody, and Apache Pulsar has none
+    except PulsarBoxError:  # not everyone may read it, and Apache Pulsar has none
         return to
     return replace(to, data_dir=told) if Path(told).is_absolute() else to
 
@@ -61,14 +61,14 @@ def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:
 
 
 def _admin_of(service: str) -> str:
-    """The usual port of the Admin API on the hosts of a service URL."""
+    """Return the Admin API URL on the default port of the service URL's hosts."""
     web, port = ("https", 8443) if service.startswith("pulsar+ssl:") else ("http", 8080)
     names = (f"[{host}]" if ":" in host else host for host, _ in hosts_of(service, 6650)[0])
     return f"{web}://" + ",".join(f"{name}:{port}" for name in names)
 
 
 def _of_the_box(made: Reach) -> Reach:
-    """What the box that runs on the data directory says of itself."""
+    """Fill in the URLs and credentials of the box that runs on the data directory."""
     from pulsarbox.server.process.runtime_file import read
     from pulsarbox.storage.lmdb.directory import holder
 
@@ -94,7 +94,7 @@ def _of_the_box(made: Reach) -> Reach:
 
 
 def _admin_credentials(options: Options) -> Credentials | None:
-    """Those for the Admin API where they are others: what is not said of it is as for the client."""
+    """Return separate credentials for the Admin API, or None. Unset options default to the client's."""
     given = {
         "auth_plugin": options.admin_auth_plugin or None,
         "auth_params": options.admin_auth_params or None,

@@ -1,4 +1,5 @@
-"""From entries to Arrow record batches: metadata, payloads and typed columns, many messages at a time.
+"""Decoding of entries into Arrow record batches: metadata, payloads and typed columns, many messages at a time.
 
-May import protocol, plugins and pyarrow. Must not reach a broker or a data directory: `spark.access` hands entries in.
+May import `spark.access`, `spark.connect`, `spark.schema`, client, protocol, plugins and pyarrow; only `record_batches`
+imports pyspark. Must not open a data directory: `spark.access` supplies entries.
 """

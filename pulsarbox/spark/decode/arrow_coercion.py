@@ -1,4 +1,4 @@
-"""Values as Python has them, in the form in which Arrow takes them for a type; strict, so that nothing is guessed."""
+"""Strict conversion of Python values to the form that Arrow accepts for a type."""
 
 import json
 from collections.abc import Callable
@@ -13,8 +13,7 @@ Shape = Callable[[Any], Any]
 
 
 def shaper(target: pa.DataType) -> Shape:
-    """What brings values into the form of a type; None stays None. It raises TypeError or ValueError for one that has
-    no such form."""
+    """Return a converter of values for a type; None stays None. It raises TypeError or ValueError for unfit values."""
     shape = _shaper(target)
     return lambda value: None if value is None else shape(value)
 
@@ -52,7 +51,7 @@ def _expected(value: Any, kind: type[Any]) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Texts, and what may be anything: that as JSON."""
+    """Return text as is, and other values as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -67,7 +66,7 @@ def _whole(value: Any) -> int:
 
 
 _NO_JSON: Final = frozenset({"NaN", "Infinity", "-Infinity"})
-"""Numbers that JSON has not, as Java clients write them."""
+"""Numbers that JSON cannot express, as Java clients write them."""
 
 
 def _real(value: Any) -> float:

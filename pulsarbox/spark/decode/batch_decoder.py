@@ -1,7 +1,7 @@
-"""Entries to columns many at a time, where nothing about them is special. What is, is opened one by one (``messages``).
+"""Bulk decoding of ordinary entries into columns; ``entry_decoder`` decodes the others one by one.
 
-Of a batch, each message stands behind the one before: a look at its metadata, by hand, finds where it ends. What
-Protobuf says of all metadata afterwards has to be the same, else nothing is taken.
+A manual scan of each message's metadata in a batch finds where its payload ends. Protobuf then parses all metadata; if
+its payload sizes differ, nothing is added.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,22 +22,22 @@ from pulsarbox.spark.decode.message_columns import Cuts, Messages, text, unpacke
 from pulsarbox.spark.decode.protobuf_columns import Columns, Lists, Many, many
 
 UNPACKED_MAX: Final = 4 << 20
-"""Bytes of what is decompressed together."""
+"""Bytes to decompress together at most."""
 PAIRS_MAX: Final = 1 << 14
-"""Properties that are known, of so few bytes each that they may be."""
+"""Entries of the property cache, at most _PAIR_BYTES each."""
 _PAIR_BYTES: Final = 256
 _NEW: Final = 4
-"""Where one property of so many is new, it is not asked which are known."""
+"""If more than one property in this many is new, the cache is not used."""
 
 _frame: Final = Struct(">2s4xI").unpack_from
 _u32: Final = Struct(">I").unpack_from
 _PAYLOAD_SIZE: Final = 3 << 3
-"""The tag of SingleMessageMetadata.payload_size."""
+"""Tag of SingleMessageMetadata.payload_size."""
 _OWN: Final[dict[str, tuple[str, ...]]] = {"key": ("partition_key",), "properties": ()}
 _OWN_SELDOM: Final[dict[str, tuple[str, ...]]] = {
     "key": ("partition_key_b64_encoded",), "ordering_key": ("ordering_key",), "event_time": ("event_time",),
 }  # fmt: skip
-"""Fields of a message alone, or of one in a batch, for each column."""
+"""Metadata fields of a message, single or batched, by column."""
 _SPECIAL: Final = ("num_chunks_from_msg", "encryption_keys")
 _ENTRY_SELDOM: Final = ("null_value", "compression", "uncompressed_size", "num_messages_in_batch", *_SPECIAL)
 
@@ -48,35 +48,35 @@ class _Entries(NamedTuple):
     bodies: Cuts
     metadata: list[bytes]
     ledgers: Iterable[int]
-    """To be gone through once."""
+    """May be a one-shot iterable."""
     entries: list[int]
 
 
 class _Opened(NamedTuple):
-    """Messages in the order of their rows."""
+    """Messages in row order."""
 
     counts: list[int] | None
-    """How many each entry has; None where each is one that was sent alone."""
+    """Number of messages per entry; None if no message is batched."""
     payloads: Cuts
     own: Columns
-    """What each says itself."""
+    """Fields of each message's own metadata."""
     properties: Lists
     entry: Columns
-    """What its entry says, for each row."""
+    """Fields of the entry's metadata, repeated for each row."""
     indexes: list[int | None]
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return len(self.indexes)
 
     def each(self, values: Iterable[Any]) -> list[Any]:
-        """What is of an entry, for each of its rows."""
+        """Repeat a value of each entry for each of its rows."""
         return list(values) if self.counts is None else _each(values, self.counts)
 
 
 class Together:
-    """Opens entries with some columns."""
+    """Bulk decoder of entries into some columns."""
 
     def __init__(self, wanted: frozenset[str]) -> None:
         self._wanted = wanted
@@ -92,11 +92,11 @@ class Together:
         self._ledgers: Mapping[int, int] = {}
         self._heads: dict[int, bytes] = {}
         self._tails: dict[int, bytes] = {}
-        """Of the block before, by who wants them: what the ids of entries begin and end with."""
+        """Prefixes and suffixes of message IDs in the previous block, by segment number."""
 
     def add(self, entries: Sequence[Entry], made: Messages) -> int | None:
-        """Add what entries of one topic say to ``made``; how many bytes of payloads that were. None, and nothing is
-        added, where one of them is special or not what it should be."""
+        """Append entries of one topic to ``made`` and return their payload bytes. None, with nothing added, if an entry
+        is special or malformed."""
         found = _parted(entries)
         opened = None if found is None else self._open(found)
         if found is None or opened is None:
@@ -109,8 +109,7 @@ class Together:
         return sum(_sizes(opened.payloads))
 
     def block(self, block: Block, topics: Sequence[tuple[str, int]]) -> Messages | None:
-        """What a block says; ``topics`` are the names and partitions of those who want its entries, by number. None as
-        for ``add``."""
+        """Return the messages of a block; None as for ``add``. ``topics``: names and partitions by segment number."""
         ledgers = map(block.ledgers.__getitem__, block.numbers)
         found = _Entries(Cuts(block.data, block.bodies), block.metadata, ledgers, block.entries)
         opened = self._open(found)
@@ -152,7 +151,7 @@ class Together:
         try:
             for begin, end, count in zip(ends, ends, counts, strict=True):
                 _take_apart(bodies.data, begin, end, count, singles, payloads.places)
-        except (IndexError, TypeError, ValueError, error_of_struct):  # not what a batch is; None where one is alone
+        except (IndexError, TypeError, ValueError, error_of_struct):  # malformed, or an unbatched entry
             return None
         found = self._in_batch.columns(singles)
         if found is None or found[0]["payload_size"] != _sizes(payloads):
@@ -170,8 +169,8 @@ class Together:
         tails: Iterable[bytes] | None,
         made: Messages,
     ) -> bool:
-        """Add all columns but payloads; ``heads`` and ``tails`` are what the ids of the entries begin and end with.
-        Nothing, and False, where something is not what it should be."""
+        """Append all columns but payloads; ``heads`` and ``tails`` are the prefixes and suffixes of the entries' IDs.
+        False, with nothing added, for malformed properties."""
         if "properties" in self._wanted:
             pairs = self._pairs.apart(opened.properties.values)
             if pairs is None:
@@ -192,7 +191,7 @@ class Together:
 
 
 class _Heads(dict[int, bytes]):
-    """What the id of an entry begins with, by its ledger."""
+    """Prefix of a message ID, by ledger."""
 
     def __missing__(self, ledger: int) -> bytes:
         found = self[ledger] = b"\x08" + varint(ledger) + b"\x10"
@@ -200,7 +199,7 @@ class _Heads(dict[int, bytes]):
 
 
 class _Numbers(dict[int, bytes]):
-    """Varints: where one is needed, its neighbours are too."""
+    """Cache of varints, filled in runs of 128, as neighbouring numbers are usually needed too."""
 
     def __missing__(self, number: int) -> bytes:
         if len(self) > _NUMBERS_MAX:
@@ -220,7 +219,7 @@ _numbers: Final = _Numbers()
 
 
 class _Pairs:
-    """Properties, of which many are as one before: these are not parsed again."""
+    """Parser of properties with a cache, since most repeat."""
 
     def __init__(self) -> None:
         self._many: Many = many(KeyValue, ("key", "value"))
@@ -228,7 +227,7 @@ class _Pairs:
         self._values: dict[bytes, bytes] = {}
 
     def apart(self, pairs: list[bytes]) -> tuple[list[bytes], list[bytes]] | None:
-        """Names and values of what is KeyValue in Protobuf; None where one is not."""
+        """Return the names and values of serialized KeyValue messages; None if one is malformed."""
         for _ in range(2):
             with suppress(KeyError):
                 return list(map(self._names.__getitem__, pairs)), list(map(self._values.__getitem__, pairs))
@@ -252,7 +251,7 @@ class _Pairs:
 
 
 def _ids(opened: _Opened, ids: Iterable[bytes], tails: Iterable[bytes] | None) -> list[bytes]:
-    """The ids of messages, as clients write them, by those of their entries."""
+    """Return the message IDs, as clients serialize them, from those of their entries."""
     if tails is not None:
         ids = map(add, ids, tails)
     if opened.counts is None:
@@ -261,12 +260,12 @@ def _ids(opened: _Opened, ids: Iterable[bytes], tails: Iterable[bytes] | None) -
 
 
 def _tail(partition: int) -> bytes:
-    """What the id of an entry ends with."""
+    """Return the suffix of an entry's ID."""
     return b"\x18" + varint(partition) if partition >= 0 else b""
 
 
 def _parted(entries: Sequence[Entry]) -> _Entries | None:
-    """The same apart; None where one of them is not what it should be."""
+    """Split entries into metadata and bodies; None if one is malformed."""
     stored = [entry[2] for entry in entries]
     try:
         frames = [_frame(each) for each in stored]
@@ -294,7 +293,7 @@ def _named(fields: dict[str, tuple[str, ...]], wanted: frozenset[str]) -> tuple[
 
 
 def _unpacked(bodies: Cuts, columns: Columns) -> Cuts | None:
-    """The same decompressed; None where one cannot be, or all are too much at once."""
+    """Decompress the bodies; None if one fails, or if all exceed UNPACKED_MAX."""
     codecs = columns.get("compression")
     if codecs is None:
         return bodies
@@ -314,17 +313,17 @@ def _unpacked(bodies: Cuts, columns: Columns) -> Cuts | None:
 
 
 def _take_apart(data: bytes, at: int, stop: int, count: int, singles: list[bytes], places: list[int]) -> None:
-    """Add the metadata of a batch's messages, and where payloads seem to begin and end. Raises IndexError, ValueError,
+    """Append the metadata and the presumed payload bounds of a batch's messages. Raises IndexError, ValueError,
     TypeError, struct.error."""
     likely = 0
     for _ in range(count):
         start = at + 4
         end = start + _u32(data, at)[0]
-        scan = start + likely  # where it was in the one before
+        scan = start + likely  # same offset as in the previous message
         if scan >= end or data[scan] != _PAYLOAD_SIZE:
             scan = start
             while (tag := data[scan]) != _PAYLOAD_SIZE:
-                # a short field of bytes, as all are that clients write before it
+                # a short bytes field, as all fields that clients write before payload_size
                 if tag & 0x87 != 2 or (length := data[scan + 1]) > 0x7F:
                     raise ValueError("unusual")
                 scan += 2 + length
@@ -343,7 +342,7 @@ def _take_apart(data: bytes, at: int, stop: int, count: int, singles: list[bytes
 
 
 def _rest(body: bytes, at: int) -> int:
-    """A varint of a few bytes."""
+    """Read a varint of at most four bytes."""
     found = 0
     for shift in range(0, 28, 7):
         byte = body[at]
@@ -356,13 +355,13 @@ def _rest(body: bytes, at: int) -> int:
 
 @lru_cache(maxsize=64)
 def _tails(count: int) -> list[bytes]:
-    """What follows the id of an entry in those of its messages."""
+    """Return the suffixes of the message IDs in a batch of ``count``."""
     size = b"\x30" + varint(count)
     return [b"\x20" + varint(index) + size for index in range(count)]
 
 
 def _each(values: Iterable[Any], counts: list[int]) -> list[Any]:
-    """What is of an entry, for each of its rows."""
+    """Repeat a value of each entry for each of its rows."""
     return list(chain.from_iterable(map(repeat, values, counts)))
 
 

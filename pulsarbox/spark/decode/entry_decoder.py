@@ -1,8 +1,7 @@
-"""Entries to messages, as columns, and only those that are asked for: many together where they are as most are, those
-with anything special one by one.
+"""Decoding of entries into message columns: ordinary entries in bulk, the others one by one.
 
-A message in chunks belongs to where its last chunk is: whoever reads that goes back for the first ones, and whoever
-reads only first ones leaves it to others.
+A chunked message belongs to the position of its last chunk: a reader of the last chunk looks back for the first ones,
+and a reader of first chunks only leaves the message to others.
 """
 
 import logging
@@ -29,28 +28,28 @@ from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place, Reach, Segmen
 log = logging.getLogger(__name__)
 
 ROWS_MAX: Final = 512
-"""Messages of one ``Messages``, or BYTES_MAX: Arrow takes lists of bytes fastest so."""
+"""Messages per ``Messages``, unless BYTES_MAX is reached first: the size that Arrow converts fastest."""
 BYTES_MAX: Final = 1 << 20
 BLOCK_ROWS: Final = 2048
-"""The same of a block, of whose payloads no lists are made: there it is what each record batch costs that counts."""
+"""The same limit for a block. Its payloads do not become lists, so the cost per record batch dominates."""
 BLOCK_BYTES: Final = 2 << 20
 HELD_BYTES: Final = 32 << 20
-"""What is held of all topics together before there is enough of one."""
+"""Bytes buffered over all topics before incomplete batches are yielded."""
 PARTED_BYTES: Final = 8 << 20
-"""What is read of all topics before each is given what is its own, where they are not mixed."""
+"""Bytes of blocks read before they are split by topic, when topics are not mixed."""
 _AT_FIRST: Final = 16
-"""Entries that are opened together before it is known how many messages they have."""
+"""Entries decoded together at first, before the number of messages per entry is known."""
 CHUNKS_AT_ONCE: Final = 100_000
-"""Messages in chunks that are put together at once."""
+"""Chunked messages assembled concurrently."""
 BACK_ENTRIES: Final = 100_000
-"""So far in front of a segment first chunks are looked for; what begins before is told as lost."""
+"""Entries before a segment to search for first chunks; a message that begins earlier is reported as lost."""
 
 _u32 = Struct(">I").unpack_from
 _parse_single = SingleMessageMetadata.FromString
 
 
 class _TooFar(Exception):
-    """There is more in front of a segment than is looked at."""
+    """The search for a first chunk has reached its limit."""
 
 
 def messages(
@@ -62,15 +61,16 @@ def messages(
     unfinished: list[Place] | None = None,
     mixed: bool = False,
 ) -> Iterator[Messages]:
-    """The messages of some segments with the ``wanted`` columns. Those of each segment are in order; those of topics
-    that take turns on the disk may do so here, so many segments at once are faster than one after another. With
-    ``mixed``, what is yielded may be ``of`` several topics, which is much faster.
+    """Yield the messages of some segments with the ``wanted`` columns, in order within each segment.
 
-    ``lost`` is told what is missing or damaged, where it is not as ``reach`` says. To ``unfinished`` is added, at the
-    end, the first chunk of each message that begins in a segment and does not end there.
+    Messages of topics interleaved on disk may interleave here too, so reading many segments at once beats one after
+    another. With ``mixed``, a batch may be ``of`` several topics, which is much faster.
 
-    Raises DataLost for what is not there any more or damaged, where ``reach`` does not say otherwise; ValueError for a
-    column that is none; NotInPlace where it must be read in place and cannot be; what the broker tells.
+    ``lost`` is called with each lost range, in place of what ``reach`` prescribes. ``unfinished`` receives, at the end,
+    the first chunk of each message that begins in a segment and does not end there.
+
+    Raises DataLost for missing or damaged entries unless ``reach`` prescribes otherwise, ValueError for an unknown
+    column, NotInPlace if reading in place is required and impossible, and the broker's errors.
     """
     unknown = wanted - COLUMNS
     if unknown:
@@ -90,7 +90,7 @@ def messages(
             for found in blocks.open(piece) if isinstance(piece, Block) else (piece,):
                 if isinstance(found, Messages):
                     if waits:
-                        yield from _all_of(openings)  # what stands before it
+                        yield from _all_of(openings)  # messages that precede it
                         held, waits = 0, False
                     yield found
                     continue
@@ -111,7 +111,7 @@ def messages(
 
 
 def _parted(pieces: Iterator[access.Piece]) -> Iterator[tuple[int, list[access.Entry]]]:
-    """The same without blocks: many entries of each segment at a time."""
+    """Yield the entries of each segment, many at a time, with blocks split."""
     held: dict[int, list[access.Entry]] = {}
     size = 0
     for piece in pieces:
@@ -128,7 +128,7 @@ def _parted(pieces: Iterator[access.Piece]) -> Iterator[tuple[int, list[access.E
 
 
 class _Blocks:
-    """Opens entries of several segments without parting them."""
+    """Decoder of entries of several segments without splitting them by segment."""
 
     def __init__(self, segments: Sequence[Segment], wanted: frozenset[str]) -> None:
         self._topics = [(each.topic, parse_topic(each.topic).partition_index) for each in segments]
@@ -136,7 +136,7 @@ class _Blocks:
         self._at_once = _AT_FIRST
 
     def open(self, block: Block) -> Iterator[Messages | tuple[int, list[access.Entry]]]:
-        """What it says, in order; entries of each segment where something about one of them is special."""
+        """Yield the messages of a block in order, or the entries of each segment if one of them is special."""
         at, left = 0, len(block.entries)
         while left > 0:
             parts = -(-left // self._at_once)
@@ -162,13 +162,13 @@ def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
 
 
 def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
-    """The entries in front of a segment, piece by piece backward; each piece forward. Raises _TooFar."""
+    """Yield the entries before a segment in pieces, backwards; each piece is in order. Raises _TooFar."""
     if segment.compacted:
         return
     if segment.end is None:
         front = Place(segment.ledger, segment.first)
         found = service.segments(segment.topic, Place(BEGINNING.ledger, 0), front)
-    else:  # nobody tells of ledgers: of the one where it begins, at least
+    else:  # ledgers unknown: search at least the one of the start
         ledger, last = segment.start.ledger, segment.start.entry - 1
         found = [segment._replace(ledger=ledger, first=0, last=last)] if last >= 0 else []
     left = BACK_ENTRIES
@@ -187,7 +187,7 @@ def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
 
 
 def _cut(segment: Segment, first: int, last: int) -> Segment:
-    """Some entries of a segment, all of them."""
+    """Return entries ``first`` to ``last`` of a segment, without batch limits."""
     hidden = tuple((max(low, first), min(high, last)) for low, high in segment.hidden if high >= first and low <= last)
     cut = segment._replace(first=first, last=last, hidden=hidden, from_batch=0, to_batch=0)
     if segment.end is None:
@@ -196,10 +196,10 @@ def _cut(segment: Segment, first: int, last: int) -> Segment:
 
 
 class _Opening:
-    """What was opened so far: columns, and of the entries at hand one row each in parallel lists.
+    """Messages decoded so far: columns, plus parallel lists with a row for each message not yet in the columns.
 
-    Columns are made of some entries while what was parsed of them is still near: what of a hundred topics waits to be
-    taken is more than any cache holds.
+    Rows move into columns after a few entries, while the parsed metadata is in the CPU cache; what a hundred topics
+    accumulate would not fit there.
     """
 
     def __init__(self, segment: Segment, wanted: frozenset[str], service: Service) -> None:
@@ -209,11 +209,11 @@ class _Opening:
         self._service = service
         self._chunks = Chunks(Chunking(most=CHUNKS_AT_ONCE))
         self._begun: set[str | bytes] = set()
-        """Messages whose first chunk was seen, or looked for."""
+        """Messages whose first chunk was seen or searched for."""
         self._too_far: set[str | bytes] = set()
-        """Those whose first chunk was not found where it was looked for."""
+        """Messages whose first chunk lies beyond the search limit."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
-        """Of rows that came in chunks: where the first one is."""
+        """Position of the first chunk, by row of a chunked message."""
         self._together = Together(wanted)
         self._made = self._none()
         self.size = 0
@@ -232,23 +232,23 @@ class _Opening:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to take."""
+        """True if a batch is complete."""
         return self.size >= BYTES_MAX or self._made.rows >= ROWS_MAX
 
     @property
     def has_some(self) -> bool:
-        """Whether there is anything to take."""
+        """True if there are messages to take."""
         return self._made.rows > 0
 
     @property
     def unfinished(self) -> list[Place]:
-        """The first chunk of each message that begins in the segment and did not end yet."""
+        """The first chunk of each message that begins in the segment and has not ended yet."""
         return [Place(*first) for first in self._chunks.firsts if first[0] == self._segment.ledger]
 
-    # Opening
+    # Decoding
 
     def add(self, entries: list[access.Entry]) -> int:
-        """Take entries until it is full; how many. Raises what ``lost`` does."""
+        """Decode entries until a batch is complete; return how many. Raises the error of ``Service.lost``."""
         some = entries[: self._room(entries)]
         added = self._together.add(some, self._made) if self._is_usual(some) else None
         if added is not None:
@@ -259,7 +259,7 @@ class _Opening:
         return count
 
     def _room(self, entries: list[access.Entry]) -> int:
-        """How many of these there is room for; one at least."""
+        """Return how many of the entries fit into the batch, at least one."""
         segment = self._segment
         each = max(1, segment.messages // max(1, segment.last - segment.first + 1))
         most = max(1, (ROWS_MAX - self._made.rows) // each)
@@ -267,7 +267,7 @@ class _Opening:
         return next((at for at, size in enumerate(sizes, 1) if self.size + size >= BYTES_MAX), most)
 
     def _is_usual(self, entries: list[access.Entry]) -> bool:
-        """Whether all messages of these entries are wanted."""
+        """Return whether all messages of these entries are requested."""
         segment = self._segment
         if segment.end is not None or segment.compacted:
             return False
@@ -307,7 +307,7 @@ class _Opening:
         self.size += len(body)
 
     def _add_opened(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
-        """One that is compressed, encrypted or a batch."""
+        """Add a message that may be compressed, encrypted or a batch."""
         if metadata.encryption_keys:
             self._add_one(ledger, entry, metadata, body)
             return
@@ -330,7 +330,7 @@ class _Opening:
                 at = end + single.payload_size
                 singles.append(single)
                 payloads.append(None if single.null_value else body[end:at])
-        except Exception as error:  # struct.error has no other name in C
+        except Exception as error:  # C code raises struct.error under no importable name
             raise MalformedMetadata(f"message {len(singles)} of its batch: {error}") from None
         if at > len(body):
             raise MalformedMetadata("it ends before its batch does")
@@ -343,7 +343,7 @@ class _Opening:
         self.size += len(body)
 
     def _wanted_of(self, ledger: int, entry: int, singles: list[Any]) -> list[int]:
-        """Those of a batch that are wanted: in the range, and not compacted out."""
+        """Return the indexes of the batch's messages that are in the range and not compacted out."""
         segment, count = self._segment, len(singles)
         low, high = 0, count
         if segment.end is not None:
@@ -380,7 +380,7 @@ class _Opening:
             self._first_chunks[row] = places[0]
 
     def _look_back(self, uuid: str | bytes) -> None:
-        """Find the chunks of a message that are in front of the segment, and take them."""
+        """Find and add the chunks of a message that precede the segment."""
         found: list[tuple[int, int, MessageMetadata, bytes]] = []
         try:
             for piece in _before(self._segment, self._service):
@@ -400,7 +400,7 @@ class _Opening:
     # Columns
 
     def take(self) -> Messages:
-        """What there is as columns; then there is nothing."""
+        """Return the messages as columns and start an empty batch."""
         found, self._made = self._made, self._none()
         self.size = 0
         return found
@@ -418,7 +418,7 @@ class _Opening:
         self._clear()
 
     def _ids(self) -> list[bytes]:
-        """The ids as clients write them."""
+        """Return the message IDs as clients serialize them."""
         found: list[bytes] = []
         before, ledger_id, head, prefix = (-1, -1), -1, b"", b""
         tail = b"\x18" + varint(self._partition) if self._partition >= 0 else b""
@@ -487,5 +487,5 @@ _MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
         metadata.SerializeToString() if metadata.encryption_keys else None for metadata in some._metas
     ],
 }
-"""What makes each column of what was opened."""
+"""Constructor of each column."""
 assert _MAKERS.keys() | {"properties"} == COLUMNS

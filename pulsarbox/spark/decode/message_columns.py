@@ -1,4 +1,4 @@
-"""Some messages as columns: lists of what Arrow takes fastest."""
+"""Messages in columns: lists of the values that Arrow converts fastest."""
 
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -13,21 +13,20 @@ COLUMNS: Final = frozenset(
         "properties", "producer_name", "sequence_id", "schema_version", "encryption",
     }
 )  # fmt: skip
-"""What may be asked for: names of lists of ``Messages``."""
+"""Columns that a caller may request: names of lists of ``Messages``."""
 
 
 @dataclass(slots=True)
 class Properties:
-    """The properties of many messages, as UTF-8. A name that comes twice in a message stands once, with its last
-    value."""
+    """Properties of many messages, as UTF-8. Of a name repeated within a message, the last value counts."""
 
     counts: list[int] = field(default_factory=list)
-    """How many each message has."""
+    """Number of properties of each message."""
     names: list[bytes] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
 
     def add(self, names: list[bytes], values: list[bytes]) -> None:
-        """Those of one more message."""
+        """Append the properties of one message."""
         if len(names) > 1:
             last = dict(zip(names, values, strict=True))
             names, values = list(last), list(last.values())
@@ -36,7 +35,7 @@ class Properties:
         self.values += values
 
     def add_many(self, counts: list[int], names: list[bytes], values: list[bytes]) -> None:
-        """Those of some more messages, one behind the other."""
+        """Append the properties of several messages, given as flat lists."""
         if max(counts, default=0) > 1:
             for end, count in zip(accumulate(counts), counts, strict=True):
                 self.add(names[end - count : end], values[end - count : end])
@@ -46,7 +45,7 @@ class Properties:
         self.values += values
 
     def pairs(self) -> list[list[tuple[str, str]]]:
-        """Those of each message: names and values."""
+        """Return the names and values of each message."""
         every = [(text(name), text(value)) for name, value in zip(self.names, self.values, strict=True)]
         ends = accumulate(self.counts)
         return [every[end - count : end] for end, count in zip(ends, self.counts, strict=True)]
@@ -54,69 +53,68 @@ class Properties:
 
 @dataclass(slots=True)
 class Cuts:
-    """Bytes that stand in one piece of memory, with gaps between them."""
+    """Slices of one buffer, with gaps between them."""
 
     data: bytes
     places: list[int]
-    """Two each, ascending: where it begins and where it ends."""
+    """Two per slice, ascending: its start and its end."""
 
     def all(self) -> list[bytes]:
-        """Each of them."""
+        """Return each slice."""
         data, ends = self.data, iter(self.places)
         return [data[begin:end] for begin, end in zip(ends, ends, strict=True)]
 
 
 @dataclass(slots=True)
 class Messages:
-    """Some messages, those of each topic in order: lists of ``rows`` values each, empty where a column was not asked
-    for."""
+    """Messages in order per topic: lists of ``rows`` values each, empty for columns that were not requested."""
 
     topic: str
-    """Full name, of a partition its own. Empty where they are ``of`` several."""
+    """Full name; of a partitioned topic, that of the partition. Empty if the rows are of several topics."""
     partition: int
-    """-1 where it is none."""
+    """-1 if not partitioned."""
     rows: int = 0
     of: list[int] = field(default_factory=list)
-    """Where they are of several topics: which one's, as its place in ``topics``."""
+    """For rows of several topics: the index of each row's topic in ``topics``."""
     topics: Sequence[tuple[str, int]] = ()
     """Names and partitions."""
     cuts: Cuts | None = None
-    """The payloads, where ``payload`` does not have them and none is null."""
+    """The payloads, if ``payload`` is empty and none is null."""
     payload: list[bytes | None] = field(default_factory=list)
-    """None is a null value. Decompressed; of encrypted messages as it came."""
+    """None is a null value. Decompressed, unless encrypted."""
     key: list[bytes | None] = field(default_factory=list)
-    """As bytes: of a key in base64 what it means."""
+    """Raw bytes; base64 keys are decoded."""
     ordering_key: list[bytes | None] = field(default_factory=list)
     message_id: list[bytes] = field(default_factory=list)
-    """MessageIdData in protobuf, as the clients of Pulsar write an id."""
+    """MessageIdData in Protobuf, as Pulsar's clients serialize an ID."""
     ledger: list[int] = field(default_factory=list)
     entry: list[int] = field(default_factory=list)
     batch: list[int | None] = field(default_factory=list)
-    """The index in its batch, None where it is in none."""
+    """Index in the batch; None if not batched."""
     publish_time: list[int] = field(default_factory=list)
     """Milliseconds since 1970."""
     event_time: list[int | None] = field(default_factory=list)
-    """The same; None where it has none."""
+    """Milliseconds since 1970; None if not set."""
     properties: Properties = field(default_factory=Properties)
     producer_name: list[str] = field(default_factory=list)
     sequence_id: list[int] = field(default_factory=list)
     schema_version: list[bytes | None] = field(default_factory=list)
     encryption: list[bytes | None] = field(default_factory=list)
-    """MessageMetadata in Protobuf of what a client has encrypted: without it nobody can read the payload; else None."""
+    """Serialized MessageMetadata of a message encrypted by its client, needed to decrypt the payload; else None."""
 
     def payloads(self) -> list[bytes | None]:
-        """The payload of each, wherever it is."""
+        """Return the payloads, copied out of ``cuts`` on first use."""
         if self.cuts is not None:
             self.payload, self.cuts = list(self.cuts.all()), None
         return self.payload
 
     def name_of(self, topic: int) -> str:
-        """A topic by its place in ``topics``; the only one by -1."""
+        """Return the name of a topic by its index in ``topics``; -1 is the only topic."""
         return self.topics[topic][0] if topic >= 0 else self.topic
 
 
 def varint(number: int) -> bytes:
-    """A number as Protobuf writes it."""
+    """Encode a number as a Protobuf varint."""
     if number < 0x80:
         return b"%c" % number
     parts = bytearray()
@@ -128,7 +126,7 @@ def varint(number: int) -> bytes:
 
 
 def unpacked_key(key: bytes) -> bytes:
-    """What a key means that is marked as base64; itself where it is none."""
+    """Decode a key that is marked as base64; returned unchanged if it is not."""
     try:
         return b64decode(key, validate=True)
     except NotBase64:
@@ -136,10 +134,10 @@ def unpacked_key(key: bytes) -> bytes:
 
 
 def text(value: str | bytes) -> str:
-    """What should be UTF-8."""
+    """Decode UTF-8 leniently."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
 def utf8(value: str | bytes) -> bytes:
-    """Text that may be none."""
+    """Encode text as UTF-8; bytes pass through, valid or not."""
     return value.encode() if isinstance(value, str) else value

@@ -1,8 +1,8 @@
-"""Fields of many Protobuf messages at once, as lists: one parse for all of them. Nothing of pyspark.
+"""Fields of many Protobuf messages as lists, from a single parse. Does not import pyspark.
 
-A Python object for each message, and a question to it for each field, is most of what a read would take. So many
-messages are parsed as one, whose fields are all repeated: what one field says then is one list. Which value is of which
-message, marks tell, values that nobody else knows: behind each message one stands in each field that is asked for.
+Creating a Python object per message and reading each field from it would dominate the cost of a read. Instead, many
+messages are concatenated and parsed as one message whose fields are all repeated, so each field becomes one list.
+Random marks, one after each message in every requested field, show which value belongs to which message.
 """
 
 import os
@@ -18,36 +18,37 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 Columns = dict[str, list[Any]]
-"""By the name of a field: what each message says, None where it says nothing. Text is bytes, truth a number."""
+"""By field name: the value in each message, None if unset. Strings are bytes, booleans numbers."""
 
 
 class Lists(NamedTuple):
-    """What a repeated field of each message has."""
+    """Values of a repeated field."""
 
     counts: list[int]
-    """How many values each has."""
+    """Number of values of each message."""
     values: list[Any]
-    """One behind the other."""
+    """The values of all messages, concatenated."""
 
 
 _BYTES: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
 _UNSIGNED: Final = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_UINT32)
 _SIGNED: Final = (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_BOOL, FieldDescriptor.TYPE_ENUM)
-"""Types that are a varint. What such a field says is not cut to its size."""
+"""Signed varint types. Their values are not truncated to 32 bits."""
 _MARK: Final = os.urandom(8)
-"""A bytes field's."""
+"""Mark in fields of bytes."""
 _MARK_NUMBER: Final = int.from_bytes(os.urandom(8)) >> 2 | 1 << 61
 _numbers: Final = count()
 
 
 class Many:
-    """Some fields of messages of one type."""
+    """Parser of selected fields of messages of one type."""
 
     def __init__(self, kind: type[Message], each: Iterable[str], seldom: Iterable[str] = (), lists: str = "") -> None:
-        """``each`` are fields that most messages have, one at least; ``seldom`` what most do not: it costs little where
-        none has it. ``lists`` is a repeated one. What the type requires and is not asked for is only counted.
+        """Prepare the parser. ``each``: fields that most messages set, at least one. ``seldom``: fields that few set,
+        nearly free while none does. ``lists``: a repeated field. Required fields that are not selected are only
+        counted.
 
-        Raises ValueError for a field of another type than text, bytes, truth, a message or an integer.
+        Raises ValueError for a field that is not a string, bytes, boolean, enum, message or integer.
         """
         self._each, self._seldom, self._lists = tuple(each), tuple(seldom), lists
         if not self._each:
@@ -63,17 +64,17 @@ class Many:
         self._behind_all = self._end((*usual, *self._seldom))
 
     def _end(self, names: Iterable[str]) -> bytes:
-        """What is put behind each message."""
+        """Return the marks that follow each message."""
         made = self._parse(b"")
         for name in names:
             getattr(made, name).append(self._marks[name])
         return bytes(made.SerializeToString())
 
     def columns(self, messages: Sequence[bytes]) -> tuple[Columns, Lists] | None:
-        """What these say. A field of ``seldom`` that none of them has is left out. As Protobuf has it, the last value
-        counts where a field comes twice.
+        """Return the columns of the messages, leaving out fields of ``seldom`` that none sets. The last value of a
+        repeated singular field counts, as in Protobuf.
 
-        None where they cannot be told apart: one is no message of that type, or lacks what that requires.
+        None if the messages cannot be separated: one is malformed or lacks a required field.
         """
         number = len(messages)
         names = self._each
@@ -100,7 +101,7 @@ class Many:
 
 
 def _apart(values: Any, mark: Any, messages: int) -> list[Any] | None:
-    """What stands between marks, the last of it."""
+    """Return the last value before each mark."""
     if len(values) == 2 * messages and values[1::2].count(mark) == messages:
         found: list[Any] = values[::2]
         return found
@@ -116,7 +117,7 @@ def _apart(values: Any, mark: Any, messages: int) -> list[Any] | None:
 
 
 def _listed(values: Any, mark: Any, messages: int) -> Lists | None:
-    """What stands between marks, all of it."""
+    """Return all values before each mark."""
     if len(values) == 2 * messages and values[1::2].count(mark) == messages:
         return Lists([1] * messages, values[::2])
     found: list[Any] = []
@@ -132,12 +133,12 @@ def _listed(values: Any, mark: Any, messages: int) -> Lists | None:
 
 @cache
 def many(kind: type[Message], each: tuple[str, ...], seldom: tuple[str, ...] = (), lists: str = "") -> Many:
-    """The same, made once a process."""
+    """Return the cached parser of these fields."""
     return Many(kind, each, seldom, lists)
 
 
 def _of_lists(fields: Iterable[Any]) -> type[Message]:
-    """A message that has these fields under their numbers, each of them repeated and not packed."""
+    """Return a message type with these fields, under their numbers, each repeated and not packed."""
     number = next(_numbers)
     file = FileDescriptorProto(name=f"pulsarbox/lists{number}.proto", package="pulsarbox.lists", syntax="proto2")
     made = file.message_type.add(name=f"Lists{number}")

@@ -1,4 +1,4 @@
-"""Messages to the record batches that Spark asked for: the columns of its schema, each with its own type."""
+"""Conversion of messages into the record batches that Spark requested, each column with its own type."""
 
 from array import array as array_of
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "__orderingKey": "ordering_key",
     "__schemaVersion": "schema_version",
 }
-"""Where the values of a column stand in ``Messages``."""
+"""List of ``Messages`` that holds a column's values."""
 _SCHEMAS_MIXED: Final = 4
 _MILLIS: Final = pa.timestamp("ms", tz="UTC")
 _OWN: Final[Mapping[str, pa.DataType]] = {
@@ -51,19 +51,19 @@ _OWN: Final[Mapping[str, pa.DataType]] = {
     "__batchIndex": pa.int32(),
     "__sequenceId": pa.int64(),
 }
-"""What these values are, where it is not what Spark calls the column."""
+"""Arrow types of these lists, where they differ from Spark's column type."""
 _UNSIGNED: Final = frozenset({"__publishTime", "__eventTime", "__sequenceId"})
-"""The protocol has 64 bits for these without a sign, and a producer may say anything."""
+"""Unsigned 64-bit fields of the protocol, in which a producer may send any value."""
 _TIME_MAX: Final = (2**63 - 1) // 1000
-"""Milliseconds: Spark has a timestamp in microseconds."""
+"""Milliseconds: Spark's timestamps are 64-bit microseconds."""
 
 
 class MalformedError(ValueError):
-    """A value that its schema cannot read, where that ends the read."""
+    """A value does not match its schema, with mode=failfast."""
 
 
 class Tables:
-    """Makes record batches of one schema. Can be pickled before its first use."""
+    """Builder of record batches of one schema. Picklable before first use."""
 
     def __init__(self, schema: StructType, registry: Registry, value_format: str, mode: str) -> None:
         self._names = schema.fieldNames()
@@ -83,7 +83,7 @@ class Tables:
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The lists of ``Messages`` that are needed."""
+        """The lists of ``Messages`` that the columns need."""
         lists = {_LISTS[name] for name in self._names if name in _LISTS}
         if self._values or CORRUPT in self._names:
             lists.add("payload")
@@ -98,8 +98,8 @@ class Tables:
         return frozenset(lists)
 
     def check(self, schemas: Iterable[Schema | None]) -> None:
-        """Raises Unreadable for columns that cannot be read, as far as that is known before any message is: another
-        type than theirs, and names of no column. ``schemas``: what is known of the topics'."""
+        """Reject columns with an unsupported type or an unknown name, before any message is read. ``schemas``: the
+        known schemas of the topics. Raises Unreadable."""
         for name in self._names:
             if name in NAMES:
                 self._check_own(name)
@@ -117,14 +117,14 @@ class Tables:
             raise Unreadable(f"column {name} is {NAMES[name].type}: it cannot be read as {target}") from None
 
     def mixes(self, topics: Iterable[str]) -> bool:
-        """Whether rows of all these topics may stand in one batch: else their values are read in small portions. Raises
-        PulsarBoxError."""
+        """Return whether one batch may mix rows of these topics: with many schemas, their values would be read in small
+        groups. Raises PulsarBoxError."""
         if not self._values or self._form in ("bytes", "string"):
             return True
         return len({_alike(self._registry.newest(topic)) for topic in topics}) <= _SCHEMAS_MIXED
 
     def batch(self, messages: Messages) -> pa.RecordBatch:
-        """One batch of some messages. Raises MalformedError, Unreadable, PulsarBoxError."""
+        """Return messages as a record batch. Raises MalformedError, Unreadable, PulsarBoxError."""
         arrays: dict[str, pa.Array] = {}
         bad: list[Bad] = []
         if self._values or CORRUPT in self._names:
@@ -147,7 +147,7 @@ class Tables:
         return made
 
     def close(self) -> None:
-        """Let a connection go that was needed to ask for schemas. Raises nothing."""
+        """Close the schema registry's connection, if any. Raises nothing."""
         self._registry.close()
 
     def _malformed(self, messages: Messages, bad: Bad) -> str:
@@ -181,14 +181,14 @@ class Tables:
         if messages.of:
             return self._several_of(messages).spread(0 if is_name else 1, messages.of, target)
         if is_name:
-            return pa.array([messages.topic] * messages.rows, target)  # repeat takes several times as long
+            return pa.array([messages.topic] * messages.rows, target)  # pa.repeat takes several times as long
         partition = pa.scalar(messages.partition if messages.partition >= 0 else None, pa.int32())
         return _as(pa.repeat(partition, messages.rows), target)
 
     # Values
 
     def _decoded(self, messages: Messages) -> tuple[dict[str, pa.Array], list[Bad]]:
-        """The columns of the value, and which could not be read; group by group of one schema each."""
+        """Return the value columns and the unreadable rows, decoding group by group of one schema."""
         pieces: list[list[pa.Array]] = []
         order: list[int] = []
         bad: list[Bad] = []
@@ -204,7 +204,7 @@ class Tables:
         return dict(zip(self._values, columns, strict=True)), sorted(bad)
 
     def _groups(self, messages: Messages) -> Iterable[tuple["_Reader", Sequence[int]]]:
-        """Rows whose values are read alike."""
+        """Return the rows grouped by reader."""
         if self._form in ("bytes", "string"):
             any_of_them = messages.name_of(messages.of[0] if messages.of else -1)
             return [(self._reader(any_of_them, None), range(messages.rows))]
@@ -249,16 +249,16 @@ class Tables:
 
 
 class _Several:
-    """What is known of topics whose messages come together."""
+    """Cached readers and arrays for topics whose messages are mixed."""
 
     def __init__(self, topics: Sequence[tuple[str, int]]) -> None:
         self.topics = topics
         self.readers: dict[bytes | None, dict[int, _Reader]] = {}
-        """By version, then by topic."""
+        """By schema version, then by topic index."""
         self._arrays: dict[tuple[int, pa.DataType], pa.Array] = {}
 
     def spread(self, what: int, of: list[int], target: pa.DataType) -> pa.Array:
-        """For each row the name (0) or the partition (1) of its topic."""
+        """Return the name (0) or partition (1) of each row's topic."""
         every = self._arrays.get((what, target))
         if every is None:
             values = [None if each[what] == -1 else each[what] for each in self.topics]
@@ -271,11 +271,11 @@ _ANY: Final = Messages(
     publish_time=[1], event_time=[1], properties=Properties([1], [b"1"], [b"1"]), producer_name=["1"], sequence_id=[1],
     schema_version=[b"1"],
 )  # fmt: skip
-"""A message whose columns can be read as any type that there is a cast to."""
+"""Sample message that casts to every type its columns can be read as."""
 
 
 def _fields_of(schema: Schema | None) -> list[str]:
-    """The fields of records, if it is one of them."""
+    """Return the field names of a record schema; empty for others."""
     try:
         found = type_of(schema)
     except NoColumnsError:
@@ -284,7 +284,7 @@ def _fields_of(schema: Schema | None) -> list[str]:
 
 
 def _alike(schema: Schema | None) -> tuple[Any, ...]:
-    """The same for schemas whose values are read alike."""
+    """Return a key that is equal for schemas whose values are read alike."""
     if schema is None:
         return ()
     properties = sorted((each.key, each.value) for each in schema.properties)
@@ -292,13 +292,13 @@ def _alike(schema: Schema | None) -> tuple[Any, ...]:
 
 
 class _Reader:
-    """Reads values of one schema as some columns."""
+    """Reader of values of one schema into given columns."""
 
     def __init__(self, writer: Schema | None, newest: Schema | None, fields: list[pa.Field], form: str) -> None:
         self._fields = fields
         self._parts: list[tuple[Callable[[Messages, int], bytes | None], Decoder, list[str]]] = []
         self._is_fields = False
-        """Whether the columns are the fields of one record."""
+        """True if the columns are the fields of one record."""
         names = [field.name for field in fields]
         if form == "auto" and writer is not None and is_pair(writer):
             self._take_pair(writer, newest)
@@ -316,7 +316,10 @@ class _Reader:
         self._parts.append((take, made, names))
 
     def _is_record(self, writer: Schema | None, form: str) -> bool:
-        """Whether the columns are fields of a record. One column ``value`` is all of it, if no field is called so."""
+        """Return whether the columns are fields of a record.
+
+        A single column ``value`` is the whole record, unless the record has such a field.
+        """
         if form in ("bytes", "string", "json"):
             return form == "json"
         names = [field.name for field in self._fields]
@@ -346,7 +349,7 @@ class _Reader:
                 self._add(take, decoder(part if part.type else None, last, wanted[0].type), [name])
 
     def columns(self, messages: Messages, places: Sequence[int]) -> tuple[list[pa.Array], list[Bad]]:
-        """The columns of some messages, in the order of the fields; and which could not be read."""
+        """Return the columns of some messages, in the order of the fields, and the unreadable rows."""
         if messages.cuts is not None and len(places) == messages.rows and len(self._parts) == 1:
             take, made, names = self._parts[0]
             array = made.of_bytes(_cut(messages.cuts)) if take is _payload and made.is_plain else None
@@ -370,7 +373,7 @@ class _Reader:
 def _taken(
     take: Callable[[Messages, int], bytes | None], messages: Messages, places: Sequence[int], bad: dict[int, str]
 ) -> list[bytes | None]:
-    if take is _payload and len(places) == messages.rows:  # in their order, as they are all of one schema
+    if take is _payload and len(places) == messages.rows:  # all rows are of one schema and in order
         return messages.payloads()
     taken: list[bytes | None] = []
     for at, place in enumerate(places):
@@ -385,14 +388,14 @@ def _taken(
 def _without_encrypted(
     values: list[bytes | None], messages: Messages, places: Sequence[int], bad: dict[int, str]
 ) -> list[bytes | None]:
-    """The same with None for what its client has encrypted: such bytes might be read as something else by chance."""
+    """Replace encrypted values with None: their bytes could decode as something else by chance."""
     closed = {at for at, place in enumerate(places) if messages.encryption[place] is not None}
     bad.update(dict.fromkeys(closed, "its client has encrypted it"))
     return [None if at in closed else value for at, value in enumerate(values)]
 
 
 def _with_nulls(made: Decoder, values: list[bytes | None]) -> tuple[pa.Array, list[Bad]]:
-    """Values of which some are null."""
+    """Decode values of which some are null."""
     if None not in values:
         return made.array(values)  # type: ignore[arg-type]
     there = [at for at, value in enumerate(values) if value is not None]
@@ -421,7 +424,8 @@ def _second(messages: Messages, at: int) -> bytes | None:
 
 
 def _cut(cuts: Cuts) -> pa.Array:
-    """Every second one of these and what is between them: Arrow copies that, and Python makes no object of each."""
+    """Return the slices as an Arrow array, without a Python object each: every second element of an array that also has
+    the gaps between them."""
     count = len(cuts.places) // 2
     if not count:
         return pa.array([], pa.binary())
@@ -431,7 +435,7 @@ def _cut(cuts: Cuts) -> pa.Array:
 
 
 def _numbers(values: Iterable[int]) -> pa.Array:
-    """As 32 bits: an array of Python's takes half the time that Arrow takes to look at each."""
+    """Return an int32 array; Python's array type takes half the time of Arrow's conversion."""
     found = array_of("i", values)
     return pa.Array.from_buffers(pa.int32(), len(found), [None, pa.py_buffer(found)])
 
@@ -447,7 +451,7 @@ def _evens(count: int) -> pa.Array:
 
 
 def _even(count: int) -> pa.Array:
-    """So many even numbers from 0 on."""
+    """Return the first ``count`` even numbers."""
     return _evens(1 << (count - 1).bit_length()).slice(0, count)
 
 
@@ -456,7 +460,7 @@ def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _signed(value: int | None, own: pa.DataType) -> int | None:
-    """A number as Java clients have it; None of a time that Spark has no timestamp for."""
+    """Return the number as signed, as Java clients have it; None for a time beyond Spark's timestamps."""
     if value is None or (own == _MILLIS and value > _TIME_MAX):
         return None
     return value - (1 << 64) if value >= 1 << 63 else value
@@ -476,5 +480,5 @@ def _map(properties: Properties, target: pa.DataType) -> pa.Array:
 def _texts(values: list[bytes], target: pa.DataType) -> pa.Array:
     try:
         return _as(pa.array(values, pa.string()), target)
-    except pa.ArrowInvalid:  # one is no UTF-8
+    except pa.ArrowInvalid:  # one is not UTF-8
         return _as(pa.array([text(value) for value in values], pa.string()), target)

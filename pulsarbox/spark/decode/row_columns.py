@@ -1,7 +1,6 @@
-"""The columns of a row beside its value: their names, their types, and which of them are asked for.
+"""Columns of a row apart from its value: names, types, and the selection by the option ``columns``.
 
-Names and types are those of the existing Pulsar connector; ``columns=all`` adds what it does not have. Every column may
-be null.
+Names and types are those of the existing Pulsar connector; ``columns=all`` adds further ones. Every column is nullable.
 """
 
 from collections.abc import Sequence
@@ -9,15 +8,15 @@ from typing import Final, NamedTuple
 
 VALUE: Final = "value"
 CORRUPT: Final = "_corrupt_record"
-"""The bytes of a value that its schema cannot read (mode=permissive)."""
+"""The bytes of a value that does not match its schema (mode=permissive)."""
 
 
 class Column(NamedTuple):
-    """A column that every topic has."""
+    """Column that every topic has."""
 
     name: str
     type: str
-    """As Spark's SQL writes it."""
+    """Type in Spark SQL."""
     meaning: str
 
 
@@ -45,13 +44,13 @@ NAMES: Final = {column.name: column for column in ALL}
 
 
 class ColumnsError(ValueError):
-    """Columns that there are not; says which."""
+    """Unknown column; the message names it."""
 
 
 def chosen(columns: str) -> tuple[Column, ...]:
-    """The columns that the option ``columns`` asks for beside the value: ``basic``, ``all``, or names with commas.
+    """Return the columns that ``columns`` selects apart from the value: ``basic``, ``all``, or names with commas.
 
-    Raises ColumnsError for a name that there is not.
+    Raises ColumnsError for an unknown name.
     """
     if columns.lower() == "basic":
         return BASIC
@@ -61,7 +60,7 @@ def chosen(columns: str) -> tuple[Column, ...]:
 
 
 def with_value(columns: str) -> bool:
-    """Whether the option asks for the value too: a list of names may leave it out."""
+    """Return whether the option selects the value, which a list of names may leave out."""
     return columns.lower() in ("basic", "all") or VALUE in (name.lower() for name in _words(columns))
 
 

@@ -1,4 +1,4 @@
-"""Values to Arrow by the schema that they were written with: many at once, one by one where some cannot be read."""
+"""Decoding of values into Arrow by their writer's schema: in bulk, or one by one if some cannot be read."""
 
 import io
 import json
@@ -19,26 +19,26 @@ from pulsarbox.spark.schema.protobuf_native import reader_of
 from pulsarbox.spark.schema.spark_types import LOGICAL
 
 Read = Callable[[bytes], Any]
-"""Of one value: what it says, as Python has it. Raises whatever it raises."""
+"""Reader of one value into Python. May raise any exception."""
 
 
 RECORDS: Final = (Schema.Avro, Schema.Json, Schema.ProtobufNative)
-"""Types of schemas whose values have fields."""
+"""Schema types whose values have fields."""
 
 
 class Unreadable(ValueError):
-    """Values of such a schema cannot be read as what was asked for; the text says why."""
+    """The schema's values cannot be read as requested; the message says why."""
 
 
 class Bad(NamedTuple):
-    """A value that its schema cannot read."""
+    """Value that does not match its schema."""
 
     at: int
     reason: str
 
 
 class Decoder:
-    """Reads values of one schema as one type of Arrow."""
+    """Decoder of values of one schema into one Arrow type."""
 
     def __init__(
         self,
@@ -48,8 +48,10 @@ class Decoder:
         *,
         is_plain: bool = False,
     ) -> None:
-        """``many`` reads all at once, or raises whatever it raises: then they are read one by one. ``is_plain``: they
-        are bytes, or text in UTF-8, as they come."""
+        """Store the readers. ``many`` reads all values in bulk; if it raises, they are read one by one.
+
+        ``is_plain``: the values are raw bytes or UTF-8 text.
+        """
         self._type = target
         self.is_plain = is_plain
         self._read = read
@@ -57,7 +59,7 @@ class Decoder:
         self._shape = shaper(target)
 
     def of_bytes(self, values: pa.Array) -> pa.Array | None:
-        """The same of bytes that Arrow has already; None where these are no plain values, or one cannot be read."""
+        """Decode a binary Arrow array. None if the values are not plain or one cannot be read."""
         if not self.is_plain:
             return None
         try:
@@ -66,18 +68,18 @@ class Decoder:
             return None
 
     def array(self, values: list[bytes]) -> tuple[pa.Array, list[Bad]]:
-        """All values, null where one cannot be read; and which these are."""
+        """Return all values, null for unreadable ones, and the list of those."""
         if self._many is not None:
             try:
                 return self._many(values), []
-            except Exception:  # a library's complaint: one by one it is told which value it is about
+            except Exception:  # read one by one to identify the value at fault
                 pass
         found, bad = [], []
         for at, value in enumerate(values):
             try:
                 shaped = self._shape(self._read(value))
                 pa.array([shaped], self._type)
-            except Exception as error:  # payloads are anybody's
+            except Exception as error:  # payloads are untrusted
                 shaped = None
                 bad.append(Bad(at, f"{type(error).__name__}: {error}"[:200]))
             found.append(shaped)
@@ -85,9 +87,10 @@ class Decoder:
 
 
 def decoder(writer: Schema | None, newest: Schema | None, target: pa.DataType, form: str = "auto") -> Decoder:
-    """Reads what was written with ``writer``, or without a schema, as ``target``; a record as a struct of some fields.
+    """Return a decoder into ``target`` of values written with ``writer``, or without a schema; records become structs.
 
-    ``newest`` says what fields that an older record lacks are. ``form`` is the option valueFormat. Raises Unreadable.
+    ``newest`` supplies the defaults of fields that an older record lacks. ``form`` is the option valueFormat. Raises
+    Unreadable.
     """
     kind = None if writer is None else writer.type
     if form in ("bytes", "string") or (kind is None and form == "auto"):
@@ -111,12 +114,12 @@ def decoder(writer: Schema | None, newest: Schema | None, target: pa.DataType, f
 
 
 def is_pair(schema: Schema | None) -> bool:
-    """Whether values are a key and a value."""
+    """Return whether the schema's values are key-value pairs."""
     return schema is not None and schema.type == Schema.Type.KeyValue
 
 
 def pair(value: bytes) -> tuple[bytes | None, bytes | None]:
-    """A key and a value that stand in one payload, each behind its length. Raises ValueError."""
+    """Split a payload into its key and value, each prefixed with its length. Raises ValueError."""
     found: list[bytes | None] = []
     at = 0
     for _ in range(2):
@@ -157,7 +160,7 @@ def _object(value: bytes) -> dict[str, Any]:
 
 
 def _has_arrow_type(target: pa.DataType) -> bool:
-    """Whether Arrow's own reader of JSON knows the type."""
+    """Return whether Arrow's JSON reader supports the type."""
     if pa.types.is_struct(target):
         return target.num_fields > 0 and all(_has_arrow_type(target.field(at).type) for at in range(target.num_fields))
     if pa.types.is_list(target):
@@ -167,10 +170,10 @@ def _has_arrow_type(target: pa.DataType) -> bool:
 
 
 def _objects(target: pa.DataType) -> Callable[[list[bytes]], pa.Array]:
-    """Read many objects with Arrow, on one line each or on several, as the official Python client writes them.
+    """Return a bulk reader of JSON objects, on one line each or several, as the official Python client writes them.
 
-    Arrow reads a sequence of objects, wherever one ends. A value that begins and ends with a brace and leaves an object
-    open makes the sequence invalid, whatever the next one is; so as many objects as values are one object each.
+    Arrow reads a sequence of objects regardless of line breaks. A value that begins and ends with a brace but leaves an
+    object open makes the whole sequence invalid. So if the counts match, each value is exactly one object.
     """
     from pyarrow import json as arrow_json
 
@@ -214,7 +217,7 @@ def _avro(writer: Schema, newest: Schema | None, target: pa.DataType) -> Decoder
     wanted = written
     if newest is not None and newest.type == Schema.Avro and newest.schema_data != writer.schema_data:
         wanted = _definition(newest)
-        if isinstance(written, dict) and isinstance(wanted, dict):  # records are read by their fields
+        if isinstance(written, dict) and isinstance(wanted, dict):  # records are matched by field, whatever their name
             wanted = {**wanted, **{name: written[name] for name in ("name", "namespace") if name in written}}
     parsed, reader = parse_schema(written), None if wanted is written else parse_schema(wanted)
 
@@ -229,7 +232,7 @@ def _definition(schema: Schema) -> Any:
 
 
 def _cleaned(definition: Any) -> Any:
-    """Without logical types that Spark has no type for, and with names that Avro allows: Java's may have a ``$``."""
+    """Drop logical types without a Spark type, and replace characters invalid in Avro names, as Java's ``$``."""
     if isinstance(definition, list):
         return [_cleaned(each) for each in definition]
     if isinstance(definition, str):
@@ -270,7 +273,7 @@ def _instant(value: bytes) -> datetime:
 
 def _date_and_time(value: bytes) -> datetime:
     days, nanos = Struct(">qq").unpack(value)
-    return datetime(1970, 1, 1) + timedelta(days=days, microseconds=nanos // 1000)  # noqa: DTZ001 - it has no zone
+    return datetime(1970, 1, 1) + timedelta(days=days, microseconds=nanos // 1000)  # noqa: DTZ001 - local time
 
 
 _LONG: Final = _number(">q")

@@ -1,5 +1,5 @@
-"""Sealed ledgers as Parquet, a file each, and a manifest of them: what a topic had, kept outside of its broker.
+"""Offloading of sealed ledgers to Parquet, one file each, with a manifest: a topic's history outside its broker.
 
-``layout`` says where files stand, ``manifest`` what is known of them, ``ledgers`` which may become one; ``writing``
-makes a file, ``verifying`` looks at it again, ``offloading`` does all that for some topics.
+``layout`` defines paths, ``manifest`` records the offloaded ledgers, ``ledgers`` selects the next ones, ``writing``
+creates a file, ``verifying`` checks it, and ``offloading`` runs all this for some topics.
 """

@@ -1,4 +1,4 @@
-"""The columns of a file: those of the source, ``columns=all``, and what would be lost without it."""
+"""Columns of an offloaded file: those of the source with ``columns=all``, and two that preserve the rest."""
 
 from typing import Any, Final
 
@@ -9,20 +9,20 @@ from pulsarbox.spark.options import READ, Options, parse
 from pulsarbox.spark.schema.inference import described
 
 PAYLOAD: Final = "__payload"
-"""The payload as it came, where the value has columns of its own."""
+"""The original payload, if the value is split into columns."""
 ENCRYPTION: Final = "__encryption"
-"""MessageMetadata in protobuf, of what a client has encrypted: who has its key can read the payload with it."""
+"""Serialized MessageMetadata of messages encrypted by a client, needed to decrypt their payloads."""
 SCHEMA_FREE: Final = frozenset({*NAMES, PAYLOAD, ENCRYPTION})
-"""Columns that are the same whatever schema the topic has."""
+"""Columns that are the same for every schema of the topic."""
 
 
 def typed(schema: StructType) -> StructType:
-    """Of the columns of a file, those that the source has."""
+    """Return the columns of a file that the source has."""
     return StructType([field for field in schema.fields if field.name not in (PAYLOAD, ENCRYPTION)])
 
 
 def is_raw(schema: StructType) -> bool:
-    """Whether the value is one column with the payload as it came."""
+    """Return whether the value is a single column with the original payload."""
     return VALUE in schema.fieldNames() and isinstance(schema[VALUE].dataType, BinaryType) and not _records(schema)
 
 
@@ -32,20 +32,20 @@ def _records(schema: StructType) -> bool:
 
 
 def raw_names(schema: StructType) -> list[str]:
-    """The columns that hold all there is, whatever the topic's schema was when they were made."""
+    """Return the columns that preserve the messages whatever the topic's schema was."""
     return [name for name in schema.fieldNames() if name in SCHEMA_FREE or (name == VALUE and is_raw(schema))]
 
 
 def of_topic(topic: str, given: dict[str, str]) -> StructType:
-    """The columns of a topic's files, by the schema that it has now. ``given`` says where the broker is.
+    """Return the columns of a topic's files, from its current schema. ``given``: options that locate the broker.
 
-    Raises OptionError, and what the broker tells.
+    Raises OptionError and the broker's errors.
     """
     options: Options = parse({**given, "topic": topic, "columns": "all"}, READ)
     return with_all(described(options))
 
 
 def with_all(schema: StructType) -> StructType:
-    """The same with what would be lost otherwise."""
+    """Add the columns that preserve payloads and encryption metadata."""
     more: list[Any] = [] if is_raw(schema) else [StructField(PAYLOAD, BinaryType())]
     return StructType([*schema.fields, *more, StructField(ENCRYPTION, BinaryType())])

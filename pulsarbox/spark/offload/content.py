@@ -1,7 +1,7 @@
-"""Checksums of columns that say what is in them, whatever pieces they come in: of a file, and of what it was made of.
+"""Column checksums of content, independent of chunking: they compare a file with the rows that it was written from.
 
-Each column is fed as streams of plain bytes (which values are null, how long they are, the values themselves), and what
-is a record, a list or a map as those of its parts.
+Each column is hashed as streams of plain bytes (null flags, lengths, values); records, lists and maps as the streams of
+their parts.
 """
 
 from hashlib import blake2b
@@ -14,14 +14,14 @@ SIZE: Final = 16
 
 
 class Content:
-    """The checksums of the columns of tables that are fed to it one after the other."""
+    """Running checksums of the columns of consecutive tables."""
 
     def __init__(self) -> None:
         self._streams: dict[str, dict[str, Any]] = {}
         self.rows = 0
 
     def feed(self, table: pa.Table) -> None:
-        """Take more rows; the columns are always the same."""
+        """Add rows; the columns must be the same each time."""
         self.rows += table.num_rows
         for name in table.column_names:
             streams = self._streams.setdefault(name, {})
@@ -29,7 +29,7 @@ class Content:
                 _feed(streams, "", chunk)
 
     def checksums(self) -> dict[str, str]:
-        """One for each column, in hexadecimal."""
+        """Return the checksum of each column, in hexadecimal."""
         return {name: _together(streams) for name, streams in self._streams.items()}
 
 
@@ -93,7 +93,7 @@ def _feed_bytes(streams: dict[str, Any], path: str, array: pa.Array) -> None:
 
 
 def _fixed(array: pa.Array) -> memoryview:
-    """The bytes of values of one width that are not null."""
+    """Return the bytes of fixed-width values without nulls."""
     if not len(array):
         return memoryview(b"")
     width = array.type.bit_width // 8

@@ -1,6 +1,6 @@
-"""Where offloaded ledgers stand: ``TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet`` below a directory. Pure.
+"""Paths of offloaded ledgers: ``TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet`` in a directory. Pure.
 
-Names begin with a dot or a line below where Spark must not take something for rows.
+Names of files that Spark must not read as rows begin with a dot or an underscore.
 """
 
 from collections.abc import Iterator
@@ -13,26 +13,26 @@ from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 MANIFEST: Final = "_manifest.jsonl"
 LOCK: Final = "_lock"
 ABOUT: Final = "_offload.json"
-"""Beside the tenants: whose directory it is."""
+"""File in the root that identifies the directory."""
 TEMPORARY: Final = ".tmp"
-"""How names of files end that are not complete."""
+"""Suffix of incomplete files."""
 NO_PARTITION: Final = "none"
 
 
 def folder_of(directory: Path, topic: str) -> Path:
-    """Where the files of a topic stand, of all its partitions."""
+    """Return the directory of a topic's files, of all its partitions."""
     name = parse_topic(topic).base
     return directory / _part(name.tenant) / _part(name.namespace_local) / _part(name.local)
 
 
 def file_of(topic: str, ledger: int) -> str:
-    """The file of a ledger of a topic or partition, below the topic's folder."""
+    """Return the file of a ledger of a topic or partition, relative to the topic's directory."""
     index = parse_topic(topic).partition_index
     return f"partition={index if index >= 0 else NO_PARTITION}/ledger={ledger}.parquet"
 
 
 def topics_in(directory: Path) -> Iterator[TopicName]:
-    """The topics that have a manifest, or files without one, sorted; partitioned ones without their partitions."""
+    """Yield the topics with a manifest or stray files, sorted; of partitioned topics, the base."""
     for folder in sorted(directory.glob("*/*/*")):
         if not (folder / MANIFEST).exists() and not has_files(folder):
             continue
@@ -41,11 +41,11 @@ def topics_in(directory: Path) -> Iterator[TopicName]:
 
 
 def has_files(folder: Path) -> bool:
-    """Whether a topic's folder has files of ledgers, known to a manifest or not."""
+    """Return whether a topic's directory has ledger files, listed in a manifest or not."""
     return any(folder.glob("partition=*/ledger=*.parquet"))
 
 
 def _part(name: str) -> str:
-    """A name as one of a path: the same on every system, never hidden, never one above."""
+    """Encode a name as a path component that is portable, never hidden and never ``..``."""
     text = quote(name, safe="")
     return f"%{ord(text[0]):02X}{text[1:]}" if text[0] in "._" else text

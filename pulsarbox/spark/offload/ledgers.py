@@ -1,7 +1,7 @@
-"""Which ledgers of a topic can be offloaded next, and what it still needs of those that are. Pure.
+"""Selection of the ledgers to offload next and of the position to retain. Pure.
 
-A ledger is offloaded when nothing about it changes any more: it is closed, all its entries can be read, so no open
-transaction stands in it or in front of it. They go one after the other, so what is offloaded has one end.
+A ledger is offloaded once it is immutable: closed, and entirely readable, so no open transaction has entries in it or
+before it. Ledgers are offloaded in order, so the history has a single end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from pulsarbox.spark.topic_segments import Place, Segment
 
 
 class Stretch(NamedTuple):
-    """What can be read of a ledger, and what is known of all of it."""
+    """Readable entries of a ledger, and facts about the whole ledger."""
 
     segment: Segment
     entries: int
@@ -24,20 +24,20 @@ class Stretch(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is there, can be read and stays as it is."""
+        """True if the ledger is complete, readable and immutable."""
         first, last = self.segment.first, self.segment.last
         return self.closed > 0 and first == 0 and last == self.entries - 1
 
 
 class Due(NamedTuple):
-    """What can be offloaded now, and what is gone behind that."""
+    """Ledgers to offload now, and the gap after them, if any."""
 
     stretches: tuple[Stretch, ...]
     gap: Gap | None = None
 
 
 def stretches(topic: str, instance: str, rows: Sequence[Mapping[str, Any]]) -> list[Stretch]:
-    """Ledger by ledger what a box has told, also where it told of one in several answers."""
+    """Merge a box's rows by ledger, as one ledger may span several answers."""
     found: list[Stretch] = []
     for row in rows:
         hidden = tuple((low, high) for low, high in row["hidden"])
@@ -59,8 +59,8 @@ def stretches(topic: str, instance: str, rows: Sequence[Mapping[str, Any]]) -> l
 
 
 def due(known: Mark, earliest: Mark, found: Sequence[Stretch], closed_before: int | None = None) -> Due:
-    """What follows ``known``, the end of what is offloaded. ``earliest``: the first place that the topic has, and the
-    messages before it. ``closed_before`` (ms since 1970): only ledgers that were closed earlier."""
+    """Return what follows ``known``, the end of the history. ``earliest``: the first position of the topic, and the
+    messages before it. ``closed_before``: only ledgers closed before this time, in ms since 1970."""
     taken: list[Stretch] = []
     mark = known
     for each in found:
@@ -84,8 +84,11 @@ def _gap(mark: Mark, end: Mark) -> Gap:
 
 
 def held_from(history: History, until: int) -> Place:
-    """From where on the box has to keep a topic: behind what was offloaded by ``until`` (ms since 1970), and not behind
-    the first chunk of a message whose last one is still to be read. Chunks are looked for 100,000 entries back."""
+    """Return the position from which the box must retain a topic.
+
+    That is after the ledgers offloaded by ``until`` (ms since 1970), but not after the first chunk of a message that
+    ends later. Readers search for chunks in the last 100,000 entries.
+    """
     held = history.begin.place
     for gap in history.gaps:
         held = max(held, gap.end.place)

@@ -1,12 +1,12 @@
-"""What is known of a topic's offloaded ledgers: lines that are only ever added, each with its checksum.
+"""Manifest of a topic's offloaded ledgers: an append-only file of lines, each with a checksum.
 
-A line is durable before what it says is relied upon, so what a process that was killed has left is at most half a line
-at the end, which the next one cuts off; who reads meanwhile has what there was. Kinds of lines:
+A line is durable before anything relies on it. So a killed process leaves at most half a line at the end, which the
+next writer truncates; concurrent readers ignore it. Kinds of lines:
 
-``begin``    a topic, or partition, and where its history begins
-``schema``   the columns of files, as Spark's JSON has them, under an id
-``ledger``   one ledger, and its file where it has rows
-``lost``     what was gone before it could be offloaded, and somebody has said to go on
+``begin``    a topic or partition, and the start of its history
+``schema``   the columns of files, as Spark's JSON, under an ID
+``ledger``   one ledger, and its file if it has rows
+``lost``     a range lost before it was offloaded, and accepted by the operator
 """
 
 import fcntl
@@ -30,54 +30,54 @@ Line = dict[str, Any]
 
 
 class OffloadError(PulsarBoxError):
-    """It cannot be offloaded so, or what was offloaded is not as it was; says what to do."""
+    """Offloading is impossible, or offloaded data is damaged; the message says what to do."""
 
 
 class Ledger(NamedTuple):
-    """A ledger that is offloaded."""
+    """Manifest entry of an offloaded ledger."""
 
     topic: str
-    """Full name, of a partition its own."""
+    """Full name; of a partitioned topic, that of the partition."""
     ledger: int
     entries: int
-    """All of them, be they seen or not."""
+    """All entries, visible to readers or not."""
     rows: int
     messages: int
-    """That a reader sees, as the box counts them: a message in chunks is several."""
+    """Visible messages as counted by the box, where each chunk counts."""
     payload_bytes: int
     file: str
-    """Below the topic's folder; empty where there are no rows."""
+    """Relative to the topic's directory; empty without rows."""
     file_bytes: int
     file_checksum: str
     content: dict[str, str]
-    """A checksum for each column, whatever the layout of the file."""
+    """Checksum of each column, independent of the file's layout."""
     schema: str
     first: str
-    """The first row, as ``ledger:entry`` or ``ledger:entry:batch``; empty where there is none."""
+    """The first row, as ``ledger:entry`` or ``ledger:entry:batch``; empty without rows."""
     last: str
     publish_time: tuple[int, int] | None
-    """First and last of all, milliseconds since 1970."""
+    """Minimum and maximum, in milliseconds since 1970."""
     event_time: tuple[int, int] | None
     before: int
-    """The topic's messages in front of it, counted from its first one on."""
+    """Messages ever published to the topic before this ledger."""
     after: int
     closed: int
-    """When it was closed (ms since 1970)."""
+    """Time of closing, in ms since 1970."""
     unfinished: tuple[str, ...]
-    """The first chunk of each message that begins here and does not end here."""
+    """The first chunk of each message that begins in this ledger and does not end in it."""
     lost: tuple[str, ...]
-    """What could not be read of it, and somebody has said to go on."""
+    """Unreadable ranges accepted by the operator."""
     at: int
-    """When it was offloaded (ms since 1970)."""
+    """Time of offloading, in ms since 1970."""
 
     @property
     def end(self) -> Mark:
-        """The first place that is not in it, and the topic's messages up to there."""
+        """The position after the ledger, and the messages ever published before it."""
         return Mark(Place(self.ledger, self.entries), self.after)
 
 
 class Gap(NamedTuple):
-    """What was gone before it could be offloaded."""
+    """Range lost before it was offloaded."""
 
     start: Place
     end: Mark
@@ -85,31 +85,34 @@ class Gap(NamedTuple):
 
 
 class History:
-    """What is offloaded of one topic or partition."""
+    """Offloaded history of one topic or partition."""
 
     def __init__(self, topic: str, begin: Mark, instance: str) -> None:
         self.topic = topic
         self.begin = begin
         self.instance = instance
-        """The id of the box's data directory: the numbers of ledgers are its own."""
+        """ID of the box's data directory, as ledger IDs are unique only within one."""
         self.ledgers: list[Ledger] = []
         self.gaps: list[Gap] = []
         self.next = begin
-        """The first place that is not offloaded, and the topic's messages up to there."""
+        """The first position not offloaded, and the messages ever published before it."""
 
 
 class Manifest:
-    """The manifest of one topic, as it was when it was read; ``Writing`` adds to it."""
+    """Manifest of one topic as of reading; ``Writing`` appends to it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OffloadError where it is damaged, or gone and files are there; one that was never there is empty."""
+        """Read the manifest; empty if there never was one.
+
+        Raises OffloadError if it is damaged, or missing next to ledger files.
+        """
         self.folder = folder
         self.path = folder / MANIFEST
         self.histories: dict[str, History] = {}
-        """By full name of the topic or partition."""
+        """Histories by full name of the topic or partition."""
         self.schemas: dict[str, dict[str, Any]] = {}
         self.size = 0
-        """Bytes of its complete lines."""
+        """Bytes of the complete lines."""
         try:
             stored = self.path.read_bytes()
         except FileNotFoundError:
@@ -124,7 +127,7 @@ class Manifest:
         self.size = stored.rfind(b"\n") + 1
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """Know what a line says."""
+        """Apply a line."""
         kind, topic = line["kind"], line.get("topic", "")
         if kind == "begin":
             if line["version"] != VERSION:
@@ -151,7 +154,7 @@ class Manifest:
 
 
 def _lines(path: Path, stored: bytes) -> Iterator[Line]:
-    """The complete lines, their checksums verified."""
+    """Yield the complete lines, with verified checksums."""
     for number, raw in enumerate(stored[: stored.rfind(b"\n") + 1].splitlines(), 1):
         try:
             line = json.loads(raw)
@@ -168,17 +171,17 @@ def _checksum(line: Mapping[str, Any]) -> str:
 
 
 class Writing:
-    """Who adds to the manifest of a topic: one process at a time. To be used with ``with``."""
+    """Exclusive writer of a topic's manifest. A context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OffloadError where somebody else does, or the manifest is damaged; OSError."""
+        """Lock and open the manifest. Raises OffloadError if locked or damaged, and OSError."""
         make_folder(folder)
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._take_lock(folder)
             self.manifest = Manifest(folder)
             self._file = os.open(self.manifest.path, os.O_WRONLY | os.O_CREAT, 0o644)
-            os.ftruncate(self._file, self.manifest.size)  # half a line that somebody has left
+            os.ftruncate(self._file, self.manifest.size)  # drop an incomplete line
             os.lseek(self._file, 0, os.SEEK_END)
             sync(folder)
         except BaseException:
@@ -206,21 +209,21 @@ class Writing:
         os.close(self._lock)
 
     def begin(self, topic: str, begin: Mark, instance: str) -> None:
-        """Say where the history of a topic begins."""
+        """Record the start of a topic's history."""
         place = {"place": text(begin.place), "before": begin.seen, "instance": instance}
         self._add({"kind": "begin", "version": VERSION, "topic": topic} | place)
 
     def schema(self, name: str, columns: dict[str, Any]) -> None:
-        """Say what columns files have, unless that is known."""
+        """Record the columns of files, unless already recorded."""
         if name not in self.manifest.schemas:
             self._add({"kind": "schema", "id": name, "columns": columns})
 
     def ledger(self, ledger: Ledger) -> None:
-        """Add a ledger, whose file is where it belongs and durable."""
+        """Record a ledger whose file is in place and durable."""
         self._add({"kind": "ledger", **ledger._asdict()})
 
     def lost(self, topic: str, gap: Gap) -> None:
-        """Add what is gone."""
+        """Record a lost range."""
         told = {"start": text(gap.start), "end": text(gap.end.place), "before": gap.end.seen, "reason": gap.reason}
         self._add({"kind": "lost", "topic": topic} | told)
 

@@ -1,7 +1,7 @@
-"""Offloading the ledgers of some topics, round by round; and holding what is not offloaded yet.
+"""Offloading of topics in rounds, and retention of what is not offloaded yet.
 
-What is held: with ``hold`` every topic has a durable subscription of the directory's own, which stands in front of what
-the box has to keep. Retention leaves it alone; time to live and quotas of the backlog do not.
+With ``hold``, each topic has a durable subscription specific to the directory, at the first position that the box must
+retain. Retention policies respect it; message TTL and backlog quotas do not.
 """
 
 import json
@@ -36,50 +36,50 @@ from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place, part_of
 from pulsarbox.times import moment
 
 SUBSCRIPTION: Final = "pulsarbox-offload-"
-"""What the names of the subscriptions begin with that hold topics; behind it the directory's own id."""
+"""Prefix of the subscriptions that hold topics; the directory's ID follows."""
 GRACE_MS: Final = 600_000
 
 
 def _nothing(_: str) -> None:
-    """No step is waited for."""
+    """Ignore a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is to be offloaded, and how."""
+    """Request: the topics to offload, and how."""
 
     directory: Path
     box: Mapping[str, str]
-    """Options of the format pulsarbox that say where the box is."""
+    """Options of the format pulsarbox that locate the box."""
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    """Of topics, as the option topicsPattern has it; either this or ``topics``."""
+    """Topic pattern, as in the option topicsPattern; an alternative to ``topics``."""
     before: str = ""
-    """Only ledgers that were closed earlier: a time, or an age as ``-1h``."""
+    """Only ledgers closed before this time, or this age as ``-1h``."""
     roll_ms: int | None = None
-    """Have the box close a ledger that grows once it is so old; None: never."""
+    """Minimum age at which to have the box close an open ledger; None: never."""
     hold: bool = True
     accept_loss: bool = False
-    """Note what is gone or damaged, and go on behind it."""
+    """True to record lost or damaged ranges and continue after them."""
     grace_ms: int = GRACE_MS
-    """So long what was offloaded is still held: for who has begun to read the topic before."""
+    """Time to hold ledgers after they are offloaded, for reads that began before."""
 
     def options(self) -> Options:
-        """What is read. Raises OptionError."""
+        """Return the options of the read. Raises OptionError."""
         named = {"topicsPattern": self.pattern} if self.pattern else {"topics": ",".join(self.topics)}
         return parse({**self.box, **named, "columns": "all"}, READ)
 
 
 class Done(NamedTuple):
-    """What a round has done with one topic, of all its partitions."""
+    """Result of a round for one topic, over all partitions."""
 
     topic: str
     ledgers: int
     rows: int
     bytes: int
-    """Of the files."""
+    """Bytes of the files."""
     problem: str = ""
-    """Why it did not go on; empty where it came to the end of what can be offloaded."""
+    """The reason for stopping early; empty if everything that can be offloaded was."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ class _Count:
 
 
 class Offload:
-    """Offloads some topics into a directory."""
+    """Offloader of topics into a directory."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Offload:
         stopped: Callable[[], bool] = lambda: False,
         step: Step = _nothing,
     ) -> None:
-        """``tell`` is given a line for people now and then. ``step`` is told of steps, for who tests their order.
+        """Prepare offloading. ``tell`` receives progress lines; ``step`` the names of steps, for tests.
 
         Raises OptionError, OSError.
         """
@@ -112,12 +112,12 @@ class Offload:
         self.step = step
         self.reach = in_place(reach(self._options))
         self._held: dict[str, Place] = {}
-        """Where the subscriptions stand, as far as this process knows."""
+        """Last known positions of the subscriptions."""
         self.subscription = SUBSCRIPTION + identity(asked.directory)
 
     def round(self) -> list[Done]:
-        """Offload what can be offloaded now. Raises OptionError where a topic does not exist, and what the broker tells
-        of all of them; what is told of one is in its Done."""
+        """Offload what can be offloaded now. Raises OptionError for a missing topic, and broker errors that affect all
+        topics; those of one topic are in its Done."""
         with Service(self.reach) as service:
             partitions: dict[str, list[str]] = {}
             for each in topic_selection.topics(service, self._options):
@@ -155,13 +155,13 @@ class Offload:
                 _Partition(self, service, writing, partition, count).offload(schema, name, registry)
 
     def hold(self, history: History) -> None:
-        """Have the box keep what is not offloaded, or was only just, and let go of the rest."""
+        """Move the subscription to the first position to retain: what is not offloaded, or only since ``grace_ms``."""
         if not self.asked.hold:
             return
         self._hold_at(history.topic, ledgers.held_from(history, round(time.time() * 1000) - self.asked.grace_ms))
 
     def hold_all(self, topic: str) -> None:
-        """Have the box keep all it has of a topic."""
+        """Hold everything that the box has of a topic."""
         if self.asked.hold:
             self._hold_at(topic, BEGINNING)
 
@@ -181,7 +181,7 @@ class Offload:
 
 
 class _Partition:
-    """Offloads one topic without partitions, or one partition."""
+    """Offloader of one unpartitioned topic or partition."""
 
     def __init__(self, whole: Offload, service: Service, writing: Writing, topic: str, count: _Count) -> None:
         self._whole = whole
@@ -192,7 +192,7 @@ class _Partition:
         self._count = count
 
     def offload(self, schema: StructType, name: str, registry: Registry) -> None:
-        """What can be offloaded now. Raises OffloadError for a gap that nobody has accepted, and as ``write``."""
+        """Offload the ledgers that are due. Raises OffloadError for a gap that is not accepted, and read errors."""
         history = self._history()
         self._whole.hold(history)
         if self._asked.roll_ms is not None:
@@ -214,8 +214,8 @@ class _Partition:
         return Job(stretch, folder, reach=reach, accept_loss=self._asked.accept_loss, **more)
 
     def _made(self, jobs: Iterable[Job]) -> Iterator[Ledger]:
-        """Ledgers in their order; the file of each is finished while the next one is read, which keeps another core
-        busy: what compresses and compares needs no Python."""
+        """Yield ledgers in order; one file is finished while the next ledger is read, which uses another core:
+        compression and comparison run outside the GIL."""
         whole = self._whole
         with ThreadPoolExecutor(1, "offload") as beside:
             before: Future[Ledger] | None = None
@@ -226,7 +226,7 @@ class _Partition:
                     at_hand = read(job, whole.step, whole.stopped)
                 except Exception:
                     if before is not None:
-                        yield before.result()  # all that was read to its end
+                        yield before.result()  # the ledger read completely
                     raise
                 if before is not None:
                     try:
@@ -240,7 +240,7 @@ class _Partition:
                 yield before.result()
 
     def _history(self) -> History:
-        """What is offloaded of it; begun where nothing is yet."""
+        """Return the topic's history, started if missing."""
         histories = self._writing.manifest.histories
         if self._topic not in histories:
             self._whole.hold_all(self._topic)
@@ -297,14 +297,16 @@ class _Partition:
 
 
 def schema_id(schema: StructType) -> str:
-    """The name of some columns."""
+    """Return the ID of a column set."""
     whole = json.dumps(schema.jsonValue(), sort_keys=True)
     return blake2b(whole.encode(), digest_size=8).hexdigest()
 
 
 def identity(directory: Path) -> str:
-    """The directory's own id, by which subscriptions are told apart; it is made where there is none. Raises OSError,
-    OffloadError."""
+    """Return the directory's ID, created if missing, which distinguishes its subscriptions.
+
+    Raises OSError, OffloadError.
+    """
     make_folder(directory)
     path = directory / ABOUT
     if not path.exists():
@@ -313,7 +315,7 @@ def identity(directory: Path) -> str:
         with made.open("rb") as file:
             os.fsync(file.fileno())
         try:
-            os.link(made, path)  # whoever comes second takes what the first one has made
+            os.link(made, path)  # the loser of a race uses the winner's ID
         except FileExistsError:
             pass
         finally:
@@ -326,9 +328,9 @@ def identity(directory: Path) -> str:
 
 
 def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], bool]) -> list[str]:
-    """Delete the subscriptions that hold topics for a directory; gives those whose topics were held.
+    """Delete the subscriptions that hold topics for a directory; return the topics that had one.
 
-    Raises OptionError, OffloadError, and what the broker tells.
+    Raises OptionError, OffloadError and the broker's errors.
     """
     name = SUBSCRIPTION + identity(directory)
     found = []

@@ -1,4 +1,4 @@
-"""Whether what was offloaded is still what it was: files against the manifest, and against what the box still has."""
+"""Verification of offloaded files against the manifest, and against what the box still has."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -27,16 +27,16 @@ from pulsarbox.spark.topic_segments import Place
 
 
 class Verified(NamedTuple):
-    """What was found of one topic."""
+    """Result for one topic."""
 
     topic: str
     ledgers: int
     rows: int
     bytes: int
     compared: int
-    """Ledgers that the box still has, and that say the same."""
+    """Ledgers that the box still has, with equal content."""
     gaps: int
-    """Places where something was gone before it was offloaded, and somebody has said to go on."""
+    """Ranges lost before they were offloaded, and accepted by the operator."""
     problems: tuple[str, ...]
 
 
@@ -46,9 +46,9 @@ def verify(
     box: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Verified]:
-    """Look at all files of the topics that are ``chosen``; with ``box`` read again what that still has.
+    """Verify all files of the ``chosen`` topics; with ``box``, also against the entries that it still has.
 
-    ``box`` are options of the format pulsarbox. Raises OptionError, OSError, and what the broker tells.
+    ``box``: options of the format pulsarbox. Raises OptionError, OSError and the broker's errors.
     """
     for name in topics_in(directory):
         if chosen(str(name)):
@@ -66,7 +66,7 @@ class _Topic:
         self._compared = 0
 
     def verified(self) -> Verified:
-        """All of it."""
+        """Verify the topic."""
         try:
             manifest = Manifest(self._folder)
         except OffloadError as error:
@@ -133,7 +133,7 @@ class _Topic:
     def _read_again(
         self, ledger: Ledger, stretch: Stretch, columns: dict[str, Any], registry: Registry, to: Any
     ) -> str:
-        """What is not as the box has it; empty where nothing is."""
+        """Return the difference from the box's entries; empty if none."""
         raw = StructType.fromJson(columns)
         names = raw_names(raw)
         kept = StructType([field for field in raw.fields if field.name in names])
@@ -157,7 +157,7 @@ class _Topic:
 
 
 def chain(history: History) -> list[str]:
-    """What does not follow on what is in front of it, of the ledgers of one topic or partition."""
+    """Return a problem for each ledger of a topic or partition that does not follow its predecessor."""
     problems = []
     mark = history.begin
     gaps = {gap.start: gap for gap in history.gaps}
@@ -174,7 +174,7 @@ def chain(history: History) -> list[str]:
 
 
 def choice(topics: tuple[str, ...], pattern: str) -> Callable[[str], bool]:
-    """Whether a topic is one of some, all where none are named; or matches. Raises PatternError."""
+    """Return a predicate for topics: named, or matching the pattern; all if neither. Raises PatternError."""
     if pattern:
         from pulsarbox.spark.source.topic_selection import matcher
 

@@ -1,4 +1,4 @@
-"""One ledger to one file: written beside its name, read back, and only then given it."""
+"""Writing of one ledger to one file, under a temporary name until it has been read back and checked."""
 
 import json
 import os
@@ -30,37 +30,37 @@ from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.topic_segments import Lost, Place, Reach
 
 ROW_GROUP_BYTES: Final = 96 << 20
-"""Of rows as Arrow has them; on the disk it is less."""
+"""Size in Arrow's memory format; smaller on disk."""
 READ_BYTES: Final = 8 << 20
 _WITHOUT_STATISTICS: Final = frozenset({VALUE, PAYLOAD, CORRUPT, ENCRYPTION, "__messageId", "__messageProperties"})
-"""Nobody looks for ranges of these, and their bounds would be as large as they are."""
+"""Columns without statistics: no query filters them by range, and their bounds would be as large as the values."""
 _SORTED: Final = ("__ledgerId", "__entryId", "__batchIndex")
 Step = Callable[[str], None]
 
 
 class Stopped(Exception):
-    """It was asked to end in the middle of a ledger: nothing of that is left."""
+    """Stopped in the middle of a ledger, which leaves nothing behind."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One ledger that is to be offloaded; it can be pickled."""
+    """One ledger to offload. Picklable."""
 
     stretch: Stretch
     folder: Path
-    """That of the topic."""
+    """The directory of the topic."""
     columns: str
     """The columns of the file, as Spark's JSON."""
     schema: str
-    """The id of these columns."""
+    """The ID of these columns."""
     registry: Registry
     reach: Reach
     accept_loss: bool = False
-    """Whether what is damaged is passed over and noted."""
+    """True to skip and record damaged ranges."""
 
 
 class Output:
-    """A file that is being written, row group by row group, none where no rows come."""
+    """File being written, one row group at a time; not created without rows."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
@@ -72,7 +72,7 @@ class Output:
         self.summary = Summary()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Add rows."""
         self._held.append(batch)
         self._size += batch.nbytes
         if self._size >= ROW_GROUP_BYTES:
@@ -88,7 +88,7 @@ class Output:
         self._writer.write_table(table, row_group_size=table.num_rows)
 
     def close(self) -> bool:
-        """Write what is left; whether there is a file."""
+        """Write the remaining rows; return whether there is a file."""
         if self._held:
             self._flush()
         if self._writer is None:
@@ -99,7 +99,7 @@ class Output:
         return True
 
     def give_up(self) -> None:
-        """Leave nothing behind."""
+        """Close and delete the file."""
         with suppress(Exception):
             if self._writer is not None:
                 self._writer.close()
@@ -107,7 +107,7 @@ class Output:
 
 
 def _how(schema: pa.Schema) -> dict[str, Any]:
-    """How a file is written."""
+    """Return the options of the Parquet writer."""
     plain = [
         field.name for field in schema if field.name not in _WITHOUT_STATISTICS and not pa.types.is_nested(field.type)
     ]
@@ -124,7 +124,7 @@ def _how(schema: pa.Schema) -> dict[str, Any]:
 
 
 class Summary:
-    """First and last of what a file has."""
+    """First and last row, and time ranges, of a file."""
 
     def __init__(self) -> None:
         self.first = ""
@@ -134,7 +134,7 @@ class Summary:
         self.payload_bytes = 0
 
     def take(self, table: pa.Table) -> None:
-        """Know more rows, which follow the others."""
+        """Add the rows that follow."""
         self.first = self.first or _place(table, 0)
         self.last = _place(table, table.num_rows - 1)
         self.publish_time = _wider(self.publish_time, table.column("__publishTime"))
@@ -158,12 +158,12 @@ def _wider(known: tuple[int, int] | None, column: pa.ChunkedArray) -> tuple[int,
 
 
 def temporary(path: Path) -> Path:
-    """Where a file is written that is not complete; Spark does not see it."""
+    """Return the temporary name of an incomplete file, which Spark ignores."""
     return path.with_name(f".{path.name}{TEMPORARY}")
 
 
 class Read(NamedTuple):
-    """A ledger whose rows are at hand, as far as they are not in its file yet."""
+    """Ledger whose rows have been read, and written except for the last row group."""
 
     job: Job
     output: Output
@@ -172,10 +172,10 @@ class Read(NamedTuple):
 
 
 def read(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Read:
-    """The rows of one ledger; ``finish`` makes its file of them, also beside the reading of another one.
+    """Read the rows of one ledger. ``finish`` completes its file, possibly while another ledger is read.
 
-    Raises DataLost where something of it is gone or damaged and that is not accepted, Stopped, OSError, and what the
-    broker tells: then nothing is left.
+    Raises DataLost for missing or damaged entries unless accepted, Stopped, OSError and the broker's errors. Leaves
+    nothing behind then.
     """
     segment = job.stretch.segment
     path = job.folder / file_of(segment.topic, segment.ledger)
@@ -200,9 +200,9 @@ def read(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = la
 
 
 def finish(found: Read, step: Step = lambda _: None) -> Ledger:
-    """When this returns, the file of a ledger is durable, under its name, and was read back.
+    """Complete the file of a ledger: read back, renamed and durable.
 
-    Raises OSError; OffloadError where the file is not what was written: then nothing is left.
+    Raises OSError, and OffloadError if the file differs from what was written. Leaves nothing behind then.
     """
     job, output = found.job, found.output
     segment = job.stretch.segment
@@ -248,38 +248,38 @@ def finish(found: Read, step: Step = lambda _: None) -> Ledger:
 
 
 def tables_for(columns: str, registry: Registry) -> Tables:
-    """What makes rows of messages, without the columns that only files have."""
+    """Return the builder of rows, without the columns that only files have."""
     return Tables(typed(StructType.fromJson(json.loads(columns))), registry, "auto", "permissive")
 
 
 def wanted(tables: Tables) -> frozenset[str]:
-    """What is needed of messages."""
+    """Return the needed lists of ``Messages``."""
     return tables.wanted | {"payload", "encryption"}
 
 
 def with_more(schema: pa.Schema, columns: str) -> pa.Schema:
-    """The columns of the source and those that only files have."""
+    """Add the columns that only files have."""
     names = [field["name"] for field in json.loads(columns)["fields"]]
     own = [pa.field(name, pa.binary()) for name in names if name in (PAYLOAD, ENCRYPTION)]
     return pa.schema([*schema, *own])
 
 
 def batch_of(some: Messages, tables: Tables, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of a file."""
+    """Return messages as rows of a file."""
     own = {PAYLOAD: some.payload, ENCRYPTION: some.encryption}
     arrays = [pa.array(own[field.name], field.type) for field in schema if field.name in own]
     return pa.RecordBatch.from_arrays([*tables.batch(some).columns, *arrays], schema=schema)
 
 
 def tables_of(path: Path) -> Iterator[pa.Table]:
-    """The rows of a file, row group by row group. Raises OSError, pa.ArrowException where it is none."""
+    """Yield the rows of a file by row group. Raises OSError, pa.ArrowException for an invalid file."""
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             yield file.read_row_group(group)
 
 
 class Checked(NamedTuple):
-    """A file as it was read back."""
+    """Properties of a file that was read back."""
 
     bytes: int
     checksum: str
@@ -287,7 +287,7 @@ class Checked(NamedTuple):
 
 
 def check(path: Path, content: dict[str, str]) -> Checked:
-    """Read a file. Raises OffloadError where it does not have this content, in the order of the log."""
+    """Read a file back. Raises OffloadError if its content differs or is not in the order of the log."""
     found = Content()
     before = (-1, -1, -1)
     try:
@@ -304,7 +304,7 @@ def check(path: Path, content: dict[str, str]) -> Checked:
 
 
 def checksum_of(path: Path) -> str:
-    """Of the bytes of a file."""
+    """Return the checksum of a file's bytes."""
     whole = blake2b(digest_size=16)
     with path.open("rb") as file:
         while piece := file.read(READ_BYTES):

@@ -1,4 +1,4 @@
-"""Pipelines: queries of Spark between topics that somebody declares in a file, and what runs them.
+"""Pipelines: Spark queries between topics, declared in a Python file, and their runner.
 
-``declaring`` and ``definition`` say what a pipeline is; nothing of Spark is needed for that.
+``declaration`` and ``definition`` describe a pipeline without importing Spark.
 """

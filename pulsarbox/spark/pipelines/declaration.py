@@ -1,6 +1,6 @@
-"""What a file declares: frames (DataFrame to DataFrame) and functions (message to messages). Nothing of Spark.
+"""Pipeline declarations: frames (DataFrame to DataFrame), functions (message to messages). Does not import Spark.
 
-``@frame`` and ``@function`` leave the function that they stand over as it is, and note what was declared on it.
+``@frame`` and ``@function`` return the decorated function unchanged, with the declaration attached to it.
 """
 
 import inspect
@@ -17,12 +17,12 @@ from pulsarbox.times import duration
 
 MODES: Final = ("append", "update", "complete")
 FILES: Final = ("parquet", "json", "csv")
-"""Kinds of files that an output may be: ``parquet:DIR``."""
+"""File formats of an output, as in ``parquet:DIR``."""
 PATTERN: Final = "regex:"
 KEY: Final = "__key"
 VALUES: Final = ("bytes", "text", "json")
 NOTED: Final = "__pulsarbox_step__"
-"""The attribute of a declared function, and the name in its module, that holds what was declared."""
+"""Attribute of a declared function, and variable of its module, that holds the declarations."""
 
 Topics = str | Sequence[str]
 Mode = Literal["append", "update", "complete"]
@@ -32,17 +32,17 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class PipelineError(PulsarBoxError):
-    """A pipeline that cannot be run as it stands; says which step of it, and what to do."""
+    """Invalid or unusable pipeline; the message names the step and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the rows of a step go."""
+    """Destination of a step's rows."""
 
     kind: str
-    """``topic``; one of FILES; ``rows``: each row names its topic in ``__topic``."""
+    """``topic``; one of FILES; or ``rows``: each row names its topic in ``__topic``."""
     place: str = ""
-    """The topic's full name, or the directory: a path, or a URL of a file system that Spark knows."""
+    """The topic's full name, or the directory: a path, or a URL of a file system that Spark supports."""
 
     def __str__(self) -> str:
         if self.kind == "rows":
@@ -52,20 +52,20 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What frames and functions have in common: one query of Spark."""
+    """Common part of frames and functions: the declaration of one Spark query."""
 
     inputs: Topics | Mapping[str, Topics]
-    """A topic, several, or a pattern ``regex:tenant/namespace/regex``; by name, where there are several frames."""
+    """A topic, several, or a pattern ``regex:tenant/namespace/regex``; for several frames a mapping by name."""
     output: str | None = None
-    """A topic; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``; None where rows say it in ``__topic``."""
+    """A topic; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``; None if rows name their topic in ``__topic``."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of ``readStream`` for all inputs."""
     sink: Mapping[str, str] = field(default_factory=dict)
     """Options of ``writeStream``."""
     trigger: str = "1 second"
-    """A micro-batch so often at most, as Spark writes it."""
+    """Minimum interval between micro-batches, in Spark's syntax."""
     name: str = ""
-    """Of the query, and of its checkpoint; that of the Python function unless given."""
+    """Name of the query and its checkpoint; by default that of the Python function."""
 
     @property
     def code(self) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ class Step:
         return where_of(self.code)
 
     def reads(self) -> dict[str, dict[str, str]]:
-        """The options that select topics, by the name of the input; the name is empty where there is one.
+        """Return the options that select topics, by the input's name, which is empty for a single input.
 
         Raises PipelineError, InvalidTopicName.
         """
@@ -106,7 +106,7 @@ class Step:
         return {"topics": ",".join(str(parse_topic(each)) for each in names)}
 
     def writes(self) -> Output:
-        """Where its rows go. Raises PipelineError, InvalidTopicName."""
+        """Return the destination of the rows. Raises PipelineError, InvalidTopicName."""
         if self.output is None:
             return Output("rows")
         kind, colon, place = self.output.partition(":")
@@ -121,7 +121,7 @@ class Step:
         return Output(kind, place if is_url(place) else str(Path(place).expanduser()))
 
     def check(self) -> None:
-        """Raises PipelineError, InvalidTopicName where it cannot be run whatever the broker has."""
+        """Check whatever does not depend on the broker. Raises PipelineError, InvalidTopicName."""
         if not _NAME.fullmatch(self.query):
             raise self.wrong("needs a name of letters, digits, - _ and . (at most 100): say name=...")
         if not callable(self.code):
@@ -135,21 +135,21 @@ class Step:
                 raise self.wrong(f"option {option} is the runner's: use inputs, output, --url and --state")
 
     def wrong(self, text: str) -> PipelineError:
-        """An error that names the step, and where it stands."""
+        """Return an error that names the step and its location."""
         return PipelineError(f"{self.query or 'a step'} ({self.where}): {text}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame(Step):
-    """DataFrame to DataFrame, any operator of Spark: ``build`` is called once, when the query starts.
+    """Step from DataFrame to DataFrame with any Spark operators: ``build`` is called once, when the query starts.
 
-    It gets one frame for each input: by place where ``inputs`` is a topic or a list, by name where it is a mapping.
-    Whoever makes one in code may ask for the session as well, with a parameter ``spark``.
+    It receives one frame per input: positional if ``inputs`` is a topic or a list, by name if it is a mapping. A
+    parameter ``spark``, if present, receives the session.
     """
 
     build: Callable[..., Any]
     mode: Mode = "append"
-    """What a micro-batch puts out: new rows, those that changed, or all of an aggregation."""
+    """Rows that a micro-batch emits: new ones, changed ones, or all of an aggregation."""
 
     @property
     def code(self) -> Callable[..., Any]:
@@ -180,27 +180,27 @@ class Frame(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Function(Step):
-    """Message to messages: what Pulsar calls a function. ``process`` is called for each message, in a worker.
+    """Step from message to messages, like a Pulsar function: ``process`` is called for each message, in a worker.
 
-    What it returns is sent to ``output``: None is nothing, a list is several, ``ctx.message`` is one with a key,
-    properties or another topic. Where it raises it is tried again ``retries`` times; then the message goes to
-    ``dead_letter`` with the reason, in the same commit as everything else.
+    Its result is sent to ``output``: None is nothing, a list is several messages, ``ctx.message`` is a message with a
+    key, properties or another topic. After ``retries`` failed retries the message goes to ``dead_letter`` with the
+    reason, in the same commit as all other output.
     """
 
     process: Callable[..., Any]
     dead_letter: str | None = None
-    """A topic; without one a message that fails ends the query."""
+    """Topic for dead letters; without one, a message that fails ends the query."""
     retries: int = 2
     key: str | Callable[..., Any] | None = None
-    """What state is kept by: ``__key`` is the message's key, or a function of (value, ctx) that gives a text."""
+    """Key of the state: ``__key`` is the message's key, or a function of (value, ctx) that returns text."""
     state: bool = False
-    """Whether ``ctx.state`` is there; it is by ``key``, which is ``__key`` unless given."""
+    """True if ``ctx.state`` is available, by ``key``, which defaults to ``__key``."""
     on_timer: Callable[..., Any] | None = None
     """Called as (name, ctx) when a timer of ``ctx.state`` is due."""
     value: str = "bytes"
-    """What ``value`` is: ``bytes``, ``text`` (UTF-8), or ``json``."""
+    """Type of ``value``: ``bytes``, ``text`` (UTF-8), or ``json``."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """What ``ctx.config`` is."""
+    """Value of ``ctx.config``."""
 
     @property
     def code(self) -> Callable[..., Any]:
@@ -208,12 +208,12 @@ class Function(Step):
 
     @property
     def keyed(self) -> bool:
-        """Whether messages of one key come to one place, where their state is."""
+        """True if messages are grouped by key, with state."""
         return self.state or self.key is not None or self.on_timer is not None
 
     @property
     def dead_letters(self) -> str | None:
-        """The full name of the topic for dead letters."""
+        """The full name of the dead letter topic."""
         return None if self.dead_letter is None else str(parse_topic(self.dead_letter))
 
     def check(self) -> None:
@@ -254,7 +254,7 @@ def frame(
     trigger: str = "1 second",
     name: str = "",
 ) -> Callable[[_F], _F]:
-    """Declares a function of DataFrames as a step of the pipeline that its file is: see Frame."""
+    """Declare a function of DataFrames as a step of its file's pipeline: see Frame."""
 
     def declare(build: _F) -> _F:
         made = Frame(
@@ -272,7 +272,7 @@ def frame(
     return declare
 
 
-def function(  # noqa: PLR0913 - each is a word of the declaration
+def function(  # noqa: PLR0913 - the keywords of the declaration
     *,
     inputs: Topics,
     output: str | None = None,
@@ -288,7 +288,7 @@ def function(  # noqa: PLR0913 - each is a word of the declaration
     trigger: str = "1 second",
     name: str = "",
 ) -> Callable[[_F], _F]:
-    """Declares a function of (value, ctx) as a step of the pipeline that its file is: see Function."""
+    """Declare a function of (value, ctx) as a step of its file's pipeline: see Function."""
 
     def declare(process: _F) -> _F:
         made = Function(
@@ -321,7 +321,7 @@ def _noted(code: _F, step: Step) -> _F:
 
 
 def steps_of(names: Mapping[str, object]) -> Iterator[Step]:
-    """What was declared among the names of a module, in their order; each once."""
+    """Yield the declarations among a module's names, in their order, each once."""
     seen: set[int] = set()
     for each in list(names.values()):
         noted = getattr(each, NOTED, None) if callable(each) else None
@@ -332,14 +332,14 @@ def steps_of(names: Mapping[str, object]) -> Iterator[Step]:
 
 
 def lost_of(names: Mapping[str, object]) -> list[Step]:
-    """What was declared in a module and has no name there any more: Python lets a function replace one of its name."""
+    """Return the declarations whose functions have no name in the module any more: redefined by a later function."""
     declared = names.get(NOTED)
     there = {id(step) for step in steps_of(names)}
     return [step for step in declared if id(step) not in there] if isinstance(declared, list) else []
 
 
 def step_of(code: Callable[..., Any]) -> Step:
-    """What was declared on a function. Raises PipelineError."""
+    """Return the declaration attached to a function. Raises PipelineError."""
     noted = getattr(code, NOTED, ())
     if not noted:
         raise PipelineError(f"{getattr(code, '__name__', code)} is neither a @frame nor a @function")
@@ -348,18 +348,18 @@ def step_of(code: Callable[..., Any]) -> Step:
 
 
 def is_url(place: str) -> bool:
-    """Whether a directory is one of a file system that Spark finds by its name: ``s3a://bucket/dir``, ``file:/dir``."""
+    """Return whether a directory is a URL with a file system scheme: ``s3a://bucket/dir``, ``file:/dir``."""
     return _URL.match(place) is not None
 
 
 def where_of(code: object) -> str:
-    """``file.py:12``: where a function begins."""
+    """Return ``file.py:12``, the location of a function."""
     found = getattr(inspect.unwrap(code), "__code__", None) if callable(code) else None
     return f"{Path(found.co_filename).name}:{found.co_firstlineno}" if found is not None else "in code"
 
 
 def milliseconds(trigger: str) -> int:
-    """The length of a trigger: ``1 second``, ``500 milliseconds``, ``5s``. Raises ValueError."""
+    """Return the length of a trigger: ``1 second``, ``500 milliseconds``, ``5s``. Raises ValueError."""
     number, _, unit = trigger.strip().partition(" ")
     units = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
     if unit and unit.strip().removesuffix("s") in units and number.isascii() and number.isdigit():
@@ -370,5 +370,5 @@ def milliseconds(trigger: str) -> int:
 def _signature(code: object) -> inspect.Signature | None:
     try:
         return inspect.signature(code)  # type: ignore[arg-type]  # what cannot be called says so itself
-    except (TypeError, ValueError):  # of C, or a callable object that does not say
+    except (TypeError, ValueError):  # C functions, and callable objects without a signature
         return None

@@ -1,4 +1,4 @@
-"""A pipeline: steps with names, checked, from a file or made in code. Nothing of Spark."""
+"""Pipelines: named and validated steps, from a file or built in code. Does not import Spark."""
 
 import importlib.util
 import re
@@ -19,15 +19,15 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What runs in one runner: one query of Spark a step."""
+    """Unit that one runner runs: one Spark query per step."""
 
     name: str
     steps: Sequence[Step]
     module: ModuleType | None = None
-    """The user's file: it has to be sent to the workers, who do not have it."""
+    """The user's file, shipped to the workers, which do not have it."""
 
     def check(self) -> None:
-        """Raises PipelineError for what cannot be run whatever the broker has."""
+        """Check whatever does not depend on the broker. Raises PipelineError."""
         if not _NAME.fullmatch(self.name):
             raise PipelineError(
                 f"{self.name!r} is no name for a pipeline: letters, digits, - _ and . (at most 100); --name gives one"
@@ -51,7 +51,7 @@ class Pipeline:
         self._check_cycles()
 
     def _check_outputs(self) -> None:
-        """Two queries may write into a topic; files of two streams in one directory spoil each other."""
+        """Reject two steps that write files to one directory, which would corrupt each other. Topics may be shared."""
         directories: dict[str, Step] = {}
         for step in self.steps:
             written = step.writes()
@@ -62,7 +62,7 @@ class Pipeline:
                     raise step.wrong(f"writes {written}, as {there.query} does: give it a directory of its own")
 
     def _check_cycles(self) -> None:
-        """Raises PipelineError where what a step writes comes back to it: it would never end."""
+        """Reject cycles of steps, which would never end. Raises PipelineError."""
         after = {step.query: [each.query for each in self.steps if reads_from(each, step)] for step in self.steps}
         for query in after:
             found = _way_back(query, after)
@@ -86,7 +86,7 @@ def _way_back(query: str, after: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def reads_from(reader: Step, writer: Step) -> bool:
-    """Whether one step reads a topic that another one writes, results or dead letters."""
+    """Return whether one step reads a topic that another writes, as output or for dead letters."""
     written = writer.writes()
     topics = [written.place] if written.kind == "topic" else []
     if isinstance(writer, Function) and writer.dead_letters is not None:
@@ -102,9 +102,9 @@ def _selects(selection: Mapping[str, str], topic: str) -> bool:
 
 
 def load(path: Path, name: str = "") -> Pipeline:
-    """The pipeline that a file declares, checked; its name is that of the file unless given.
+    """Load and check the pipeline that a file declares, named after the file unless ``name`` is set.
 
-    Raises PipelineError: it is not there, cannot be imported (with the line), or declares nothing or something wrong.
+    Raises PipelineError for a missing file, a failed import (with the line), or missing or invalid declarations.
     """
     path = path.expanduser()
     if path.is_dir():
@@ -123,7 +123,7 @@ def load(path: Path, name: str = "") -> Pipeline:
 
 
 def _imported(path: Path) -> ModuleType:
-    # Not the file's own name: it must hide no module of that name, and workers are not to look for it.
+    # A unique module name shadows no other module, and workers do not look for it.
     known_as = f"pulsarbox_pipeline_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(known_as, path.absolute())
     if spec is None or spec.loader is None:
@@ -131,7 +131,7 @@ def _imported(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[known_as] = module
     folder = str(path.absolute().parent)
-    if folder not in sys.path:  # what lies beside the file can be imported, as with `python FILE`
+    if folder not in sys.path:  # allows imports from the file's directory, as with `python FILE`
         sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
@@ -158,7 +158,7 @@ def _advice(error: Exception) -> str:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """The last line of the user's file that the error came through."""
+    """Return the last line of the user's file in the error's traceback."""
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path.absolute()):

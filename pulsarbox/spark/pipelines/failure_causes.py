@@ -1,4 +1,4 @@
-"""What went wrong, in a line that names the user's file: of a traceback, or of what Spark makes of one. Pure."""
+"""Failure causes as one line that names the user's file, from a Python or Spark traceback. Pure."""
 
 import re
 import traceback
@@ -12,28 +12,29 @@ _SPARKS: Final = re.compile(
     r"|^== (DataFrame|SQL)\b"
 )
 _OF_A_CALL: Final = re.compile(r"^An error occurred while calling \S+\.?\s*:\s*(?:[\w.$]+: )?")
-"""What Python says in front of what the JVM says."""
+"""Python's prefix of JVM errors."""
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+$")
 _PLAN: Final = re.compile(r"SQLSTATE: \w{5};\n")
-"""Behind that Spark's plan follows, which nobody needs; options stand in it."""
+"""Start of Spark's query plan, which is omitted: it is noise, and contains options."""
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
 _OURS: Final = (
     *("SinkError", "DataLost", "OptionError", "SelectionError", "EntryError"),
     *("FunctionError", "PipelineError"),
 )
-"""Errors whose text says it all."""
+"""Errors whose message is shown without the class name."""
 _LENGTH: Final = 600
 _MISFIT: Final = re.compile(
     r"sources in the checkpoint offsets|\[STREAMING_STATEFUL_OPERATOR_(NOT_MATCH|MISSING)|\[STATE_STORE_\w*SCHEMA_"
 )
-"""How Spark says that a query is not the one of its checkpoint."""
+"""Spark's errors for a query that does not match its checkpoint."""
 _VAGUE: Final = re.compile(r"\[FAILED_READ_FILE|\[CANNOT_WRITE_STATE_STORE|Error while instantiating")
-"""What Spark says of which the innermost cause has the reason."""
+"""Spark's errors whose innermost cause has the reason."""
 _INNERMOST: Final = re.compile(r"^Caused by: [\w.$]+: (?:\[[A-Z0-9_.]+\] )?(?P<text>.*)$", re.MULTILINE)
 
 
 def line_of(error: BaseException, file: str) -> tuple[str, bool]:
-    """``shop.py:12: ValueError: no``, and True, for what came through a line of the user's file; without, no place."""
+    """Return the error as a line, and whether it passed through the user's file: ``shop.py:12: ValueError: no``.
+    Otherwise the line has no location."""
     frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
     return _with_place(f"{Path(file).name}:{frames[-1]}" if frames else "", _said(error)), bool(frames)
 
@@ -46,8 +47,8 @@ def _said(error: BaseException) -> str:
 
 
 def told(text: str, file: str) -> str:
-    """What a failed query is told to have failed with: the innermost Python exception of Spark's text, and the line of
-    the user's file that it came through. Where there is none, Spark's first line."""
+    """Return the innermost Python exception in Spark's text, with the line of the user's file that it passed through;
+    if there is none, Spark's first lines."""
     place = ""
     for found in _FRAME.finditer(text):
         if found["file"] == file:
@@ -56,7 +57,7 @@ def told(text: str, file: str) -> str:
 
 
 def is_misfit(text: str) -> bool:
-    """Whether a query failed as it is not the one of its checkpoint any more, which trying again does not mend."""
+    """Return whether a query does not match its checkpoint, which restarting cannot fix."""
     return _MISFIT.search(text) is not None
 
 
@@ -67,13 +68,13 @@ def _without_traceback(text: str) -> str:
 
 
 def _raised(text: str) -> str:
-    """The last exception of the last traceback, with all its lines; empty where there is none."""
+    """Return the last exception of the last traceback, with all its lines; empty if there is none."""
     _, mark, last = text.rpartition("Traceback (most recent call last):")
     if not mark:
         return ""
     lines = last.splitlines()
     for number, line in enumerate(lines):
-        if not line or line[0].isspace():  # its frames are set in
+        if not line or line[0].isspace():  # indented stack frames
             continue
         found = _RAISED.match(line)
         if found is None:
@@ -90,7 +91,7 @@ def _raised(text: str) -> str:
 
 
 def _first_lines(text: str) -> str:
-    """Up to Spark's stack."""
+    """Return the text before Spark's stack trace."""
     lines = []
     for line in _PLAN.split(text)[0].splitlines():
         if _SPARKS.match(line):

@@ -1,4 +1,4 @@
-"""A function tried out without Spark and without a broker, on a clock that stands until a test moves it."""
+"""Trial runs of a function without Spark or a broker, on a manual clock."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -10,14 +10,14 @@ from pulsarbox.spark.pipelines.message_processing import Incoming, Outgoing, Pro
 from pulsarbox.times import duration
 
 START: Final = 1_700_000_000_000
-"""When the clock of a trial begins, in milliseconds since 1970."""
+"""Initial time of a trial, in milliseconds since 1970."""
 
 
 class Sent(NamedTuple):
-    """A message that a function has sent."""
+    """Message sent by a function."""
 
     topic: str
-    """As it is written: ``clean`` for ``persistent://public/default/clean``."""
+    """Short form: ``clean`` for ``persistent://public/default/clean``."""
     value: bytes | None
     key: str | None
     properties: Mapping[str, str]
@@ -31,12 +31,12 @@ class Sent(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The value, read as JSON."""
+        """The value parsed as JSON."""
         return json.loads(self.value or b"null")
 
 
 class _Kept:
-    """The state of one key."""
+    """State of one key."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -54,30 +54,30 @@ class _Kept:
         return tuple(self.values)
 
     def timer(self, at: int) -> None:
-        """They are looked at when the clock is moved."""
+        """Do nothing: ``advance`` checks the timers."""
 
 
 class Trial:
-    """Gives messages to a function, and shows what becomes of them::
+    """Run a function on messages and record its output::
 
         trial = Trial(clean)
         assert [each.text for each in trial.send("  a ")] == ["a"]
         trial.send(b"\\xff")
         assert "UnicodeDecodeError" in trial.dead_letters[0].properties["FAILURE_REASON"]
 
-    Time stands until ``advance`` moves it; then timers are called that come to be due.
+    Time advances only with ``advance``, which also calls the timers that become due.
     """
 
     def __init__(self, function: Callable[..., Any] | Function, now: int = START) -> None:
-        """``function``: a declared one. Raises PipelineError for one that is not, or not rightly."""
+        """Prepare a trial of a declared function. Raises PipelineError for a missing or invalid declaration."""
         step = function if isinstance(function, Function) else step_of(function)
         if not isinstance(step, Function):
             raise PipelineError(f"{step.query} is a frame: Spark alone can run it. Trial is for @function")
         step.check()
         self.now = now
-        """Milliseconds since 1970."""
+        """Current time, in milliseconds since 1970."""
         self.sent: list[Sent] = []
-        """All but dead letters, in order."""
+        """All messages except dead letters, in order."""
         self.dead_letters: list[Sent] = []
         self._function = step
         self._kept: dict[bytes, _Kept] = {}
@@ -93,8 +93,8 @@ class Trial:
         event_time: int | None = None,
         topic: str | None = None,
     ) -> list[Sent]:
-        """What a message becomes; text goes as UTF-8, what is neither text nor bytes as JSON. Dead letters are in
-        ``dead_letters``. Raises FunctionError where the function fails and has no topic for them."""
+        """Process a message and return its output. Text is encoded as UTF-8, other values but bytes as JSON. Dead
+        letters are in ``dead_letters``; without a topic for them, raises FunctionError."""
         self._count += 1
         payload = (
             value
@@ -117,7 +117,7 @@ class Trial:
         return self._noted(self._processor.process(message, store))
 
     def advance(self, length: str) -> list[Sent]:
-        """Move the clock on (``5m``), timer by timer; what they give."""
+        """Advance the clock by a duration (``5m``), and return the output of the timers."""
         end, found = self.now + duration(length), []
         while True:
             due = [
@@ -134,7 +134,7 @@ class Trial:
         return found
 
     def state(self, key: str = "") -> dict[str, Any]:
-        """What is kept for a key."""
+        """Return the state of a key."""
         kept = self._kept.get(key.encode())
         if kept is None:
             return {}
@@ -142,7 +142,7 @@ class Trial:
         return {name: state.get(name) for name in state.names()}
 
     def timers(self, key: str = "") -> dict[str, int]:
-        """When which timer of a key is due, ms since 1970."""
+        """Return the due times of a key's timers, in ms since 1970."""
         kept = self._kept.get(key.encode())
         return State(kept, lambda: self.now).timers() if kept is not None else {}
 

@@ -1,7 +1,7 @@
-"""Functions as queries of Spark: rows of topics through a ``Processor``, one by one or key by key, and what they give.
+"""Functions as Spark queries: rows pass through a ``Processor``, one by one or key by key.
 
-Without state it is one ``mapInArrow``. With state all messages of a key come to one task (``transformWithState``),
-which puts them in the order of their topics; what is kept for a key is one value of the state store.
+Without state this is one ``mapInArrow``. With state, all messages of a key go to one task (``transformWithState``),
+which restores their order per topic; the state of a key is one value of the state store.
 """
 
 import json
@@ -42,10 +42,10 @@ _INCOMING: Final = {
     "__partition": "int",
     "__batchIndex": "int",
 }
-"""What is read of a topic for a function; times are milliseconds since 1970."""
+"""Columns read for a function; times are milliseconds since 1970."""
 _TIMES: Final = ("__eventTime", "__publishTime")
 OPTIONS: Final = {"valueFormat": "bytes", "columns": ",".join(_INCOMING)}
-"""How it is read: the payload as it came, so that a dead letter has it."""
+"""Options of the read: raw payloads, so that dead letters preserve them."""
 SCHEMA: Final = (
     "`__topic` string, value binary, `__key` binary, `__messageProperties` map<string,string>, `__eventTime` bigint"
 )
@@ -66,7 +66,7 @@ _STATE: Final = "pulsarbox"
 
 
 def output_of(function: Function, df: "DataFrame") -> "DataFrame":
-    """What a function makes of a frame that was read with ``OPTIONS``."""
+    """Apply a function to a frame that was read with ``OPTIONS``."""
     columns = (sql.unix_millis(name).alias(name) if name in _TIMES else sql.col(name) for name in _INCOMING)
     rows = df.select(*columns)
     if not function.keyed:
@@ -82,18 +82,18 @@ def output_of(function: Function, df: "DataFrame") -> "DataFrame":
 
 
 def now() -> int:
-    """Milliseconds since 1970."""
+    """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def log(*words: object) -> None:
-    """Where Spark's own talk goes: the log of the runner, or of the worker on a cluster."""
+    """Write to Spark's log: that of the runner, or of the worker on a cluster."""
     sys.stderr.write(f"{' '.join(map(str, words))}\n")
     sys.stderr.flush()
 
 
 def _mapped(function: Function, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """In a worker: messages in, messages out."""
+    """Process batches of messages. Runs in a worker."""
     processor = Processor(function, now, log)
     packing = _Packing()
     for batch in batches:
@@ -104,7 +104,7 @@ def _mapped(function: Function, batches: "Iterable[pa.RecordBatch]") -> "Iterato
 
 
 def _with_keys(function: Function, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """In a worker: the key that state is kept by, before the other columns."""
+    """Prepend the state key to the other columns. Runs in a worker."""
     processor = Processor(function, now, log)
     for batch in batches:
         keys = pa.array([processor.key_of(_incoming(row)) for row in batch.to_pylist()], pa.binary())
@@ -127,14 +127,14 @@ def _incoming(row: Mapping[str, Any]) -> Incoming:
 
 
 class _Packing:
-    """Rows that become batches of Arrow's, of a bounded size."""
+    """Packing of rows into Arrow batches of limited size."""
 
     def __init__(self) -> None:
         self._rows: list[Outgoing] = []
         self._size = 0
 
     def add(self, rows: Iterable[Outgoing]) -> "Iterator[pa.RecordBatch]":
-        """More rows; a batch where there are enough."""
+        """Add rows; yield a batch whenever one is full."""
         for row in rows:
             self._rows.append(row)
             self._size += len(row.value or b"")
@@ -142,7 +142,7 @@ class _Packing:
                 yield from self.rest()
 
     def rest(self) -> "Iterator[pa.RecordBatch]":
-        """What is left."""
+        """Yield the remaining rows, if any."""
         if not self._rows:
             return
         topics, values, keys, properties, times = zip(*self._rows, strict=True)
@@ -158,19 +158,19 @@ class _Packing:
 
 
 class Keyed(StatefulProcessor):
-    """A function with state, in a worker."""
+    """Function with state, in a worker."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
 
     def init(self, handle: "StatefulProcessorHandle") -> None:
-        """See Spark's StatefulProcessor; so with the others."""
+        """See Spark's StatefulProcessor, as for the other methods."""
         self._handle = handle
         self._kept = handle.getValueState(_STATE, "kept binary")
         self._processor = Processor(self._function, now, log)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
-        """All messages of a key in a micro-batch."""
+        """Process the messages of a key in a micro-batch."""
         with _Opened(self._kept, self._handle) as store:
             for row in sorted(rows, key=_place):
                 message = _incoming(row.asDict())
@@ -182,17 +182,17 @@ class Keyed(StatefulProcessor):
         timerValues: "TimerValues",  # noqa: N803 - Spark's name
         expiredTimerInfo: "ExpiredTimerInfo",  # noqa: N803 - Spark's name
     ) -> Iterator[Row]:
-        """Timers of a key are due."""
+        """Process the due timers of a key."""
         with _Opened(self._kept, self._handle) as store:
             due = timerValues.getCurrentProcessingTimeInMs()
             yield from _rows(self._processor.due(bytes(key[0]), due, store))
 
     def close(self) -> None:
-        """There is nothing to be closed."""
+        """Do nothing: no resources to close."""
 
 
 def _place(row: Any) -> tuple[str, int, int, int]:
-    """Where a message stands: Spark's shuffle does not keep their order."""
+    """Return the sort key of a message: Spark's shuffle does not preserve order."""
     return (
         row["__topic"],
         row["__ledgerId"],
@@ -207,7 +207,7 @@ def _rows(found: Iterable[Outgoing]) -> Iterator[Row]:
 
 
 class _Opened:
-    """What is kept for a key, read once, and written once where it has changed."""
+    """State of a key, read once, and written once if it changed."""
 
     def __init__(self, kept: "ValueState", handle: "StatefulProcessorHandle") -> None:
         self._kept = kept

@@ -1,6 +1,6 @@
-"""One message through a user's function: its context, its state, retries, and what becomes of it when it fails. Pure.
+"""Processing of one message by a user's function: context, state, retries, and dead letters. Pure.
 
-Spark calls this in its workers, ``trial`` in tests: what a test sees is what a pipeline does.
+Spark workers and ``function_trial`` share this code, so tests see the behaviour of a pipeline.
 """
 
 import json
@@ -17,34 +17,34 @@ from pulsarbox.times import duration
 REAL_TOPIC: Final = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 FAILURE: Final = "FAILURE_REASON"
-"""Why a function gave up: exception, text, and the user's line. ``pulsarbox dlq groups`` goes by it."""
+"""Reason of a failure: exception, text, and the user's line. ``pulsarbox dlq groups`` groups by it."""
 ATTEMPTS: Final = "PIPELINE_ATTEMPTS"
 QUERY: Final = "PIPELINE_QUERY"
 _REASON_MAX: Final = 1000
 _FAILURES: Final = (Exception, SystemExit)
-"""``sys.exit()`` in a function ends no worker: the message would end each that comes to it."""
+"""Includes ``sys.exit()``, which would otherwise end each worker that retries the message."""
 
 
 class FunctionError(PipelineError):
-    """A message that a function could not take, with no topic for dead letters; names the user's line."""
+    """A message failed in a function without a dead letter topic; the message names the user's line."""
 
 
 class Incoming(NamedTuple):
-    """A message as it was read."""
+    """Message as read."""
 
     value: bytes | None
     key: bytes | None = None
     topic: str = ""
     properties: Mapping[str, str] = {}
     event_time: int | None = None
-    """Milliseconds since 1970; so with all times."""
+    """Milliseconds since 1970, like all times."""
     publish_time: int | None = None
     message_id: str = ""
     """``ledger:entry:partition:index``."""
 
 
 class Outgoing(NamedTuple):
-    """A message as it is written."""
+    """Message to write."""
 
     topic: str
     value: bytes | None
@@ -55,7 +55,7 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a function returns where a value alone does not do: see ``Context.message``."""
+    """Result of a function that is more than a value: see ``Context.message``."""
 
     value: Any
     topic: str | None
@@ -65,22 +65,22 @@ class Message:
 
 
 class Store(Protocol):
-    """Where the state of a key is kept."""
+    """Storage for the state of a key."""
 
     def get(self, name: str) -> bytes | None:
-        """What is kept under a name."""
+        """Return the value of a name."""
 
     def put(self, name: str, value: bytes) -> None:
-        """Keep something."""
+        """Set a value."""
 
     def delete(self, name: str) -> None:
-        """Keep it no more."""
+        """Delete a value."""
 
     def names(self) -> Iterable[str]:
-        """All names."""
+        """Return all names."""
 
     def timer(self, at: int) -> None:
-        """Have the timers looked at then, or as soon as possible behind."""
+        """Schedule a check of the timers at ``at`` or as soon as possible after."""
 
 
 _TIMER: Final = "timer "
@@ -88,9 +88,9 @@ _VALUE: Final = "value "
 
 
 class State:
-    """What is kept for a key, between messages and over restarts: values that JSON has, by name; and timers.
+    """State of a key, across messages and restarts: JSON values by name, and timers.
 
-    Changes hold when the message has succeeded: a failed attempt leaves nothing behind.
+    Changes take effect when the message succeeds; a failed attempt has no effect.
     """
 
     def __init__(self, store: Store, now: Callable[[], int]) -> None:
@@ -99,35 +99,35 @@ class State:
         self._changed: dict[str, bytes | None] = {}
 
     def get(self, name: str = "value", default: Any = None) -> Any:
-        """What is kept under a name."""
+        """Return the value of a name."""
         found = self._get(_VALUE + name)
         return default if found is None else json.loads(found)
 
     def put(self, value: Any, name: str = "value") -> None:
-        """Keep a value. Raises TypeError for one that JSON does not have."""
+        """Set a value. Raises TypeError unless JSON can represent it."""
         self._changed[_VALUE + name] = json.dumps(value).encode()
 
     def delete(self, name: str = "value") -> None:
-        """Keep it no more."""
+        """Delete a value."""
         self._changed[_VALUE + name] = None
 
     def names(self) -> list[str]:
-        """The names of all that is kept, sorted."""
+        """Return the names of all values, sorted."""
         return self._names(_VALUE)
 
     def timer(self, name: str = "timer", *, after: str | None = None, at: int | None = None) -> None:
-        """Have ``on_timer`` called ``after`` a while (``5m``), or ``at`` a time in ms since 1970; one timer a name."""
+        """Schedule ``on_timer`` ``after`` a duration (``5m``) or ``at`` ms since 1970. One timer per name."""
         if (after is None) == (at is None):
             raise ValueError("a timer takes after= or at=")
         due = self._now() + duration(after) if after is not None else _time(at)
         self._changed[_TIMER + name] = str(due).encode()
 
     def cancel(self, name: str = "timer") -> None:
-        """Have it called no more."""
+        """Cancel a timer."""
         self._changed[_TIMER + name] = None
 
     def timers(self) -> dict[str, int]:
-        """When which timer is due, ms since 1970."""
+        """Return the due time of each timer, in ms since 1970."""
         return {name: int(self._get(_TIMER + name) or 0) for name in self._names(_TIMER)}
 
     def _get(self, name: str) -> bytes | None:
@@ -140,7 +140,7 @@ class State:
         )
 
     def settle(self) -> None:
-        """Let the changes hold."""
+        """Commit the changes."""
         for name, value in self._changed.items():
             if value is None:
                 self._store.delete(name)
@@ -151,36 +151,36 @@ class State:
         self._changed.clear()
 
     def undo(self) -> None:
-        """Forget the changes."""
+        """Discard the changes."""
         self._changed.clear()
 
 
 @dataclass
 class Context:
-    """What a function is told beside the value of its message."""
+    """Context of a message, passed to functions."""
 
     topic: str
-    """The full name of the topic that it came from; empty in ``on_timer``."""
+    """Full name of the topic that the message came from; empty in ``on_timer``."""
     key: str | bytes | None
-    """Text, or bytes that are no text."""
+    """Text, or bytes that are not UTF-8."""
     properties: Mapping[str, str]
     event_time: int | None
-    """Milliseconds since 1970; so with all times."""
+    """Milliseconds since 1970, like all times."""
     publish_time: int | None
     message_id: str
     """``ledger:entry:partition:index``."""
     attempt: int
-    """1 for the first time."""
+    """1 for the first attempt."""
     config: Mapping[str, Any]
     now: Callable[[], int]
-    """The time in milliseconds since 1970; in tests it stands until it is moved."""
+    """Returns the time in milliseconds since 1970; a manual clock in tests."""
     log: Callable[..., None]
-    """Writes to the runner's log, in workers to that of Spark."""
+    """Writes to the runner's log; in workers to Spark's."""
     _state: State | None = field(default=None, repr=False)
 
     @property
     def state(self) -> State:
-        """What is kept for the message's key. Raises PipelineError where the function does not declare it."""
+        """The state of the message's key. Raises PipelineError if the function does not declare it."""
         if self._state is None:
             raise PipelineError("ctx.state: say @function(..., state=True), and key= where it is not the message's key")
         return self._state
@@ -194,8 +194,8 @@ class Context:
         properties: Mapping[str, str] | None = None,
         event_time: int | None = None,
     ) -> Message:
-        """A message to be sent: to ``topic``, or to the function's output; with the key and the event time of the one
-        that came, unless others are given."""
+        """Return a message to send to ``topic``, by default the function's output. The key and event time default to
+        those of the incoming message."""
         return Message(
             value,
             topic,
@@ -206,7 +206,7 @@ class Context:
 
 
 class Processor:
-    """A function, ready to be given messages."""
+    """Runner of one function on messages."""
 
     def __init__(self, function: Function, now: Callable[[], int], log: Callable[..., None] = print) -> None:
         self.function = function
@@ -217,18 +217,18 @@ class Processor:
         self._dead_letters = function.dead_letters
 
     def key_of(self, message: Incoming) -> bytes:
-        """By what the state of a message is kept. Raises FunctionError for a key that cannot be made."""
+        """Return the key of the message's state; that of the message if the key function fails."""
         key = self.function.key
         if not callable(key):
             return message.key or b""
         try:
             return _bytes(key(self._value(message), self._context(message, None, 1))) or b""
         except _FAILURES:
-            # It fails again where the message is processed, and is dealt with there.
+            # The failure repeats in ``process``, which handles it.
             return message.key or b""
 
     def process(self, message: Incoming, store: Store | None = None) -> list[Outgoing]:
-        """What a message becomes: messages, or a dead letter. Raises FunctionError where there is no topic for that."""
+        """Return the output of a message, or its dead letter. Raises FunctionError without a dead letter topic."""
 
         def call(ctx: Context) -> Any:
             value = self._value(message)
@@ -239,7 +239,7 @@ class Processor:
         return self._tried(message, store, call)
 
     def due(self, key: bytes, now: int, store: Store) -> list[Outgoing]:
-        """What the timers of a key give that are due by now."""
+        """Run the due timers of a key, and return their output."""
         found: list[Outgoing] = []
         state = State(store, self._now)
         for name, at in sorted(state.timers().items(), key=lambda each: each[1]):
@@ -314,11 +314,11 @@ class Processor:
             raise FunctionError(
                 f"{reason} ({came}, {attempts} times; with dead_letter=TOPIC it would go there)"
             ) from error
-        reason = reason[:_REASON_MAX].encode(errors="backslashreplace").decode()  # JSON has texts that UTF-8 has not
+        reason = reason[:_REASON_MAX].encode(errors="backslashreplace").decode()  # for lone surrogates from JSON
         told = {FAILURE: reason, ATTEMPTS: str(attempts), QUERY: self.function.query}
         if message.topic:
             told |= {REAL_TOPIC: message.topic, ORIGIN_MESSAGE_ID: message.message_id}
-        # Where it was a dead letter before, it stays known where it came from first.
+        # A message dead-lettered repeatedly keeps its first origin.
         first = {
             name: message.properties[name] for name in (REAL_TOPIC, ORIGIN_MESSAGE_ID) if name in message.properties
         }
@@ -336,7 +336,7 @@ class Processor:
 
 
 class _UnreadableError(ValueError):
-    """A value that is not what the function takes; trying again is of no use."""
+    """The value does not have the declared type; not retried."""
 
 
 def _each(found: Any) -> Iterator[Any]:
@@ -349,7 +349,7 @@ def _each(found: Any) -> Iterator[Any]:
 
 
 def _bytes(value: Any) -> bytes | None:
-    """Bytes and text as they are, anything else as JSON. Raises TypeError for what JSON does not have."""
+    """Encode a value: bytes and text as is, anything else as JSON. Raises TypeError if JSON cannot represent it."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -358,7 +358,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _properties(given: Mapping[Any, Any]) -> Mapping[str, str]:
-    """As they are. Raises TypeError and ValueError for what cannot be sent: later it would end the query."""
+    """Return the properties. Raises TypeError and ValueError for invalid ones, which would fail the query later."""
     for name, text in given.items():
         if not (isinstance(name, str) and isinstance(text, str)):
             raise TypeError(f"property {name!r} is {text!r}: both are text")
@@ -367,7 +367,7 @@ def _properties(given: Mapping[Any, Any]) -> Mapping[str, str]:
 
 
 def _time(given: Any) -> int | None:
-    """As it is. Raises ValueError for what is no time in milliseconds."""
+    """Return the time. Raises ValueError unless it is in milliseconds since 1970."""
     if given is not None and not (isinstance(given, int) and 0 <= given < 1 << 63):
         raise ValueError(f"{given!r} is no time: whole milliseconds since 1970")
     return given

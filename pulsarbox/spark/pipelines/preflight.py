@@ -1,4 +1,4 @@
-"""What the broker has to say of a pipeline before it runs: topics that will be made, schemas that do not fit."""
+"""Preflight checks of a pipeline against the broker: topics that will be created, and incompatible schemas."""
 
 from typing import Final
 
@@ -13,13 +13,13 @@ _READABLE: Final = {
     "text": ("NONE", "BYTES", "STRING", "JSON"),
     "json": ("NONE", "BYTES", "STRING", "JSON"),
 }
-"""By what ``value`` of a function is: the types of schemas whose payloads are that; None for any."""
+"""Schema types that a function can read, by its ``value`` option; None for any."""
 _WRITABLE: Final = ("NONE", "BYTES", "STRING", "JSON")
 
 
 def missing(pipeline: Pipeline, admin: Admin) -> list[str]:
-    """Topics that are read, are not there, and are written by no step: they are made when it runs, even where a name is
-    wrong. Each with the step and its line. Raises what the broker tells."""
+    """Return warnings about input topics that do not exist and that no step writes, in case of a misspelt name: ``run``
+    creates them. Each has the step and its line. Raises the broker's errors."""
     written = {str(each.writes()) for each in pipeline.steps}
     written |= {each.dead_letters for each in pipeline.steps if isinstance(each, Function) and each.dead_letters}
     return [
@@ -31,7 +31,7 @@ def missing(pipeline: Pipeline, admin: Admin) -> list[str]:
 
 
 def problems(pipeline: Pipeline, admin: Admin) -> list[str]:
-    """What would go wrong, each with the step and its line. Raises what the broker tells."""
+    """Return incompatible schemas, each with the step and its line. Raises the broker's errors."""
     found: list[str] = []
     for step in pipeline.steps:
         if not isinstance(step, Function):
@@ -70,7 +70,7 @@ def _exists(admin: Admin, topic: str) -> bool:
 
 
 def schema_of(admin: Admin, topic: str) -> str:
-    """The type of a topic's schema, ``NONE`` where it has none, or does not exist."""
+    """Return the type of a topic's schema; ``NONE`` if it has none or does not exist."""
     name = parse_topic(topic)
     try:
         found = admin.ask("GET", f"/schemas{path_of(name, 'schema').removeprefix(f'/{name.domain}')}")

@@ -1,4 +1,4 @@
-"""How the queries of a runner are going: counted from Spark's progress, told in lines and in rows. Nothing of Spark."""
+"""Progress of a runner's queries, from Spark's progress reports, as lines and rows. Does not import Spark."""
 
 import collections
 from collections.abc import Mapping
@@ -14,30 +14,30 @@ STOPPED: Final = "stopped"
 FAILED: Final = "failed"
 OBSERVED: Final = "pulsarbox"
 DEAD: Final = "dead"
-"""The metric of Spark's that counts dead letters."""
+"""Spark metric that counts dead letters."""
 RATE_SECONDS: Final = 10.0
 _TOPICS_SHOWN: Final = 100
 
 
 @dataclass
 class Watched:
-    """What is known of one query of a runner."""
+    """Progress of one query."""
 
     step: Step
     state: str = STARTING
     rows: int = 0
-    """Read since the runner began."""
+    """Rows read since the runner started."""
     dead_letters: int = 0
     batch: int | None = None
     batch_ms: int | None = None
     lag: int | None = None
-    """Messages that are not read yet; None where it is not known."""
+    """Number of unread messages; None if unknown."""
     error: str | None = None
     starts: int = 0
     _samples: "collections.deque[tuple[float, int]]" = field(default_factory=collections.deque)
 
     def progressed(self, progress: Mapping[str, Any]) -> None:
-        """Spark has told of a micro-batch, or of having had nothing to do: a ``StreamingQueryProgress`` in JSON."""
+        """Apply a ``StreamingQueryProgress`` in JSON, of a micro-batch or of an idle trigger."""
         self.lag = lag_of(progress)
         read = int(progress.get("numInputRows") or 0)
         durations = progress.get("durationMs") or {}
@@ -49,7 +49,7 @@ class Watched:
         self.dead_letters += int(((progress.get("observedMetrics") or {}).get(OBSERVED) or {}).get(DEAD) or 0)
 
     def rate(self, now: float) -> float:
-        """Rows a second over the last seconds; ``now`` on a monotonic clock."""
+        """Return rows per second over the last RATE_SECONDS; ``now`` is on a monotonic clock."""
         samples = self._samples
         samples.append((now, self.rows))
         while len(samples) > 2 and samples[1][0] <= now - RATE_SECONDS:
@@ -58,7 +58,7 @@ class Watched:
         return (after - before) / (ended - began) if ended > began else 0.0
 
     def line(self, now: float) -> str:
-        """For people."""
+        """Return the progress as a line for users."""
         words = [self.state]
         if self.batch is not None:
             words += [f"batch {self.batch}", f"{self.rows:,} rows", f"{self.rate(now):,.0f}/s"]
@@ -69,7 +69,7 @@ class Watched:
         return clean(f"{self.step.query}: {', '.join(words)}")
 
     def row(self, now: float) -> dict[str, Any]:
-        """For the box."""
+        """Return the progress as a row for the box."""
         return {
             "query": self.step.query,
             "state": self.state,
@@ -85,7 +85,7 @@ class Watched:
 
 
 def inputs_of(step: Step) -> list[str]:
-    """The topics and patterns of a step, full names."""
+    """Return the topics and patterns of a step, as full names."""
     found: list[str] = []
     for selection in step.reads().values():
         if "topics" in selection:
@@ -96,12 +96,12 @@ def inputs_of(step: Step) -> list[str]:
 
 
 def dead_letters_of(step: Step) -> str | None:
-    """The topic for a step's dead letters."""
+    """Return the topic for a step's dead letters."""
     return step.dead_letters if isinstance(step, Function) else None
 
 
 def lag_of(progress: Mapping[str, Any]) -> int | None:
-    """How many messages of its topics a query has not read yet; None where offsets do not say it."""
+    """Return how many messages of its topics a query has not read yet; None if the offsets do not show it."""
     total = 0
     for source in progress.get("sources") or []:
         latest, end = (_counts(source.get(name)) for name in ("latestOffset", "endOffset"))
@@ -115,7 +115,7 @@ def lag_of(progress: Mapping[str, Any]) -> int | None:
 
 
 def _counts(offset: Any) -> dict[str, int] | None:
-    """How many messages each topic had had at an offset; -1 where that is not known."""
+    """Return the messages ever published to each topic at an offset; -1 if unknown."""
     if isinstance(offset, str):
         import json
 

@@ -1,4 +1,4 @@
-"""What a session of Spark needs, looked for before anything is begun; and why one did not start. Nothing of Spark."""
+"""Requirements of a Spark session: checked up front, and diagnosed if Spark fails to start. Does not import Spark."""
 
 import os
 import re
@@ -22,12 +22,14 @@ _WORDS: Final = re.compile(r"(error|exception|invalid)\b", re.IGNORECASE)
 
 
 class SparkMissingError(PipelineError):
-    """Spark or Java is not there, or does not start; says what to do."""
+    """Spark or Java is missing or does not start; the message has the remedy."""
 
 
 def check(master: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Look for Spark, Java and the master. Raises SparkMissingError, and PipelineError for a master that is none, or
-    does not answer."""
+    """Check Spark, Java and the master.
+
+    Raises SparkMissingError, and PipelineError for an invalid or unreachable master.
+    """
     for module in ("pyspark", "pyarrow", "fastavro"):
         if find_spec(module) is None:
             raise SparkMissingError(f"Spark is not installed (there is no {module}): {INSTALL}")
@@ -47,7 +49,7 @@ def _check_java(environ: Mapping[str, str]) -> None:
 
 
 def _check_standalone(master: str) -> None:
-    """Spark itself would try for a minute, and say nothing of it."""
+    """Check that a standalone master is reachable. Spark would retry silently for a minute."""
     reasons = []
     for each in master.removeprefix("spark://").split(","):
         host, _, port = each.rpartition(":")
@@ -66,7 +68,7 @@ def _check_standalone(master: str) -> None:
 
 
 def not_started(log: Path, error: object) -> SparkMissingError:
-    """What is said of a JVM that has ended while it started, by what it has written into its log."""
+    """Return the error for a JVM that ended during startup, with the reason from its log."""
     text = why(log)
     if _TOO_OLD in text:
         return SparkMissingError(f"this Java is too old: {JAVA} ({text})")
@@ -74,13 +76,13 @@ def not_started(log: Path, error: object) -> SparkMissingError:
 
 
 def why(log: Path) -> str:
-    """The first line of a log that tells of an error; empty where none does."""
+    """Return the first line of a log that mentions an error; empty if none does."""
     try:
         with log.open("rb") as file:
             lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
     except OSError:
         return ""
     found = [line.strip() for line in lines if _WORDS.search(line.strip()) and not line.lstrip().startswith("at ")]
-    # An old Java first says that an error occurred, and then which.
+    # An old Java reports the occurrence of an error first, and its cause later.
     cause = next((line for line in found if _TOO_OLD in line), "")
     return (cause or next(iter(found), ""))[:300]

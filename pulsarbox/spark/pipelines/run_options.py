@@ -1,4 +1,4 @@
-"""What whoever runs a pipeline says beside the pipeline itself. Nothing of Spark."""
+"""Options of a pipeline run, apart from the pipeline. Does not import Spark."""
 
 import os
 from collections.abc import Mapping
@@ -7,30 +7,30 @@ from pathlib import Path
 
 
 def state_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where pipelines keep their state unless told otherwise: ``$XDG_STATE_HOME/pulsarbox/pipelines``."""
+    """Return the default state directory of pipelines: ``$XDG_STATE_HOME/pulsarbox/pipelines``."""
     root = environ.get("XDG_STATE_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".local" / "state"
     return Path(root, "pulsarbox", "pipelines")
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where and how a pipeline runs."""
+    """Options of a pipeline run."""
 
     master: str = "local[*]"
     once: bool = False
-    """End when what there is at the start is done."""
+    """End once everything available at the start has been processed."""
     state: Path | None = None
-    """The directory of checkpoints and locks; None is that of the user."""
+    """The directory of checkpoints and locks; None for the user's."""
     name: str = ""
-    """The pipeline's name where it is not to be its own."""
+    """Overrides the pipeline's name."""
     conf: Mapping[str, str] = field(default_factory=dict)
-    """Settings of Spark."""
+    """Spark settings."""
     box: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The broker, as options of the format pulsarbox: ``service.url``, ``admin.url``, ``token`` and so on."""
     restarts: int = 3
-    """How often in a row a query that fails is started again."""
+    """Restarts of a query after consecutive failures."""
     report: bool = True
-    """Tell the box how it goes."""
+    """Report the status to the box."""
 
     @property
     def directory(self) -> Path:

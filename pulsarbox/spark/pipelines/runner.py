@@ -1,7 +1,7 @@
-"""Runs a pipeline: one JVM, a query of Spark a step, each with a checkpoint and a lock; until it is told to stop.
+"""Runner of a pipeline: one JVM, and a Spark query per step with a checkpoint and a lock, until stopped.
 
-A query that fails is started again after a while, a few times; the others go on. Topics that are
-read by name are made where they are missing. With ``once`` a step begins when those are done that it reads from.
+A failed query is restarted with backoff a limited number of times; the others continue. Missing topics that are inputs
+by name are created. With ``once``, a step starts when the steps that it reads from are done.
 """
 
 import contextlib
@@ -56,10 +56,10 @@ _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 
 
 def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | None = None) -> list[Watched]:
-    """Run a pipeline until SIGTERM or Ctrl-C, with ``once`` until what is there is done; how each query ended.
+    """Run a pipeline until SIGTERM or Ctrl-C, or with ``once`` until the available data is processed.
 
-    ``say``: where to talk; stderr unless given. Raises PipelineError where it cannot begin: something is declared
-    wrong, Spark is missing, somebody runs it already, the broker does not answer.
+    Returns the queries' final progress. ``say`` receives output lines; stderr by default. Raises PipelineError if the
+    run cannot start: an invalid declaration, missing Spark, a lock held by another process, an unreachable broker.
     """
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
@@ -75,7 +75,7 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
 
 
 class _Query:
-    """One query while the runner runs."""
+    """Runtime state of one query."""
 
     def __init__(self, step: Step, held: Held, restarts: int) -> None:
         self.step = step
@@ -83,22 +83,22 @@ class _Query:
         self.watched = Watched(step)
         self.query: StreamingQuery | None = None
         self.again_at: float | None = 0.0
-        """When to start it; None while it runs, and when it is done."""
+        """Time of the next start; None while it runs and when it is done."""
         self.failures = 0
-        """One after the other, without a micro-batch between."""
+        """Consecutive failures without a micro-batch in between."""
         self.left = restarts
         self.started_at: float | None = None
-        """When it was started, while it has not come to its first micro-batch."""
+        """Time of the start, until the first micro-batch has completed."""
         self._seen: tuple[str, int, str] | None = None
         code = getattr(step.code, "__code__", None)
         self.file: str = code.co_filename if code is not None else ""
 
     def news(self) -> list[Mapping[str, Any]]:
-        """What Spark has told of it since the last look."""
+        """Return the progress that Spark has reported since the last call."""
         assert self.query is not None
         found: list[Mapping[str, Any]] = []
         told = self.query._jsq.recentProgress()
-        for at in reversed(range(len(told))):  # each that is taken is asked of the JVM, and a hundred are kept there
+        for at in reversed(range(len(told))):  # each element is a call to the JVM, which keeps a hundred of them
             progress = json.loads(told[at].json())
             mark = (progress["runId"], int(progress["batchId"]), progress["timestamp"])
             if mark == self._seen:
@@ -110,7 +110,7 @@ class _Query:
         return found[::-1]
 
     def is_starting(self, now: float) -> bool:
-        """Whether its first micro-batch is still under way; of one that takes long it is not said any more."""
+        """Return whether the first micro-batch is still running; false after _START_SECONDS."""
         if self.started_at is None or self.query is None or now - self.started_at > _START_SECONDS:
             return False
         if self._seen is not None or str(self.query.status["message"]).startswith("Waiting"):
@@ -120,7 +120,7 @@ class _Query:
 
     @property
     def is_done(self) -> bool:
-        """Whether it will not run again."""
+        """True if it will not be started again."""
         return self.watched.state in (STOPPED, FAILED) and self.again_at is None
 
 
@@ -136,7 +136,7 @@ class _Runner:
         self._log = options.directory / pipeline.name / LOG
 
     def run(self) -> list[Watched]:
-        """Run it to its end."""
+        """Run the pipeline to its end."""
         options = self._options
         _let_travel(self._pipeline.module)
         with (
@@ -157,14 +157,14 @@ class _Runner:
         return [each.watched for each in self._queries]
 
     def _work(self, spark: "SparkSession") -> None:
-        """Raises PipelineError where Spark ends by itself."""
+        """Run the queries. Raises PipelineError if the JVM ends unexpectedly."""
         try:
             self._until_over(spark)
             self._end()
         except Exception as error:
             if not jvm_has_ended(error):
                 raise
-            if self._stop.is_set():  # whoever told us to end has told the JVM, too
+            if self._stop.is_set():  # the signal that stopped us reached the JVM too
                 self._end()
                 return
             text = f"Spark's JVM has ended by itself: {self._log} may say why. The next run goes on where this one was"
@@ -176,7 +176,7 @@ class _Runner:
 
     @contextlib.contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """What it cannot begin with, `pipeline list` has as well."""
+        """Record startup failures in the state, for `pipeline list`."""
         try:
             yield
         except PulsarBoxError as error:
@@ -197,8 +197,8 @@ class _Runner:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """SIGTERM, Ctrl-C and the end of the terminal, unless nohup was said, stop the queries; Ctrl-C once more does
-        not wait for them. Spark sets a handler itself."""
+        """Stop the queries on SIGTERM, Ctrl-C and, except under nohup, SIGHUP; a second Ctrl-C does not wait for them.
+        Spark installs a handler of SIGINT itself, so this is entered again after its start."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -235,8 +235,8 @@ class _Runner:
             self._stop.wait(_LOOK_SECONDS)
 
     def _is_its_turn(self, query: _Query) -> bool:
-        """Whether no other one is just starting: each starts processes, which wait ten seconds for each other at most.
-        With ``once`` also whether those are done that it reads from."""
+        """Return whether no other query is starting, as concurrent starts of processes could exceed Spark's limit of
+        ten seconds. With ``once``, also whether the queries that it reads from are done."""
         if any(each.is_starting(time.monotonic()) for each in self._queries):
             return False
         return not self._options.once or all(
@@ -256,11 +256,11 @@ class _Runner:
         }
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
-        except (Exception, SystemExit) as error:  # sys.exit() in a frame's function is a failure of that one
+        except (Exception, SystemExit) as error:  # sys.exit() in a frame's function fails only this query
             if jvm_has_ended(error):
                 raise
             text, is_users = failure_causes.line_of(error, each.file)
-            # What stands wrong in the file does not get better by being started again.
+            # Restarting does not fix an error in the user's file.
             self._failed(each, text, for_good=is_users or isinstance(error, PipelineError))
             return
         each.watched.state = RUNNING
@@ -273,7 +273,7 @@ class _Runner:
         for progress in each.news():
             each.watched.progressed(progress)
             if self._options.once and _waits_for_timers(each.step) and _is_empty_batch(progress):
-                _stopped(each)  # Spark would go on for the timers' sake, and never end
+                _stopped(each)  # for the timers' sake Spark would continue for ever
                 is_active = False
             if each.watched.error and "addBatch" in (progress.get("durationMs") or {}):
                 each.failures, each.watched.error = 0, None
@@ -306,7 +306,7 @@ class _Runner:
         self._telling.say(f"{each.step.query} has failed, and {again}: {text}")
 
     def _end(self) -> None:
-        """Stop what runs; what a micro-batch has not committed is done again by the next start."""
+        """Stop the running queries; the next run repeats micro-batches that were not committed."""
         running = [each for each in self._queries if each.query is not None]
         if running:
             self._telling.say(f"stopping {len(running)} quer{'y' if len(running) == 1 else 'ies'}")
@@ -319,12 +319,12 @@ class _Runner:
             self._look_last(each)
         for each in self._queries:
             if each.watched.state in (STARTING, RUNNING):
-                # One that has not done anything since it failed has not got over it.
+                # No progress since the last failure: still failed.
                 each.watched.state = FAILED if each.failures else STOPPED
             self._note(each)
 
     def _look_last(self, each: _Query) -> None:
-        with contextlib.suppress(Exception):  # Spark may have forgotten it
+        with contextlib.suppress(Exception):  # Spark may have forgotten the query
             for progress in each.news():
                 each.watched.progressed(progress)
         each.query = None
@@ -334,7 +334,7 @@ class _Runner:
         more = {"state": watched.state, "lastError": watched.error, "batch": watched.batch}
         try:
             each.held.note(**more, stoppedAt=round(time.time() * 1000))
-        except PipelineError as error:  # the queries themselves may go on, and have to be stopped in any case
+        except PipelineError as error:  # the queries may continue, and must be stopped in any case
             self._telling.say(str(error))
 
 
@@ -348,25 +348,26 @@ def _is_empty_batch(progress: Mapping[str, Any]) -> bool:
 
 def _stopped(each: _Query) -> None:
     assert each.query is not None
-    with contextlib.suppress(Exception):  # what it fails with while it is stopped is of no interest any more
+    with contextlib.suppress(Exception):  # errors during the stop are irrelevant
         each.query.stop()
 
 
 def subscription_of(pipeline: str, step: Step) -> str:
-    """The subscription that holds what a query has not read: without one, retention alone would."""
+    """Return the subscription that retains what a query has not read yet; without it, only retention policies would."""
     return subscription_named(pipeline, step.query)
 
 
 def subscription_named(pipeline: str, query: str) -> str:
-    """The same, by the name of the query."""
+    """Return the subscription's name for the query's name."""
     return f"pipeline-{pipeline}-{query}"
 
 
-# Before it begins
+# Preparation
 
 
 def _check_inputs(step: Step, held: Held, pipeline: str) -> None:
-    """Raises PipelineError where a checkpoint is of a query that read something else: it would go on in its place."""
+    """Check that a checkpoint's query read at least one of the inputs; otherwise it would continue from unrelated
+    positions. Raises PipelineError."""
     before, now = [] if held.is_new else held.about().get("inputs") or [], inputs_of(step)
     if not before or set(before) & set(now) or any(each.startswith(PATTERN) for each in (*before, *now)):
         return
@@ -381,7 +382,7 @@ def _check_inputs(step: Step, held: Held, pipeline: str) -> None:
 def _made_ready(
     pipeline: Pipeline, options: RunOptions, queries: "list[_Query]", say: Callable[[str], None]
 ) -> "Iterator[Admin]":
-    """Note what will run; make topics that are read; subscribe what is new. Raises PipelineError."""
+    """Record the queries, and create missing topics and new queries' subscriptions. Raises PipelineError."""
     from pulsarbox.spark.pipelines.step_query import check_files, namespace_of
 
     for each in queries:
@@ -417,8 +418,8 @@ def _made_ready(
 
 
 def _tell_of_others(pipeline: Pipeline, directory: Path, say: Callable[[str], None]) -> None:
-    """Queries that ran before and are not declared any more: one that was renamed begins anew, and what the old one has
-    not read is held for it."""
+    """Report queries of earlier runs that are not declared any more. A renamed query starts anew, and the old
+    subscription still retains messages."""
     declared = {step.query for step in pipeline.steps}
     for each in known(directory, pipeline.name):
         if each.query not in declared:
@@ -430,7 +431,7 @@ def _tell_of_others(pipeline: Pipeline, directory: Path, say: Callable[[str], No
 
 
 def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None]) -> None:
-    """Topics that are read by name have to be there: as for a consumer, they are made. Who may not, hears it later."""
+    """Create missing topics that are inputs by name, as for a consumer. Reading reports missing permissions."""
     there: dict[tuple[str, str], set[str]] = {}
     for topic in sorted({each for step in pipeline.steps for each in inputs_of(step) if not each.startswith(PATTERN)}):
         name = parse_topic(topic)
@@ -444,14 +445,14 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
 
 
 def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str], None]) -> None:
-    """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
+    """Create the subscription that retains dead letters; without one, they would be deleted like any message."""
     letters = dead_letters_of(step)
     if letters is None:
         return
     name = parse_topic(letters)
     try:
         if not admin.partitions(name):
-            with _refused_before(401, 403, 409):  # who may not make topics may subscribe all the same
+            with _refused_before(401, 403, 409):  # permission to subscribe does not require permission to create topics
                 admin.ask("PUT", path_of(name))
         with _refused_before(409):
             admin.ask("PUT", path_of_subscription(name, subscription_of(pipeline, step)), _EARLIEST)
@@ -462,7 +463,7 @@ def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str]
 
 
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
-    """Hold what is there before the first micro-batch has been read."""
+    """Create the subscriptions that retain existing messages until the first micro-batch has read them."""
     if any(name.lower() in ("subscription", "predefinedsubscription") for name in step.options):
         return
     for name, selection in step.reads().items():
@@ -474,7 +475,7 @@ def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
 
 @contextlib.contextmanager
 def _refused_before(*statuses: int) -> Iterator[None]:
-    """It is so already, or is not there: whoever needs it says so better."""
+    """Ignore some rejections: the goal is already met, or its later use reports the error better."""
     try:
         yield
     except Refused as error:
@@ -483,7 +484,7 @@ def _refused_before(*statuses: int) -> Iterator[None]:
 
 
 def _let_travel(module: ModuleType | None) -> None:
-    """Workers are sent the user's file, and what it has imported from beside it, instead of its name."""
+    """Ship the user's file, and the modules imported from its directory, to the workers by value."""
     if module is None:
         return
     from pyspark.cloudpickle import register_pickle_by_value
@@ -493,8 +494,8 @@ def _let_travel(module: ModuleType | None) -> None:
 
 
 def travelling(module: ModuleType) -> list[ModuleType]:
-    """A user's file, and the modules that were imported from the folder in which it is; not what is installed, which a
-    home directory may have below it too."""
+    """Return the user's file and the modules imported from its directory, except installed packages, which may lie
+    below a home directory."""
     folder = Path(module.__file__ or "").parent
     found = [module]
     for name, each in list(sys.modules.items()):

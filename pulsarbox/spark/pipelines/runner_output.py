@@ -1,4 +1,4 @@
-"""What a runner says on stderr: on a terminal one line a query that is drawn anew, elsewhere a line now and then."""
+"""Output of a runner on stderr: on a terminal one updated line per query, elsewhere periodic lines."""
 
 import contextlib
 import shutil
@@ -16,10 +16,10 @@ LINE_SECONDS: Final = 10.0
 
 
 class Telling:
-    """Tells how queries are going."""
+    """Display of the queries' progress."""
 
     def __init__(self, queries: Sequence[Watched], say: Callable[[str], None] | None = None) -> None:
-        """``say``: where lines go, one call each; stderr unless given."""
+        """Prepare the display; ``say`` receives lines, one per call; stderr by default."""
         self._queries = queries
         self._say = say
         self._draws = say is None and sys.stderr.isatty()
@@ -27,16 +27,16 @@ class Telling:
         self._next = 0.0
         self._told: dict[str, tuple[str, int | None]] = {}
         self._one = threading.Lock()
-        """Lines come of several threads, and what is drawn is drawn over."""
+        """Protects the terminal, as several threads write lines and the display redraws."""
 
     def say(self, text: str) -> None:
-        """A line of its own."""
+        """Print a separate line."""
         with self._one:
             self._clear()
             self._line(text)
 
     def show(self) -> None:
-        """How it goes, where it is time to."""
+        """Print the progress if due."""
         with self._one:
             self._show()
 
@@ -60,7 +60,7 @@ class Telling:
             self._next = now + LINE_SECONDS
 
     def end(self) -> None:
-        """How it went, for the last time."""
+        """Print the final progress."""
         with self._one:
             self._clear()
             for each in self._queries:
@@ -88,6 +88,6 @@ class Telling:
 
 
 def _write(text: str) -> None:
-    with contextlib.suppress(OSError):  # a terminal that was closed, a pipe that nobody reads: what runs goes on
+    with contextlib.suppress(OSError):  # a closed terminal or pipe does not stop the run
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A session of Spark as pipelines need it: the interpreter, the checkpoints, the shuffles, a JVM that starts fast."""
+"""Spark sessions for pipelines: interpreter, checkpoints, shuffles, and a fast-starting JVM."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FAST: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A JVM that starts in half the time, and is slower once it is warm: for what runs once."""
+"""JVM options that halve the startup time but reduce peak performance: for single runs."""
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _END_SECONDS: Final = 60.0
@@ -33,9 +33,10 @@ _DYING_SECONDS: Final = 5.0
 
 
 def settings(master: str, cores: int) -> dict[str, str]:
-    """The settings of Spark that pipelines have unless told otherwise; ``cores`` are those of this machine.
+    """Return the default Spark settings of pipelines; ``cores`` is the number on this machine.
 
-    Each is measured or needed: docs/spark.md. The checkpoint manager is for local disks, so for local masters.
+    Measurements and reasons are in docs/spark.md. The checkpoint manager suits local disks, so it is set for local
+    masters.
     """
     found = {
         "spark.ui.enabled": "false",
@@ -59,18 +60,18 @@ def settings(master: str, cores: int) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Whether everything runs on this machine, in one JVM."""
+    """Return whether everything runs on this machine, in one JVM."""
     return master == "local" or master.startswith("local[")
 
 
 def cores_of(master: str, cores: int) -> int:
-    """How many tasks a local master runs at a time: ``local[2]`` is 2, ``local[*]`` all of ``cores``."""
+    """Return the number of concurrent tasks of a local master: ``local[2]`` is 2, ``local[*]`` all of ``cores``."""
     number = master.removeprefix("local[").rstrip("]").split(",")[0] if master.startswith("local[") else "1"
     return int(number) if number.isdigit() and int(number) else cores
 
 
 def retried(master: str) -> str:
-    """A local master whose tasks are tried again: as Spark has it, ``local[2]`` gives up at the first failure."""
+    """Return a local master with task retries: by default, Spark fails a local job at the first task failure."""
     if master == "local":
         return "local[1,3]"
     return f"{master[:-1]},3]" if master.startswith("local[") and "," not in master else master
@@ -83,16 +84,16 @@ def session(
     fast: bool = False,
     log: Path | None = None,
 ) -> "SparkSession":
-    """A new session, or the one that this process has. The format ``pulsarbox`` is known to it.
+    """Return a new session, or this process's existing one, with the format ``pulsarbox`` registered.
 
-    ``conf`` goes before what ``settings`` says. ``fast``: a JVM that starts in half the time and computes slower.
-    ``log``: a file for what Spark, and what users' code in workers, writes to stderr. Raises SparkMissingError, and
-    PipelineError where Spark does not take the master or a setting.
+    ``conf`` overrides ``settings``. ``fast``: a JVM that starts in half the time and computes slower. ``log``: a file
+    for the stderr of Spark and of users' code in workers. Raises SparkMissingError, and PipelineError if Spark rejects
+    the master or a setting.
     """
     check(master)
     _prepare(master, fast)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # py4j: sockets that it leaves to the collector
+        warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves sockets to the collector
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
@@ -102,7 +103,7 @@ def session(
         for key, value in chosen.items():
             builder = builder.config(key, value)
         made = _made(builder, master, log)
-    # What is wrong with a frame is told by who catches it: here it would be told once more, as JSON.
+    # Whoever catches an error of a frame reports it; Spark would log it again as JSON.
     for each in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     _quietly(getattr(made.sparkContext, "_accumulatorServer", None))
@@ -110,11 +111,11 @@ def session(
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
-    return record.msg != "Exception while sending command."  # it is raised as well
+    return record.msg != "Exception while sending command."  # also raised
 
 
 def _quietly(server: "socketserver.BaseServer | None") -> None:
-    """PySpark logs and prints tracebacks where the JVM ends by itself; whoever runs it says that better."""
+    """Suppress PySpark's tracebacks about an ended JVM, which the runner reports."""
     logging.getLogger().addFilter(_is_not_py4js)
     if server is None:
         return
@@ -136,7 +137,7 @@ def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "Sp
     try:
         made = builder.getOrCreate()
         made.sparkContext.setLogLevel("ERROR")
-        register(made)  # the first that looks at settings of spark.sql
+        register(made)  # the first access to settings of spark.sql
         return made
     except (Py4JJavaError, PySparkException) as error:
         said = told(str(error), "")
@@ -145,7 +146,7 @@ def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "Sp
 
 
 def _prepare(master: str, fast: bool) -> None:
-    """The environment that Spark reads; what somebody has set stays."""
+    """Set the environment variables that Spark reads, unless already set."""
     os.environ.setdefault("PYSPARK_PYTHON", interpreter(cache()) if is_local(master) else sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
@@ -155,7 +156,7 @@ def _prepare(master: str, fast: bool) -> None:
 
 
 def cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where is kept what makes Spark start faster; it may be deleted."""
+    """Return the directory of files that speed up Spark's start; it may be deleted."""
     return Path(environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".cache", "pulsarbox")
 
 
@@ -182,8 +183,8 @@ exec %s "$@"
 
 
 def interpreter(directory: Path) -> str:
-    """What Spark is to start on this machine as Python: this one, without Spark's archives in its path. This one as it
-    is, where no such file can be made."""
+    """Return the Python command for Spark's workers on this machine: a wrapper that removes Spark's archives from the
+    path, or sys.executable if the wrapper cannot be written or run."""
     file = directory / f"python-{blake2b(sys.executable.encode(), digest_size=6).hexdigest()}"
     text = _INTERPRETER % shlex.quote(sys.executable)
     try:
@@ -194,14 +195,16 @@ def interpreter(directory: Path) -> str:
             new.chmod(0o700)
             new.replace(file)
         subprocess.run([file, "-c", ""], check=True, stdin=subprocess.DEVNULL, timeout=_END_SECONDS)
-    except (OSError, subprocess.SubprocessError):  # a disk that starts nothing, or takes nothing
+    except (OSError, subprocess.SubprocessError):  # the disk is full, read-only or mounted noexec
         return sys.executable
     return str(file)
 
 
 def archive(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the classes are kept that Spark loads when it starts, as this Java has loaded them before. It is made by
-    the first session that is ``fast``, 150 MB."""
+    """Return the class data sharing archive of Spark's startup classes for this Java.
+
+    The first ``fast`` session writes it, about 150 MB.
+    """
     home = environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java", path=environ.get("PATH")) or "java")
     known = blake2b(f"{java.resolve()} {sys.prefix}".encode(), digest_size=6).hexdigest()
@@ -209,15 +212,15 @@ def archive(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _archived(kept: Path) -> tuple[str, ...]:
-    """The flags with which a JVM uses the archive, or makes it when it ends; none where it cannot be kept."""
+    """Return the JVM flags that use the archive, or write it at exit; none if it cannot be stored."""
     if kept.exists():
         return (f"-XX:SharedArchiveFile={kept}", "-Xshare:auto")
-    if " " in str(kept):  # Spark's script would take it for two flags
+    if " " in str(kept):  # Spark's script would split the flag
         return ()
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         for left in kept.parent.glob(f"{kept.stem}.*"):
-            if left.suffix[1:].isdigit() and not _is_alive(int(left.suffix[1:])):  # nobody waits for that JVM
+            if left.suffix[1:].isdigit() and not _is_alive(int(left.suffix[1:])):  # left by a killed JVM
                 left.unlink(missing_ok=True)
     except OSError:
         return ()
@@ -229,25 +232,25 @@ def _is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # belongs to another user
         pass
     return True
 
 
 def _new(kept: Path) -> Path:
-    """What is written before it is whole."""
+    """Return the name of an archive until it is complete."""
     return kept.with_suffix(f".{os.getpid()}")
 
 
 def _keep_archive() -> None:
-    """The JVM has ended by itself: what it has made of its classes is whole."""
+    """Put the archive in place after a normal exit of the JVM, which completes it."""
     kept = archive()
     with contextlib.suppress(OSError):
         _new(kept).replace(kept)
 
 
 def _launch(conf: Mapping[str, str], log: Path | None) -> None:
-    """Start the JVM ourselves where its talk is to go into a file; Spark would give it our stderr."""
+    """Launch the JVM with its output redirected to a file; Spark would let it inherit our stderr."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -278,13 +281,13 @@ def _popen(stream: IO[bytes]) -> dict[str, Any]:
 
 
 def stop(spark: "SparkSession") -> None:
-    """Stop the session and its JVM, and wait for its end. Nothing of Spark can be used in this process until then."""
+    """Stop the session and its JVM, and wait for the exit; until then this process cannot use Spark."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     try:
         spark.stop()
-    except Exception:  # a JVM that ends by itself answers no more, whether it has ended yet or not
+    except Exception:  # a JVM that is exiting does not answer
         if gateway is None:
             raise
     if gateway is None:
@@ -304,8 +307,8 @@ def stop(spark: "SparkSession") -> None:
 
 
 def jvm_has_ended(error: BaseException) -> bool:
-    """Whether the JVM that this process has started is not there any more, after an error that may come of it: its
-    connections end a moment before itself."""
+    """Return whether the JVM of this process has exited. An error that may result from its exit waits a little, as
+    connections close before the process ends."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import SparkContext
 

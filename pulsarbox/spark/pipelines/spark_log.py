@@ -1,4 +1,4 @@
-"""Spark's own log: what its JVM writes, and users' code in its workers. It is bounded, however long a runner runs."""
+"""Spark's log: the output of the JVM and of users' code in workers, limited in size."""
 
 import contextlib
 import os
@@ -12,18 +12,18 @@ from pulsarbox.storage.lmdb.private_files import make_directory, opener
 
 LOG: Final = "spark.log"
 MOST_BYTES: Final = 10 << 20
-"""Of the log, and of the one before, each."""
+"""Limit of the log and of the previous one, each."""
 _EVERY_SECONDS: Final = 1.0
 _PIECE_BYTES: Final = 1 << 20
 
 
 def before(log: Path) -> Path:
-    """Where that is kept which a log has had before it began anew: of the run before, or of this one."""
+    """Return the previous log, of an earlier run or of this one."""
     return log.with_name(f"{log.name}.1")
 
 
 def begin(log: Path) -> IO[bytes]:
-    """Open a new log for appending; what was there is the one before. Raises OSError."""
+    """Open a new log for appending; the existing one becomes the previous log. Raises OSError."""
     make_directory(log.parent)
     with contextlib.suppress(FileNotFoundError):
         log.replace(before(log))
@@ -31,8 +31,10 @@ def begin(log: Path) -> IO[bytes]:
 
 
 def bound(log: Path, most: int = MOST_BYTES) -> bool:
-    """Where a log is longer than ``most``: its end becomes the one before, and it begins anew; whether it was. Who
-    writes it has it open, and appends. What comes between the last look and the cut is lost. Raises OSError."""
+    """Truncate a log longer than ``most`` and keep its end as the previous log; return whether it was.
+
+    The writer keeps it open in append mode. Output between the last read and the truncation is lost. Raises OSError.
+    """
     with log.open("r+b") as file:
         size = os.fstat(file.fileno()).st_size
         if size <= most:
@@ -48,11 +50,11 @@ def bound(log: Path, most: int = MOST_BYTES) -> bool:
 
 
 def keep_bounded(log: Path, is_written: Callable[[], bool], most: int = MOST_BYTES) -> None:
-    """Bound it now and then, on a thread of its own, as long as somebody writes it."""
+    """Bound the log periodically, on a thread, as long as it is written."""
 
     def keep() -> None:
         while is_written():
-            with contextlib.suppress(OSError):  # somebody has deleted it, or the disk is full
+            with contextlib.suppress(OSError):  # deleted, or the disk is full
                 bound(log, most)
             time.sleep(_EVERY_SECONDS)
 
@@ -60,6 +62,6 @@ def keep_bounded(log: Path, is_written: Callable[[], bool], most: int = MOST_BYT
 
 
 def forget(log: Path) -> None:
-    """Delete it, and the one before. Raises OSError."""
+    """Delete the log and the previous one. Raises OSError."""
     for each in (log, before(log)):
         each.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
-"""Whether nobody does what Spark has to do: on a cluster whose workers are gone, or have no room, tasks wait, and Spark
-tells its own log alone. Nothing of pyspark is imported.
-"""
+"""Detection of stalled tasks: if a cluster's workers are gone or full, tasks wait, and Spark reports it only in its
+log. Does not import pyspark."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ LOOK_SECONDS: Final = 2.0
 
 
 class Idle:
-    """Looks now and then whether tasks wait, and none is worked on."""
+    """Periodic check whether tasks wait while none is running."""
 
     def __init__(self, tracker: "StatusTracker", master: str) -> None:
         self._tracker = tracker
@@ -23,7 +22,7 @@ class Idle:
         self._next = 0.0
 
     def look(self, now: float) -> str:
-        """What is to be said at this moment, seconds of a monotonic clock: once it has lasted, and each minute."""
+        """Return the message to print at a monotonic time; empty if none. Repeated each minute while tasks wait."""
         if now < self._next:
             return ""
         self._next = now + LOOK_SECONDS

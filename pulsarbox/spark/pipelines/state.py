@@ -1,6 +1,6 @@
-"""The state directory: for each query of each pipeline a checkpoint, a lock, and what is known of it.
+"""State directory: a checkpoint, a lock, and metadata for each query of each pipeline.
 
-``DIR/PIPELINE/QUERY/{checkpoint,lock,about.json}``. A lock is a lock of the file system: it goes with its process.
+``DIR/PIPELINE/QUERY/{checkpoint,lock,about.json}``. The lock is a file lock, released when its process ends.
 """
 
 import contextlib
@@ -29,25 +29,25 @@ _LOOK_SECONDS: Final = 0.01
 
 
 class LockedError(PipelineError, Conflict):
-    """Somebody runs it already; says which process."""
+    """The query runs already; the message names the process."""
 
 
 class Known(NamedTuple):
-    """A query that has run, or runs."""
+    """Query with recorded state, running or not."""
 
     pipeline: str
     query: str
     place: Path
     about: dict[str, Any]
     pid: int | None
-    """The process that runs it; None where none does."""
+    """The process that runs it; None if not running."""
 
 
 class Held:
-    """The state of one query while it is ours."""
+    """State of one query, locked by this process."""
 
     def __init__(self, directory: Path, pipeline: str, query: str) -> None:
-        """Takes the lock. Raises LockedError; PipelineError where the directory cannot be written."""
+        """Take the lock. Raises LockedError, and PipelineError if the directory cannot be written."""
         self.place = directory / pipeline / query
         self._file = self._opened()
         while True:
@@ -60,7 +60,7 @@ class Held:
                 )
             if os.fstat(self._file.fileno()).st_nlink:
                 break
-            self._file.close()  # it was reset just now: who comes next would lock another file
+            self._file.close()  # a reset removed the file; another process would lock a new one
             self._file = self._opened()
         self._file.seek(0)
         self._file.truncate()
@@ -82,36 +82,36 @@ class Held:
 
     @property
     def checkpoint(self) -> Path:
-        """Where Spark keeps how far it is."""
+        """The directory of Spark's checkpoint."""
         return self.place / CHECKPOINT
 
     @property
     def is_new(self) -> bool:
-        """Whether it has never run, or was reset."""
+        """True if it has never run, or was reset."""
         return not (self.checkpoint / "metadata").exists()
 
     def about(self) -> dict[str, Any]:
-        """What is known of it."""
+        """Return the query's metadata."""
         return _about(self.place)
 
     def note(self, **more: Any) -> None:
-        """Keep what is known of it; the file is replaced as a whole. Raises PipelineError where it cannot be."""
+        """Update the query's metadata, replacing the file atomically. Raises PipelineError if that fails."""
         try:
             put(self.place / _ABOUT, json.dumps(self.about() | more, indent=2) + "\n")
         except OSError as error:
             raise self._of_no_use(error) from None
 
     def release(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         self._file.close()
 
 
 def _taken(file: int) -> bool:
-    """Whether a lock is ours now. Who only looks whether somebody has it (``holder``) is waited for."""
+    """Try to take the lock, waiting for the short shared locks of ``holder``."""
     for _ in range(_LOOKS):
         if _locked(file, fcntl.LOCK_EX):
             return True
-        if not _locked(file, fcntl.LOCK_SH):  # somebody runs it
+        if not _locked(file, fcntl.LOCK_SH):  # held by a runner
             return False
         fcntl.flock(file, fcntl.LOCK_UN)
         time.sleep(_LOOK_SECONDS)
@@ -140,7 +140,7 @@ def _pid(file: int) -> int | None:
 
 
 def known(directory: Path, pipeline: str | None = None) -> Iterator[Known]:
-    """All queries of which there is state, by name."""
+    """Yield all queries with recorded state, by name."""
     for place in sorted(directory.glob(f"*/*/{_LOCK}")):
         folder = place.parent
         if pipeline in (None, folder.parent.name):
@@ -148,7 +148,7 @@ def known(directory: Path, pipeline: str | None = None) -> Iterator[Known]:
 
 
 def holder(place: Path) -> int | None:
-    """The process that has the lock of a query; 0 where it is not known which."""
+    """Return the process that holds a query's lock, 0 if unknown; None if the lock is free."""
     try:
         with (place / _LOCK).open("r") as file:
             try:
@@ -161,20 +161,20 @@ def holder(place: Path) -> int | None:
 
 
 def reset(directory: Path, pipeline: str, query: str) -> None:
-    """Forget how far a query is, and what it has kept. Raises LockedError while it runs.
+    """Delete a query's checkpoint and metadata. Raises LockedError while it runs.
 
-    All of it goes at once: with a part of its checkpoint a query would begin anew under its old name, and the box would
-    take what it publishes for published.
+    The directory is renamed first, so that the deletion is atomic. With part of its checkpoint, a query would start
+    anew under its old ID, and the box would discard its output as already published.
     """
     held = Held(directory, pipeline, query)
     try:
         held.place.rename(directory / f".{pipeline}.{query}.{uuid4().hex}{_GONE}")
-        for each in directory.glob(f".*{_GONE}"):  # those too that somebody was killed over
+        for each in directory.glob(f".*{_GONE}"):  # including leftovers of an interrupted reset
             shutil.rmtree(each, ignore_errors=True)
     finally:
         held.release()
     whole = directory / pipeline
-    if any(each.is_dir() for each in whole.iterdir()):  # others of the pipeline: one may run, and write the log
+    if any(each.is_dir() for each in whole.iterdir()):  # another query may be running and writing the log
         return
     with contextlib.suppress(OSError):
         forget(whole / LOG)

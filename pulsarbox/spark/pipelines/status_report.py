@@ -1,6 +1,7 @@
-"""A runner tells the box how it goes, every two seconds, beside everything else. Who does not listen is let be.
+"""Periodic status reports of a runner to the box, every two seconds. Failures do not affect the run.
 
-A box that refuses is told again after a while, and the runner says so, once."""
+After a rejection, the reporter retries less often, and the runner reports it once.
+"""
 
 import contextlib
 import os
@@ -20,18 +21,18 @@ EVERY_SECONDS: Final = 2.0
 _ANSWER_SECONDS: Final = 5.0
 REFUSED_SECONDS: Final = 20.0
 _MAY_NOT: Final = (401, 403)
-"""What is answered to one who may not: asked again later, as tokens are renewed and roles are granted more."""
+"""Statuses of missing permissions: retried, as tokens are renewed and permissions granted."""
 _NOT_HERE: Final = (404, 405)
-"""What is answered by Apache Pulsar, and by an older box: it is not asked again."""
+"""Statuses of Apache Pulsar and older boxes: not retried."""
 
 
 def admin_for(box: Mapping[str, str], seconds: float = _ANSWER_SECONDS) -> Admin:
-    """A client of the Admin API of the broker that options of the format mean. Raises OptionError."""
+    """Return an Admin API client for the broker that the format's options name. Raises OptionError."""
     return admin_of(reach(parse(box, WRITE)), seconds)
 
 
 class Reporter:
-    """Tells while it is entered, and once more at the end."""
+    """Reporter that runs while the context is active, and reports once more at its end."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class Reporter:
         rows: Callable[[], list[dict[str, Any]]],
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """``rows``: the queries as they stand; called on a thread of its own, as ``say`` is."""
+        """Prepare the reports; ``rows`` returns the queries' progress. A separate thread calls it and ``say``."""
         self._admin = admin
         self._name = name
         self._rows = rows
@@ -55,7 +56,7 @@ class Reporter:
         self._listens = True
         self._say = say
         self._refused = ""
-        """What it was refused with last; empty when it was told."""
+        """The last rejection; empty after a success."""
         self._thread = threading.Thread(target=self._tell_on, name="pulsarbox reports", daemon=True)
 
     def __enter__(self) -> "Reporter":
@@ -83,10 +84,10 @@ class Reporter:
             self._listens = error.status not in _NOT_HERE
             if error.status in _MAY_NOT:
                 self._was_refused(str(error))
-        except AuthenticationError as error:  # a file with a token that cannot be read, just now
+        except AuthenticationError as error:  # e.g. an unreadable token file, possibly temporary
             self._was_refused(str(error))
         except PulsarBoxError:
-            return  # it may come back
+            return  # possibly temporary
         else:
             self._refused = ""
 

@@ -1,4 +1,4 @@
-"""A step as a query of Spark: what it reads, what is made of it, and where it goes."""
+"""Spark query of a step: its input, transformation and output."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "pulsarbox"
 EXACTLY_ONCE: Final = "exactly-once"
 _WRITTEN: Final = "_spark_metadata"
-"""Where Spark notes, in a directory that a stream writes, which files belong to it."""
+"""Directory in which Spark records the files that a stream wrote."""
 _NO_FILE_SYSTEM: Final = ("ClassNotFoundException", "UnsupportedFileSystemException", "No FileSystem for scheme")
 _STARTS: Final = ("startingoffsets", "startingtime", "startingtimestamp")
 
@@ -26,8 +26,11 @@ _STARTS: Final = ("startingoffsets", "startingtime", "startingtimestamp")
 def started(
     spark: "SparkSession", step: Step, checkpoint: str, given: Mapping[str, Any], *, once: bool
 ) -> "StreamingQuery":
-    """Start the query of a step. ``given``: ``box``, the broker as options; ``subscription``, by which what it has read
-    is acknowledged, empty for none; ``sinkNamespace``. Raises what Spark or the user's code raises."""
+    """Start the query of a step.
+
+    ``given``: ``box``, the broker as options; ``subscription``, acknowledged as the query reads, empty for none; and
+    ``sinkNamespace``. Raises errors of Spark and of the user's code.
+    """
     rows = _made(spark, step, given)
     written = step.writes()
     if not rows.isStreaming:
@@ -58,8 +61,8 @@ def started(
 
 
 class _Jobs:
-    """Micro-batches of an aggregation that puts out what has changed, or all: Spark takes sinks in Python for appending
-    only, so each is a batch write, a part of a job that has the query's id."""
+    """Writer of micro-batches in update and complete mode. Spark's Python sinks only support append, so each
+    micro-batch is a batch write, as part of a job named after the query's ID."""
 
     def __init__(self, step: Step, options: Mapping[str, str], checkpoint: str) -> None:
         if {name.lower() for name in step.sink} & {"sinkid", "sinkepoch"}:
@@ -80,7 +83,7 @@ class _Jobs:
 
 
 def sink_options(step: Step, written: Output, given: Mapping[str, Any]) -> dict[str, str]:
-    """The options by which a step writes to topics. A function names the topic in each row, for its dead letters."""
+    """Return the options for writing to topics. A function's rows name their topic, because of dead letters."""
     found = dict(given["box"])
     if written.kind == "topic" and not isinstance(step, Function):
         found["topic"] = written.place
@@ -91,7 +94,7 @@ def sink_options(step: Step, written: Output, given: Mapping[str, Any]) -> dict[
 
 
 def namespace_of(step: Step) -> str:
-    """The namespace that the sink of a step is in: that of its output, else of its first input."""
+    """Return the namespace of a step's sink: that of its output, else of its first input."""
     written = step.writes()
     if written.kind == "topic":
         return parse_topic(written.place).namespace
@@ -123,7 +126,7 @@ def _asks_for_spark(step: Frame, frames: Mapping[str, object]) -> bool:
 def read(
     spark: "SparkSession", step: Step, name: str, selection: Mapping[str, str], given: Mapping[str, Any]
 ) -> "DataFrame":
-    """The stream of one input."""
+    """Return the stream of one input."""
     found = dict(given["box"]) | dict(selection)
     own = {key.lower() for key in step.options}
     if not own & set(_STARTS):
@@ -143,8 +146,8 @@ def read(
 
 
 def check_files(step: Step, is_new: bool) -> None:
-    """Raises PipelineError where a directory has what another checkpoint has written: Spark would pass over as many
-    micro-batches as that had."""
+    """Check that a directory has no output of another checkpoint, as Spark would skip as many micro-batches as that
+    had. Raises PipelineError."""
     written = step.writes()
     is_path = written.kind not in ("topic", "rows") and not is_url(written.place)
     if is_new and is_path and Path(written.place, _WRITTEN).exists():
@@ -152,7 +155,7 @@ def check_files(step: Step, is_new: bool) -> None:
 
 
 def _check_directory(spark: "SparkSession", step: Step, written: Output) -> None:
-    """The same of a directory that only Spark can look at. Raises what Spark raises where it cannot."""
+    """Check a directory that only Spark can access. Raises PipelineError and Spark's errors."""
     from py4j.protocol import Py4JJavaError
 
     assert spark._jvm is not None

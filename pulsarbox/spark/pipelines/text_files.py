@@ -1,7 +1,7 @@
-"""Rows in files of text: the columns and the options with which CSV and JSON hold every value, and give it back.
+"""Lossless text files: columns and options with which CSV and JSON preserve every value.
 
-Spark's own defaults trim values in CSV, cut times to milliseconds, and leave null fields out of JSON. A value that a
-file of text cannot hold fails the job with the name of its column: Spark then publishes none of the files.
+Spark's own defaults trim CSV values, truncate times to milliseconds, and omit null fields from JSON. A value that a
+text file cannot represent fails the job with the name of its column, and Spark publishes none of the files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 BYTES: Final = ("base64", "hex", "text")
-"""Encodings of binary columns; ``text`` is UTF-8, and refuses other bytes."""
+"""Encodings of binary columns; ``text`` is UTF-8, and rejects other bytes."""
 TEXT: Final = ("csv", "json")
-"""Kinds of files that are text."""
+"""Text file formats."""
 _TIMES: Final = {
     "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -24,21 +24,21 @@ _TIMES: Final = {
 }
 _JSON: Final = _TIMES | {"ignoreNullFields": "false"}
 _CSV: Final = {"header": "true", "escape": '"'}
-"""A quote in a value is doubled (RFC 4180); Spark's default is a backslash."""
+"""Quotes in values are doubled (RFC 4180); Spark's default is a backslash."""
 _WHOLE: Final = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
 WRITTEN: Final[Mapping[str, Mapping[str, str]]] = {"csv": _CSV | _WHOLE | _TIMES, "json": _JSON}
-"""Options of writing, by kind of file."""
+"""Write options, by file format."""
 READ: Final[Mapping[str, Mapping[str, str]]] = {"csv": _CSV | {"multiLine": "true"}}
-"""Options of reading what was written so."""
+"""Read options for such files."""
 NO_TEXT: Final = "\x00null"
-"""The ``nullValue`` of a CSV reader that no text equals: ``""`` is read as an empty text, and an empty field as null.
+"""``nullValue`` of a CSV reader that no text equals: ``""`` is read as an empty text, and an empty field as null.
 Spark's default reads both as null."""
 _UNICODE: Final = ("UTF-8", "UTF8", "UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE")
 _NESTED: Final = ("map", "array", "struct")
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raise PreconditionFailed for a character set that cannot hold every text."""
+    """Reject character sets that cannot represent every text. Raises PreconditionFailed."""
     for name, value in options.items():
         if name.lower() in ("encoding", "charset") and value.upper() not in _UNICODE:
             raise PreconditionFailed(
@@ -50,8 +50,8 @@ def check_options(options: Mapping[str, str]) -> None:
 def text_columns(
     rows: "DataFrame", names: Sequence[str], kind: str, encoding: str = "base64", place: "Column | None" = None
 ) -> "dict[str, Column]":
-    """Columns of a frame as a file of that kind holds them, by name. ``encoding``: one of BYTES, of binary columns;
-    inside of others bytes are base64. ``place`` names the row in the error of a value that cannot be held."""
+    """Return columns of a frame in the form for a file format, by name. ``encoding``: one of BYTES, for top-level
+    binary columns; nested ones are base64. ``place`` identifies the row in errors."""
     types = dict(rows.dtypes)
     return {name: _text(rows, name, types[name], kind, encoding, place, only=len(names) == 1) for name in names}
 

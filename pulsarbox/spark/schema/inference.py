@@ -1,4 +1,4 @@
-"""The columns that topics have, by options and by the schemas of the topics."""
+"""Inference of a read's columns from its options and the topics' schemas."""
 
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
@@ -16,14 +16,14 @@ PERMISSIVE = "permissive"
 
 
 def described(options: Options) -> StructType:
-    """The columns of what is read. Raises OptionError, and what the broker tells."""
+    """Return the columns of a read. Raises OptionError and the broker's errors."""
     made: list[StructField] = []
     if row_columns.with_value(options.columns):
         made = _of_values(options)
         if options.mode == PERMISSIVE:
             made = with_corrupt(made)
     own = [of_row(column) for column in row_columns.chosen(options.columns)]
-    # The value's own columns first, what could not be read last: as Spark's own sources have it.
+    # The value's columns first and the corrupt record last, as in Spark's own sources.
     corrupt = [field for field in made if field.name == row_columns.CORRUPT]
     return StructType([*(field for field in made if field.name != row_columns.CORRUPT), *own, *corrupt])
 
@@ -56,7 +56,7 @@ def _schemas(options: Options) -> dict[str, Schema | None]:
 
 
 def _common(schemas: list[Schema | None]) -> list[StructField]:
-    """The columns that all of them have; where they differ, or Spark has no type for one, the bytes."""
+    """Return the columns common to all schemas; one binary column if they differ or Spark lacks a type."""
     raw = [StructField(row_columns.VALUE, BinaryType())]
     try:
         found = [value_fields(schema) for schema in schemas]

@@ -1,4 +1,4 @@
-"""Messages of Protobuf as Python has values: what ``schema`` makes columns of."""
+"""Protobuf messages as Python values that match the columns of their schema."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 
 def reader_of(descriptor: Descriptor) -> Callable[[bytes], dict[str, Any]]:
-    """Reads the bytes of a message; an enum as the name of its value. Raises DecodeError for what is none."""
+    """Return a parser of serialized messages, with enums by name. It raises DecodeError for other bytes."""
     made = GetMessageClass(descriptor)
     return lambda value: _message(made.FromString(value))
 

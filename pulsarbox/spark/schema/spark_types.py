@@ -1,7 +1,7 @@
-"""Schemas of Pulsar as types of Spark: the columns that a topic's values have.
+"""Pulsar schemas as Spark types: the columns of a topic's values.
 
-Records become columns; other values are one column ``value``; a key and a value are ``key`` and ``value``. Without a
-schema the value is bytes. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
+Records become columns, other values one column ``value``, and key-value pairs the columns ``key`` and ``value``.
+Without a schema the value is binary. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
 """
 
 import json
@@ -82,7 +82,7 @@ _LOGICAL: Final[Mapping[str, DataType]] = {
     "uuid": StringType(),
 }
 LOGICAL: Final = frozenset(_LOGICAL) | {"decimal"}
-"""Logical types of Avro that Spark has a type for; others are the type below."""
+"""Avro logical types with a Spark type; others are read as their underlying type."""
 _PROTOBUF: Final[Mapping[int, DataType]] = {
     FieldDescriptor.CPPTYPE_INT32: IntegerType(),
     FieldDescriptor.CPPTYPE_UINT32: LongType(),
@@ -96,30 +96,32 @@ _PROTOBUF: Final[Mapping[int, DataType]] = {
 }
 _DECIMAL_MAX: Final = 38
 FIELDS_MAX: Final = 20_000
-"""Fields of a value, those of a record within it once for each place: a definition of a few lines can double them with
-each of its levels."""
+"""Limit on the fields of a value, counting a nested record once per use.
+
+Each level of a short definition can double their number.
+"""
 
 
 class NoColumnsError(ValueError):
-    """Spark has no type for what a schema says; the text says why."""
+    """Spark has no type for a schema; the message says why."""
 
 
 def of_row(column: Column) -> StructField:
-    """A column that every topic has, as Spark has it."""
+    """Return the Spark field of a column that every topic has."""
     return StructField(column.name, _OF_ROWS[column.type])
 
 
 def value_fields(schema: Schema | None) -> list[StructField]:
-    """The columns of values that were written with a schema; None is one of bytes.
+    """Return the columns of values written with a schema; None is raw bytes.
 
-    Raises NoColumnsError where Spark has no type for it.
+    Raises NoColumnsError if Spark has no type for it.
     """
     found = type_of(schema)
     return list(found.fields) if isinstance(found, StructType) else [StructField(VALUE, found)]
 
 
 def type_of(schema: Schema | None) -> DataType:
-    """The type of one value. Raises NoColumnsError."""
+    """Return the Spark type of one value. Raises NoColumnsError."""
     kind = None if schema is None else schema.type
     if schema is None or kind is None:
         return BinaryType()
@@ -139,20 +141,20 @@ def type_of(schema: Schema | None) -> DataType:
 
 
 class _Count:
-    """The fields of a value so far."""
+    """Running count of a value's fields."""
 
     def __init__(self) -> None:
         self._fields = 0
 
     def add(self, count: int) -> None:
-        """Count some more. Raises NoColumnsError."""
+        """Add to the count. Raises NoColumnsError above the limit."""
         self._fields += count
         if self._fields > FIELDS_MAX:
             raise NoColumnsError(f"it has more than {FIELDS_MAX} fields, with those of the records within it")
 
 
 class _Avro:
-    """Types of one definition of Avro: names stand for what was defined under them before."""
+    """Spark types of one Avro definition; names refer to types defined earlier in it."""
 
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
@@ -181,7 +183,7 @@ class _Avro:
         return self.type(kind)
 
     def _bytes(self) -> DataType:
-        """In JSON bytes are a text, in whatever form their writer has given them."""
+        """JSON represents bytes as text, in an encoding that its writer chooses."""
         return StringType() if self._is_json else BinaryType()
 
     def _by_name(self, name: str) -> DataType:
@@ -197,14 +199,14 @@ class _Avro:
     def _record(self, definition: Mapping[str, Any]) -> DataType:
         name = definition["name"].rpartition(".")[2]
         self._named[name] = definition
-        self._count.add(len(definition["fields"]) + 1)  # one without fields costs as well
+        self._count.add(len(definition["fields"]) + 1)  # a record without fields costs as well
         self._open.append(name)
         fields = [StructField(each["name"], self.type(each["type"])) for each in definition["fields"]]
         self._open.pop()
         return StructType(fields)
 
     def _union(self, branches: list[Any]) -> DataType:
-        """One type and null is that type; several are one only where they are alike, else a text of JSON."""
+        """Return the type of a union: null is dropped, numeric types are widened, other mixtures become JSON text."""
         found = [self.type(each) for each in branches if each != "null"]
         if len(found) == 1:
             return found[0]
@@ -216,7 +218,7 @@ class _Avro:
         return StringType()
 
     def _logical(self, definition: Mapping[str, Any]) -> DataType | None:
-        if self._is_json:  # a number or text, as its writer had it
+        if self._is_json:  # a number or text, as its writer chose
             return None
         name = definition.get("logicalType")
         if name == "decimal" and definition.get("precision", 0) <= _DECIMAL_MAX:
@@ -248,7 +250,7 @@ def _of_field(field: FieldDescriptor, within: tuple[str, ...], count: _Count) ->
 
 
 def with_corrupt(fields: list[StructField]) -> list[StructField]:
-    """The same with the column of what cannot be read, where something may be unreadable."""
+    """Add the column for corrupt records, unless every value is readable."""
     if all(isinstance(field.dataType, BinaryType) for field in fields) and len(fields) == 1:
         return fields
     return [*fields, StructField(CORRUPT, BinaryType())]

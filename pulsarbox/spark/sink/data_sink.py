@@ -1,4 +1,4 @@
-"""``df.write`` and ``df.writeStream`` with the format ``pulsarbox``: what Spark calls, on the driver and in tasks."""
+"""Writers behind ``df.write`` and ``df.writeStream``, as called by Spark on the driver and in tasks."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 QUERY: Final = "sql.streaming.queryId"
 EPOCH: Final = "streaming.sql.batchId"
 RUN: Final = "spark.jobGroup.id"
-"""Local properties of a streaming query's tasks: its id, the number of the micro-batch, and which start of it this
-is. Spark does not document them for data sources: a test holds them."""
+"""Local properties of a streaming query's tasks: its ID, the number of the micro-batch, and the ID of this run. Spark
+does not document them for data sources; a test covers them."""
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task tells the driver."""
+    """Message of a task to the driver."""
 
     part: Part
 
@@ -39,46 +39,46 @@ def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
 
 
 def _said(text: str) -> None:
-    """Where who runs the driver sees it."""
+    """Print to the driver's stderr."""
     sys.stderr.write(f"pulsarbox: {text}\n")
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """``df.write``."""
+    """Writer of ``df.write``."""
 
     def __init__(self, sinking: Sinking) -> None:
         self._sinking = sinking
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
-        """Send or stage a partition, in a worker."""
+        """Send or stage a partition. Runs in a worker."""
         attempt = Attempt(self._sinking.sink_of_batch(), self._sinking.batch_epoch, _context().partitionId())
         return Written(self._sinking.write(attempt, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Publish what all tasks have staged, on the driver's machine."""
+        """Publish what all tasks have staged. Runs on the driver's machine."""
         if not self._sinking.commit(_parts(messages)):
             options = self._sinking.options
             part = f"part {options.job_part} of " if options.job_part else ""
             _said(f"{part}job {options.job_id} was written before: nothing is published")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Give it up."""
+        """Abort the staged transactions."""
         self._sinking.abort(_parts(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream``: one for the tasks of each micro-batch, another one for its commit."""
+    """Writer of ``df.writeStream``: one instance for the tasks of each micro-batch, another for its commit."""
 
     def __init__(self, sinking: Sinking, checkpoint: str = "") -> None:
-        """``checkpoint``: where the query's is; empty where that is not known."""
+        """Store the write; ``checkpoint`` is the query's checkpoint location, empty if unknown."""
         self._sinking = sinking
         self._checkpoint = checkpoint
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
-        """Send or stage a partition of a micro-batch, in a worker."""
+        """Send or stage a partition of a micro-batch. Runs in a worker."""
         context = _context()
         sink, epoch = self._named(context)
-        if self._sinking.options.delivery == "dedup":  # it publishes at once
+        if self._sinking.options.delivery == "dedup":  # publishes immediately
             make_durable(self._checkpoint, epoch)
         return Written(self._sinking.write(Attempt(sink, epoch, context.partitionId()), iterator))
 
@@ -89,18 +89,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self._sinking.sink_of_query(query, run), int(epoch)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Publish what all tasks of a micro-batch have staged, on the driver's machine."""
+        """Publish what all tasks of a micro-batch have staged. Runs on the driver's machine."""
         if self._sinking.options.delivery == "exactly-once":
             make_durable(self._checkpoint, batchId)
         self._sinking.commit(_parts(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Give it up."""
+        """Abort the staged transactions."""
         self._sinking.abort(_parts(messages))
 
 
 def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *, is_stream: bool) -> Sinking:
-    """What a write with these options and columns does. Raises OptionError, SinkError."""
+    """Return the write described by options and columns, after checking it. Raises OptionError, SinkError."""
     options = parse(given, WRITE)
     if overwrite:
         raise OptionError("a topic is not overwritten: say mode('append'), or outputMode('append')")
@@ -124,7 +124,7 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
 
 
 def checkpoint_of(given: Mapping[str, str]) -> str:
-    """Where the checkpoint of a query is, by the options of its sink; empty where these do not say it."""
+    """Return the checkpoint location from a sink's options; empty if absent."""
     return {name.lower(): value for name, value in given.items()}.get("checkpointlocation", "")
 
 

@@ -1,6 +1,5 @@
-"""Whether delivery=dedup can hold: asked of a topic over the Admin API of a box or of Apache Pulsar, and of a query's
-checkpoint, where that is on a local disk. Nothing of pyspark.
-"""
+"""Checks for delivery=dedup: that the topic deduplicates, according to the Admin API, and that the query's number of
+partitions has not changed, according to a checkpoint on a local disk. Does not import pyspark."""
 
 from typing import Final
 
@@ -13,20 +12,18 @@ from pulsarbox.spark.sink.epoch_client import SinkError
 from pulsarbox.spark.topic_segments import Reach
 
 PARTITIONS: Final = "pulsarbox-dedup-partitions"
-"""The file in a checkpoint that keeps with how many partitions its query was begun."""
+"""File in a checkpoint with the number of partitions that its query started with."""
 
 
 def check_partitions_stay(checkpoint: str, partitions: int) -> None:
-    """Raises SinkError where a query was begun with another number of partitions. What is no directory of this machine
-    is not looked at.
-    """
+    """Check that a query's number of partitions is unchanged. Raises SinkError. Skips remote checkpoints."""
     directory = local(checkpoint)
     if directory is None:
         return
     file = directory / PARTITIONS
     try:
         text = file.read_text() if file.exists() else ""
-        if not text:  # or a driver was killed just then
+        if not text:  # also empty if a driver was killed while writing it
             put(file, f"{partitions}\n")
             return
         known = int(text)
@@ -40,7 +37,7 @@ def check_partitions_stay(checkpoint: str, partitions: int) -> None:
 
 
 def check_deduplicates(reach: Reach, topic: str) -> None:
-    """Raises SinkError where a topic's deduplication is off, or where nobody says whether it is."""
+    """Check that a topic's deduplication is on. Raises SinkError if it is off or unknown."""
     with admin_of(reach) as admin:
         try:
             found = _of_topic(admin, topic)
@@ -56,7 +53,7 @@ def check_deduplicates(reach: Reach, topic: str) -> None:
 
 
 def _of_topic(admin: Admin, topic: str) -> bool:
-    """What holds for a topic, or would if it existed."""
+    """Return whether deduplication applies to a topic, or would apply if it existed."""
     name = parse_topic(topic)
     try:
         return bool(admin.ask("GET", f"{path_of(name)}/deduplicationEnabled", applied="true"))

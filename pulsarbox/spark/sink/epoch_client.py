@@ -1,7 +1,7 @@
-"""The epochs of a sink of a box, asked for over its Admin API; a box that is away is waited for. Nothing of pyspark.
+"""Client of the epoch commit in a box's Admin API, with retries while the box is unavailable. Does not import pyspark.
 
-Whatever is asked here may be asked twice: a part that was begun and not heard of is aborted with the commit of its
-epoch, and an epoch is committed once.
+All requests may be repeated: a part whose answer was lost is aborted with the commit of its epoch, and an epoch is
+committed once.
 """
 
 import time
@@ -15,66 +15,66 @@ from pulsarbox.spark.connect.connections import Waiting
 
 PAUSE_SECONDS: Final = 0.1
 JOB: Final = "job-"
-"""What the names of sinks of batch writes begin with."""
+"""Prefix of the sink names of batch writes."""
 _BEHIND: Final = "is behind"
 
 Result = TypeVar("Result")
 
 
 class SinkError(Exception):
-    """Rows cannot be written; says why and what to do."""
+    """Rows cannot be written; the message gives the reason and the remedy."""
 
 
 class Sink(NamedTuple):
-    """Which sink, and who writes it."""
+    """Identity of a sink and its writer."""
 
     name: str
     """``tenant/namespace/sink``."""
     writer: str
-    """Stays the same over restarts: a streaming query, a job."""
+    """Survives restarts: a streaming query, a job."""
     run: str
-    """One start of it."""
+    """One run of the writer."""
     takes_over: bool = False
-    """Whether it may replace another writer, or go back behind the last epoch."""
+    """True if it may replace another writer, or commit an epoch before the last one."""
 
     @property
     def said(self) -> dict[str, Any]:
-        """As a box is told."""
+        """The writer in a request body."""
         return {"writer": self.writer, "run": self.run} | ({"takeOver": True} if self.takes_over else {})
 
 
 class Epochs:
-    """One sink's; asks through one connection, which is made when it is needed."""
+    """Epochs of one sink, requested over one connection that is opened on first use."""
 
     def __init__(self, admin: Callable[[], Admin], sink: Sink, seconds: float) -> None:
-        """``seconds``: how long a box that does not answer is asked again."""
+        """Prepare without connecting; ``seconds`` limits the retries while the box is unavailable."""
         self._make_admin = admin
         self._admin: Admin | None = None
         self._sink = sink
         self._seconds = seconds
 
     def check(self) -> None:
-        """Return where the broker knows of epochs. Raises SinkError, which says so of Apache Pulsar."""
+        """Check that the broker supports epochs. Raises SinkError, also for Apache Pulsar."""
         self._asked(lambda admin: admin.last_epoch(self._sink.name))
 
     def begin(self, epoch: int, timeout_ms: int) -> str | None:
-        """Begin a transaction that is a part of an epoch: its id, as ``0:17``; None where the epoch was published.
+        """Begin a transaction of an epoch and return its ID, as ``0:17``; None if the epoch was already published.
 
-        ``timeout_ms``: 0 for as long as the box allows. Raises SinkError.
+        ``timeout_ms``: 0 for the maximum of the box. Raises SinkError.
         """
         body = self._sink.said | {"timeoutMs": timeout_ms}
         return self._asked(lambda admin: admin.stage_epoch(self._sink.name, epoch, body))
 
     def commit(self, epoch: int, transactions: Sequence[str]) -> bool:
-        """Publish an epoch; false where it was published before. Raises SinkError."""
+        """Publish an epoch; return false if it was already published. Raises SinkError."""
         return self._asked(lambda admin: admin.commit_epoch(self._sink.name, epoch, transactions, self._sink.said))
 
     def forget(self) -> None:
-        """The sink is no more. Raises SinkError."""
+        """Delete the sink. Raises SinkError."""
         self._asked(lambda admin: admin.forget_sink(self._sink.name))
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         if self._admin is not None:
             self._admin.close()
             self._admin = None
@@ -145,4 +145,4 @@ _ADVICE: Final = (
     ("transactionMaxTimeoutSeconds", "Lower stageTimeout, or raise that setting of the box"),
     ("Transactions are not enabled", "Turn transactionCoordinatorEnabled on, or say delivery=at-least-once"),
 )
-"""What to do about a refusal, by what it says."""
+"""Remedies by a fragment of the rejection's message."""

@@ -1,4 +1,4 @@
-"""Values as their bytes: Pulsar's primitives, JSON, Avro. Nothing of pyspark."""
+"""Encoding of values as bytes: Pulsar's primitive types, JSON, Avro. Does not import pyspark."""
 
 import base64
 import json
@@ -19,7 +19,10 @@ _DAY: Final = date(1970, 1, 1)
 
 
 def primitive(kind: int) -> Encode | None:
-    """Pulsar's primitive schemas: big-endian numbers, text, one byte for true and false; times as Java clients do."""
+    """Return the encoder of a primitive schema: big-endian numbers, text, one byte for booleans.
+
+    Times are encoded as by Java clients.
+    """
     size = _SIZES.get(kind, 0)
     if size:
         return lambda value: _whole(value).to_bytes(size, "big", signed=True)
@@ -50,8 +53,8 @@ Form = Callable[[Any], Any]
 
 
 class Forms:
-    """What stands in JSON for values of an Avro definition, as Pulsar's Java client has it: bytes in base64; numbers
-    that JSON has not (NaN, Infinity) as text; decimals as text, which is exact and which it reads too."""
+    """JSON forms of values of an Avro definition, as Pulsar's Java client writes them: bytes in base64, and NaN,
+    Infinity and decimals as text, which is exact and which the Java client reads."""
 
     def __init__(self) -> None:
         self._named: dict[str, Form] = {}
@@ -124,7 +127,7 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def _checked(kind: str) -> Form:
-    """A primitive of Avro; raises ValueError for a value that is none."""
+    """Return a form that passes values of an Avro primitive type, and raises ValueError for others."""
     accepted = _PYTHON.get(kind)
     if accepted is None:
         raise SinkError(f"the schema has type {kind}, which cannot be written from columns")

@@ -1,6 +1,6 @@
-"""Columns as messages of Protobuf: written by a topic's definition, or one made from the columns. Nothing of pyspark.
+"""Encoding of columns as Protobuf messages, by a topic's definition or one built from the columns.
 
-The other way round is ``native``.
+``schema.protobuf_native`` does the reverse. Does not import pyspark.
 """
 
 import base64
@@ -27,12 +27,12 @@ _TYPES: Final = {
     "double": FieldDescriptorProto.TYPE_DOUBLE,
     "boolean": FieldDescriptorProto.TYPE_BOOL,
 }
-"""Types of Spark's as Protobuf has them."""
+"""Spark types as Protobuf types."""
 _KEYS: Final = ("string", "byte", "short", "integer", "long", "boolean")
 
 
 def definition_of(kind: Mapping[str, Any], name: str) -> bytes:
-    """A record of Spark's, as its JSON has it, as the definition of a PROTOBUF_NATIVE schema. Raises SinkError."""
+    """Return a PROTOBUF_NATIVE definition for a Spark record given as JSON. Raises SinkError."""
     file = FileDescriptorProto(name=FILE)
     _describe(kind, file.message_type.add(name=name), name)
     told = {
@@ -44,7 +44,7 @@ def definition_of(kind: Mapping[str, Any], name: str) -> bytes:
 
 
 def _describe(kind: Mapping[str, Any], into: DescriptorProto, path: str) -> None:
-    """``path``: the full name of the message."""
+    """Add the fields of a record to a message; ``path`` is the message's full name."""
     for number, each in enumerate(kind["fields"], 1):
         field = into.field.add(name=each["name"], number=number, label=FieldDescriptorProto.LABEL_OPTIONAL)
         found = each["type"]
@@ -57,7 +57,10 @@ def _describe(kind: Mapping[str, Any], into: DescriptorProto, path: str) -> None
 
 
 def _single(kind: Any, field: FieldDescriptorProto, into: DescriptorProto, path: str, name: str = "") -> None:
-    """One value, or each of a repeated field. ``name``: after what a message inside is called, if not its field."""
+    """Set the type of a value, or of each value of a repeated field.
+
+    ``name``: base of the nested message's name, by default the field's.
+    """
     column = f"{path}.{name or field.name}"
     if isinstance(kind, Mapping) and kind["type"] == "struct":
         inside = into.nested_type.add(name=f"{_camel(name or field.name)}Message")
@@ -75,7 +78,7 @@ def _map(kind: Mapping[str, Any], field: FieldDescriptorProto, into: DescriptorP
         raise SinkError(
             f"column {path}.{field.name} is a map of {kind['keyType']}, which Protobuf has not: make it text"
         )
-    inside = into.nested_type.add(name=f"{_camel(field.name)}Entry")  # Protobuf says what it must be called
+    inside = into.nested_type.add(name=f"{_camel(field.name)}Entry")  # name required by Protobuf
     inside.options.map_entry = True
     field.label, field.type = FieldDescriptorProto.LABEL_REPEATED, FieldDescriptorProto.TYPE_MESSAGE
     field.type_name = f".{path}.{inside.name}"
@@ -89,7 +92,7 @@ def _camel(field: str) -> str:
 
 
 def writer_of(descriptor: Descriptor) -> Callable[[Mapping[str, Any]], bytes]:
-    """Writes records as bytes of a message; null is a field that is not set. It raises ValueError and TypeError."""
+    """Return an encoder of records as messages; null leaves a field unset. It raises ValueError and TypeError."""
     made = GetMessageClass(descriptor)
 
     def write(value: Mapping[str, Any]) -> bytes:

@@ -1,9 +1,9 @@
-"""Rows of a frame as messages: which columns mean what, and a batch of Arrow's taken apart. Nothing of pyspark."""
+"""Conversion of a frame's rows to messages: meaning of columns, Arrow batches. Does not import pyspark."""
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from struct import error as StructError  # noqa: N812 - as what is raised is called elsewhere
+from struct import error as StructError  # noqa: N812 - other exceptions have such names
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.config.setting import did_you_mean
@@ -35,50 +35,50 @@ TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     DELIVER_AFTER: ("bigint", "int"),
     SCHEMA: ("string",),
 }
-"""Columns of a row that become something of its message, and which types they may have. Times as ``bigint`` are
-milliseconds since 1970, ``__deliverAfter`` is milliseconds from now."""
+"""Columns that become metadata of the message, with their permitted types. Times as ``bigint`` are milliseconds since
+1970; ``__deliverAfter`` is milliseconds from now."""
 PASSED_OVER: Final = frozenset(row_columns.NAMES) - TAKEN.keys() | {row_columns.CORRUPT}
-"""Columns that a row has where it was read from a topic: the broker fills them anew."""
+"""Columns of rows read from a topic that are ignored: the broker assigns new values."""
 
 Encode = Callable[[Any], bytes | None]
-"""The bytes of a value; None is a null value."""
+"""Encoder of a value; None is a null value."""
 
 
 class Encoding(NamedTuple):
-    """How the values of a topic's messages are written."""
+    """Encoding of a topic's values."""
 
     encode: Encode
     schema_version: bytes | None = None
     key: Encode | None = None
-    """Where the schema has the key apart from the payload: what it is, of a value."""
+    """Encoder of the key out of a value, if the schema separates it from the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the columns of a frame mean. Can be pickled."""
+    """Meaning of a frame's columns. Picklable."""
 
     columns: tuple[str, ...]
-    """Those that become something of the message beside its value."""
+    """Columns that become metadata of the message."""
     values: tuple[str, ...]
-    """Those that are the value: one, or the fields of a record."""
+    """Columns that form the value: one, or the fields of a record."""
     value_type: str
-    """``binary``, ``string``, another type of Spark's for a single column, ``struct`` for a record."""
+    """``binary``, ``string``, another Spark type for a single column, ``struct`` for a record."""
     is_typed: bool = False
-    """Whether a single column of text or bytes is written by the topic's schema, if it has one: it is not ``value``."""
+    """True if a single column of text or bytes, not named ``value``, is encoded by the topic's schema, if any."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether a message is a payload and nothing else."""
+        """True if messages consist of a payload only."""
         return not self.columns and self.is_raw
 
     @property
     def is_raw(self) -> bool:
-        """Whether the value is bytes or text as it goes out."""
+        """True if the value is bytes or text, sent unencoded."""
         return self.value_type in TEXT_OR_BYTES and not self.is_typed
 
 
 def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -> Shape:
-    """What columns mean; ``fields``: their names and types as Spark's SQL writes them. ``topic``: for all rows, if any.
+    """Return the meaning of columns; ``fields``: names and Spark SQL types. ``topic``: that of all rows, if any.
 
     Raises SinkError for columns that cannot be written.
     """
@@ -125,21 +125,24 @@ def _value_type(values: Sequence[tuple[str, str]], value_format: str) -> str:
 
 
 class Taker:
-    """Takes batches apart for one task."""
+    """Converter of Arrow batches into messages, for one task."""
 
     def __init__(
         self, shape: Shape, topic: str, encoding: Callable[[str, str | None], Encoding], now_ms: Callable[[], int]
     ) -> None:
-        """``encoding``: that of a topic's values, by the schema that rows name, if they do."""
+        """Prepare the conversion; ``encoding`` returns a topic's encoding, by the schema that a row names, if any."""
         self.rows = 0
-        """How many came."""
+        """The number of rows converted."""
         self._shape = shape
         self._topic = topic
         self._encoding = encoding
         self._now_ms = now_ms
 
     def messages(self, batch: "RecordBatch") -> Iterator[tuple[str, list[Outgoing] | list[bytes]]]:
-        """Its rows as messages, in order, with the topic of each stretch. Raises SinkError, naming the row."""
+        """Yield the rows of a batch as messages, in order, in runs with their topic.
+
+        Raises SinkError that names the row.
+        """
         first, self.rows = self.rows, self.rows + batch.num_rows
         if not batch.num_rows:
             return
@@ -164,7 +167,7 @@ class Taker:
         names = self._shape.values
         if len(names) == 1 and self._shape.value_type != "struct":
             column = batch.column(names[0])
-            if self._shape.is_raw:  # bytes and text are half as fast with a word about maps
+            if self._shape.is_raw:  # the argument for maps halves the speed for bytes and text
                 alone: list[Any] = column.to_pylist()
             else:
                 alone = column.to_pylist(maps_as_pydicts="strict")
@@ -206,7 +209,7 @@ class Taker:
 
 
 def raw(value: bytes | str) -> bytes:
-    """A value that goes out as it is."""
+    """Return bytes, or text as UTF-8."""
     return value if isinstance(value, bytes) else value.encode()
 
 
@@ -221,7 +224,7 @@ def _column(batch: "RecordBatch", name: str) -> list[Any]:
     import pyarrow as pa
 
     column = batch.column(name)
-    if pa.types.is_timestamp(column.type):  # to milliseconds: Python's datetimes are slow
+    if pa.types.is_timestamp(column.type):  # in milliseconds, as Python's datetimes are slow
         column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
         return [None if each is None else each // 1000 for each in column.to_pylist()]
     found: list[Any] = column.to_pylist()
@@ -229,7 +232,7 @@ def _column(batch: "RecordBatch", name: str) -> list[Any]:
 
 
 def _key(key: str | bytes | None) -> tuple[str | None, bool]:
-    """A key, and whether it is bytes in base64: only where it is no text."""
+    """Return the key, and whether it is base64, which is used only for bytes that are not UTF-8."""
     if key is None or isinstance(key, str):
         return key, False
     try:
@@ -239,7 +242,7 @@ def _key(key: str | bytes | None) -> tuple[str | None, bool]:
 
 
 def _pressed(key: bytes | None) -> tuple[str | None, bool]:
-    """A key of a KEY_VALUE schema, as Java clients send it: in base64, whatever it is."""
+    """Return the key of a KEY_VALUE schema, which Java clients always send in base64."""
     return (None, False) if key is None else (base64.b64encode(key).decode(), True)
 
 

@@ -1,6 +1,6 @@
-"""Schemas made from the columns of a frame, for topics that have none. Nothing of pyspark.
+"""Schemas built from a frame's columns, for topics without one. Does not import pyspark.
 
-Types come as the JSON of a StructType.
+Types are given as the JSON of a StructType.
 """
 
 import json
@@ -13,7 +13,7 @@ from pulsarbox.protocol.schema.types import BYTES, SCHEMA_TYPES
 from pulsarbox.spark.sink.epoch_client import SinkError
 
 RECORD: Final = "Row"
-"""The name of the record that is made from a frame's columns."""
+"""Name of the record built from a frame's columns."""
 _SIMPLE: Final = {
     "string": "string",
     "binary": "bytes",
@@ -28,7 +28,7 @@ _SIMPLE: Final = {
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
     "timestamp_ntz": {"type": "long", "logicalType": "local-timestamp-micros"},
 }
-"""Types of Spark's as Avro has them."""
+"""Spark types as Avro types."""
 
 
 FORMATS: Final[Mapping[str, Schema.Type]] = {
@@ -37,7 +37,7 @@ FORMATS: Final[Mapping[str, Schema.Type]] = {
     "protobuf": Schema.ProtobufNative,
     "keyvalue": Schema.Type.KeyValue,
 }
-"""Of the option valueFormat: those by which a schema is made."""
+"""Values of the option valueFormat that determine a schema type."""
 _PRIMITIVES: Final[Mapping[str, Schema.Type]] = {
     "string": Schema.String,
     "binary": BYTES,
@@ -55,10 +55,10 @@ _PRIMITIVES: Final[Mapping[str, Schema.Type]] = {
 
 
 def schema_of(kind: Any, form: str, column: str = "") -> Schema:
-    """A schema for values of a type of Spark's. ``form``: a word of ``FORMATS``; or ``auto``: a primitive for what is
-    one, else Avro. ``column``: the name of the column, where it is one alone.
+    """Return a schema for values of a Spark type.
 
-    Raises SinkError.
+    ``form``: a key of ``FORMATS``; or ``auto``: a primitive schema if one fits, else Avro. ``column``: the name of a
+    single column. Raises SinkError.
     """
     if form == "keyvalue":
         parts = {each["name"]: each["type"] for each in kind["fields"]}
@@ -76,7 +76,7 @@ def schema_of(kind: Any, form: str, column: str = "") -> Schema:
 
 
 def told_schema(text: str) -> Schema:
-    """A schema as the Admin API writes it: ``{"type": "AVRO", "schema": "...", "properties": {}}``.
+    """Parse a schema in the Admin API's format: ``{"type": "AVRO", "schema": "...", "properties": {}}``.
 
     Raises SinkError.
     """
@@ -106,9 +106,9 @@ _PAIR: Final = ("key", "value")
 
 
 def definition_of(kind: Any, name: str = RECORD) -> Any:
-    """A type of Spark's, as its JSON has it, as a definition of Avro; records inside are named by where they stand.
+    """Return an Avro definition for a Spark type given as JSON; nested records are named by their path.
 
-    Raises SinkError for types that Avro has no form for.
+    Raises SinkError for types without an Avro equivalent.
     """
     column = name.removeprefix(f"{RECORD}_")
     if isinstance(kind, str):

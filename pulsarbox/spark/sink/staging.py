@@ -1,8 +1,8 @@
-"""How a task sends its rows: staged in transactions for the commit of an epoch, or at once. Nothing of pyspark.
+"""Delivery of a task's rows: staged for the commit of an epoch, or published immediately. Does not import pyspark.
 
-A task stages in one transaction after the other. What is in the last one is kept until the box has all of it: where a
-connection is lost nobody knows what has arrived, so that transaction is left to be aborted, and its rows are sent again
-in another. So a box may be killed and started again while a task stages, and memory does not grow with the task.
+A task stages in consecutive transactions. The rows of the last one are kept until the box has received them all: when a
+connection is lost, it is unknown which arrived, so that transaction is left to abort and its rows are sent again in
+another. So a box may crash and restart while a task stages, and memory does not grow with the task.
 """
 
 import contextlib
@@ -24,38 +24,38 @@ from pulsarbox.spark.sink.epoch_client import PAUSE_SECONDS, Epochs, SinkError
 
 BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 50_000
-"""As much is kept of a task, and in one transaction; and one message more."""
+"""Limits of a transaction and of the rows kept for it, plus one message."""
 
 _PIECE_BYTES: Final = 4 << 20
 
 Messages = list[Outgoing] | list[bytes]
-"""Messages, or payloads of such as have nothing else."""
+"""Messages, or bare payloads if the messages have no metadata."""
 
 
 class Sender(Protocol):
-    """Takes what a task has to send."""
+    """Sender of a task's rows."""
 
     known: bool
-    """Whether all of it was published before: then nothing is sent."""
+    """True if the epoch was already published: then nothing is sent."""
 
     def put(self, topic: str, messages: Messages) -> None:
-        """Take messages for a topic, in order."""
+        """Send messages to a topic, in order."""
 
     def finish(self) -> list[str]:
-        """Return when the broker has everything: the transactions that it is in."""
+        """Wait until the broker has received everything, and return the transactions used."""
 
     def abort(self) -> None:
-        """Nothing more comes, and what came is not wanted. Raises nothing."""
+        """Abort: end without sending more, and discard what was staged. Raises nothing."""
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
 
 
 class _Sending:
-    """One connection to the broker, with a producer for each topic."""
+    """One connection to the broker, with a producer per topic."""
 
     def __init__(self, client: Client, options: Callable[[str], Options], subscription: str = "") -> None:
-        """``subscription``: keeps what is sent, in each topic; empty for none."""
+        """Prepare the connection; ``subscription`` is created in each topic to retain the messages; empty for none."""
         self.client = client
         self._subscription = subscription
         self._coordinators = Coordinators(client)
@@ -92,7 +92,7 @@ class _Sending:
 
 
 class Staging:
-    """Stages a task's rows for an epoch."""
+    """Sender that stages a task's rows for an epoch."""
 
     def __init__(
         self,
@@ -104,13 +104,12 @@ class Staging:
         seconds: float,
         subscription: str = "",
     ) -> None:
-        """``timeout_ms``: after so long what was not committed is aborted. ``options``: of a topic's producer.
-        ``seconds``: how long a box that went away is waited for. ``subscription``: see ``_Sending``.
-        """
+        """Prepare without connecting. ``timeout_ms``: transaction timeout. ``options``: producer options by topic.
+        ``seconds``: limit on retries while the box is unavailable. ``subscription``: see ``_Sending``."""
         self._seconds = seconds
         self._subscription = subscription
         self.known = False
-        """Whether the epoch was published before: then nothing is staged."""
+        """True if the epoch was already published: then nothing is staged."""
         self._connected = connected
         self._begin: Callable[[], str | None] = partial(epochs.begin, epoch, timeout_ms)
         self._epochs = epochs
@@ -123,7 +122,7 @@ class Staging:
         self._staged: list[str] = []
 
     def put(self, topic: str, messages: Messages) -> None:
-        """Take messages, not more of them than a batch of Arrow holds. Raises SinkError."""
+        """Stage messages, at most as many as an Arrow batch holds. Raises SinkError."""
         if self.known or not messages:
             return
         for part in _pieces(messages):
@@ -135,12 +134,12 @@ class Staging:
                 self._settle()
 
     def finish(self) -> list[str]:
-        """See Sender. Empty where there were no rows, or where the epoch was published. Raises SinkError."""
+        """See Sender. Empty if there were no rows or the epoch was already published. Raises SinkError."""
         self._settle()
         return [] if self.known else self._staged
 
     def abort(self) -> None:
-        """See Sender. What the box cannot be told ends with the commit of the epoch, or by its time-out."""
+        """See Sender. If the box is unreachable, the transactions end with the commit of the epoch, or time out."""
         self._leave()
         abort(self._connected, self._begun)
 
@@ -157,7 +156,7 @@ class Staging:
     def _send(self, parts: Sequence[tuple[str, Messages]]) -> None:
         if self._sending is None:
             self._sending = _Sending(self._connected(), self._options, self._subscription)
-            self._sending.client.service()  # a broker that cannot be reached takes no transaction, again and again
+            self._sending.client.service()  # avoids beginning a transaction per retry
         if self._txn is None:
             begun = self._begin()
             if begun is None:
@@ -172,7 +171,7 @@ class Staging:
                 raise self._txn.failed
 
     def _settle(self) -> None:
-        """Return when the box has all that is kept."""
+        """Wait until the box has received all rows kept."""
         if self._kept:
             self._trying(self._settle_once)
         if self.known:
@@ -188,7 +187,7 @@ class Staging:
             self._txn.settle()
 
     def _trying(self, what: Callable[[], None]) -> None:
-        """Do it; where the box goes, wait for it, send what is kept in another transaction, and do it then.
+        """Run ``what``. If the box becomes unavailable, wait for it, and resend the rows kept in another transaction.
 
         Raises SinkError.
         """
@@ -213,9 +212,8 @@ class Staging:
 
 
 class Plain:
-    """Sends a task's rows at once, in no transaction: what is sent again after a failure may be there twice, where the
-    broker does not know the sequence ids.
-    """
+    """Sender that publishes immediately, without transactions: rows resent after a failure are duplicated unless the
+    broker knows their sequence IDs."""
 
     def __init__(
         self, connected: Callable[[], Client], options: Callable[[str], Options], seconds: float, subscription: str = ""
@@ -229,7 +227,7 @@ class Plain:
         self._sending: _Sending | None = None
 
     def put(self, topic: str, messages: Messages) -> None:
-        """Take messages. Raises SinkError."""
+        """Send messages. Raises SinkError."""
         if not messages:
             return
         with _worded():
@@ -238,7 +236,7 @@ class Plain:
             self._sending.send(topic, messages)
 
     def _first(self) -> Client:
-        """A client that has a connection; a broker that is not there yet is waited for."""
+        """Return a connected client, retrying while the broker is unavailable."""
         deadline = time.monotonic() + self._seconds
         while True:
             client = self._connected()
@@ -260,7 +258,7 @@ class Plain:
         return []
 
     def abort(self) -> None:
-        """See Sender. What was sent is sent."""
+        """See Sender. Sent messages stay published."""
 
     def close(self) -> None:
         """See Sender."""
@@ -269,7 +267,7 @@ class Plain:
 
 
 def abort(connected: Callable[[], Client], txn_ids: Sequence[str]) -> None:
-    """Abort transactions, as far as the box can be told; else they end by themselves. Raises nothing."""
+    """Abort transactions if the box is reachable; the others time out. Raises nothing."""
     with contextlib.suppress(PulsarBoxError, OSError), contextlib.closing(connected()) as client:
         client.service()
         sending = _Sending(client, lambda topic: Options())
@@ -282,7 +280,7 @@ def abort(connected: Callable[[], Client], txn_ids: Sequence[str]) -> None:
 
 
 def size_of(message: Outgoing | bytes) -> int:
-    """Bytes that a message takes in memory, about."""
+    """Return the approximate memory use of a message in bytes."""
     if isinstance(message, bytes):
         return len(message)
     properties = sum(len(name) + len(value) for name, value in message.properties)
@@ -290,7 +288,7 @@ def size_of(message: Outgoing | bytes) -> int:
 
 
 def _pieces(messages: Messages) -> Iterator[Messages]:
-    """The same, in pieces of a few megabytes."""
+    """Split messages into pieces of a few megabytes."""
     start = size = 0
     sizes = [size_of(each) for each in messages]
     for at, own in enumerate(sizes):
@@ -304,7 +302,7 @@ def _pieces(messages: Messages) -> Iterator[Messages]:
 
 @contextlib.contextmanager
 def _worded() -> Iterator[None]:
-    """Raises SinkError for what a client raises."""
+    """Convert client errors to SinkError."""
     try:
         yield
     except (PulsarBoxError, ValueError) as error:

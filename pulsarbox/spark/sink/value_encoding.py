@@ -1,6 +1,5 @@
-"""Typed columns as the values of messages: by the schema that a topic has, by one that a row names, or by one made from
-the columns. Nothing of pyspark.
-"""
+"""Encoding of typed columns as message values: by the topic's schema, by one that a row names, or by one built from the
+columns. Does not import pyspark."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
     from pulsarbox.spark.sink.write_job import Sinking
 
 PAIR: Final = ("key", VALUE)
-"""The columns of a KEY_VALUE schema."""
+"""Columns of a KEY_VALUE schema."""
 
 
 def encoding_of(client: Client, topic: str, sinking: "Sinking", named: str | None = None) -> Encoding:
-    """How values for a topic are written. ``named``: the schema that rows name. Raises SinkError, and what the broker
-    tells.
+    """Return the encoding of values for a topic. ``named``: the schema that the rows name.
+
+    Raises SinkError and the broker's errors.
     """
     if named is not None:
         schema = told_schema(named)
@@ -59,13 +59,13 @@ def _without_schema(client: Client, topic: str, sinking: "Sinking") -> Encoding:
 
 
 def _given(client: Client, topic: str, schema: Schema) -> bytes:
-    """The version of a schema, which the topic is given where it has none such."""
-    Producer(client, topic, Producing(), _ignore).close()  # a schema is given to a topic that there is
+    """Return the version of a schema, registering it if the topic does not have it."""
+    Producer(client, topic, Producing(), _ignore).close()  # the topic must exist before a schema can be registered
     return client.register_schema(topic, schema)
 
 
 def _record(sinking: "Sinking") -> Any:
-    """The type of what is written, as Spark has it in JSON."""
+    """Return the Spark type of the value, as JSON."""
     fields = {each["name"]: each for each in json.loads(sinking.fields)["fields"]}
     chosen = [fields[name] for name in sinking.shape.values]
     if len(chosen) == 1 and sinking.shape.value_type != "struct":
@@ -97,7 +97,7 @@ def _encode(schema: Schema, topic: str, sinking: "Sinking") -> Encode:
 
 
 def _by_schema(schema: Schema, topic: str, kind: Any, columns: str) -> Encode:
-    """What writes values of a type of Spark's. Raises SinkError where they do not fit the schema."""
+    """Return an encoder of values of a Spark type. Raises SinkError if they do not fit the schema."""
     is_record = isinstance(kind, dict) and kind.get("type") == "struct"
     fields = _fields_of(schema)
     if fields:
@@ -118,7 +118,7 @@ def _by_schema(schema: Schema, topic: str, kind: Any, columns: str) -> Encode:
 
 
 def _fields_of(schema: Schema) -> dict[str, bool]:
-    """The fields of a record, and whether each has to be given; none where it is no record."""
+    """Return the fields of a record schema, and whether each is required; empty for other schemas."""
     if schema.type == Schema.ProtobufNative:
         return {field.name: field.is_required for field in parse(schema.schema_data).fields}
     definition = json.loads(schema.schema_data) if schema.type in (Schema.Json, Schema.Avro) else None

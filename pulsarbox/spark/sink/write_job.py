@@ -1,7 +1,7 @@
-"""What a write does: how its tasks send, how what they staged is published or given up. Nothing of pyspark.
+"""Write jobs: how tasks send rows, and how staged rows are published or aborted. Does not import pyspark.
 
-A stream's epochs are numbered by Spark, a batch write is epoch 0 of a sink of its own: that of its job, or one that is
-forgotten as soon as it is published. Parts of a job are epochs of one sink, by their numbers.
+Spark numbers the epochs of a stream. A batch write is epoch 0 of a separate sink: that of its job, or one deleted right
+after publishing. Parts of a job are epochs of one sink, by their numbers.
 """
 
 import time
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 STREAM_STAGE_MS: Final = 600_000
 ROW_BITS: Final = 32
-"""Of a sequence id of delivery=dedup, so many are the row's, and those before the epoch's."""
+"""Low bits of a delivery=dedup sequence ID that number the row; the epoch is above them."""
 _KNOWN_MOST: Final = 100
 UNTOLD: Final = ("round-robin", "least-backlog")
-"""Routers that may choose another partition for the same row when a task is run again."""
+"""Routers that may choose another partition for the same row when a task is retried."""
 
 
 class Attempt:
-    """One attempt of a task, as Spark names it."""
+    """One attempt of a task, as identified by Spark."""
 
     __slots__ = ("epoch", "partition", "sink")
 
@@ -54,28 +54,28 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an attempt has done; goes to the driver."""
+    """Result of an attempt, sent to the driver."""
 
     sink: Sink
     epoch: int
     partition: int
     transactions: tuple[str, ...] = ()
-    """In which its rows are staged; none where there were none, and with other deliveries."""
+    """Transactions with its staged rows; empty without rows and with other deliveries."""
     known: bool = False
-    """Whether the epoch had been published before."""
+    """True if the epoch was already published."""
     rows: int = 0
 
 
 _knowing: set[tuple[Reach, str]] = set()
-"""Boxes that this process has asked whether they know of epochs, each for a namespace. Spark has the same process plan
-one micro-batch after the other, and each waits for that."""
+"""Boxes and namespaces whose support for epochs was checked in this process. Spark plans successive micro-batches in
+the same process, and each would wait for the check."""
 _looked_at: set[tuple[Reach, str]] = set()
-"""Topics of which this process has asked whether the broker keeps what is written."""
+"""Topics whose retention was checked in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sinking:
-    """A write, with all that its tasks need. Can be pickled."""
+    """A write, with everything that its tasks need. Picklable."""
 
     options: Options
     reach: Reach
@@ -84,35 +84,36 @@ class Sinking:
     """The frame's StructType as JSON."""
     is_stream: bool
     token: str = field(default_factory=lambda: str(uuid.uuid4()))
-    """Another one for each batch write."""
+    """Unique to each batch write."""
 
     @property
     def namespace(self) -> str:
-        """The sink's."""
+        """The namespace of the sink."""
         if self.options.sink_namespace:
             return self.options.sink_namespace
         return parse_topic(self.options.topic).namespace if self.options.topic else "public/default"
 
     def sink_of_query(self, query: str, run: str) -> Sink:
-        """The sink of a streaming query; ``run`` is its start."""
+        """Return the sink of a streaming query; ``run`` identifies its run."""
         name = self.options.sink_id or query
         return Sink(f"{self.namespace}/{name}", query, run, self.options.sink_epoch == "reset")
 
     def sink_of_batch(self) -> Sink:
-        """The sink of a batch write."""
+        """Return the sink of a batch write."""
         name = self.options.job_id or self.token
         return Sink(f"{self.namespace}/{JOB}{name}", name, self.token)
 
     @property
     def batch_epoch(self) -> int:
-        """The epoch that a batch write is."""
+        """The epoch of a batch write."""
         return self.options.job_part
 
     # In a task -------------------------------------------------------------------------------------------------------
 
     def write(self, attempt: Attempt, batches: Iterable["RecordBatch"]) -> Part:
-        """Send or stage the rows of an attempt. Raises SinkError; then nothing of it will be published, unless it is
-        delivered at once.
+        """Send or stage the rows of an attempt.
+
+        Raises SinkError; then none of them will be published, unless delivery is immediate.
         """
         connected, seconds = partial(client_of, self.reach), self.reach.seconds
         encodings = _Encodings(self, connected)
@@ -146,7 +147,7 @@ class Sinking:
         return self.options.stage_timeout_ms or (STREAM_STAGE_MS if self.is_stream else 0)
 
     def _numbers(self, attempt: Attempt) -> "Callable[[staging.Messages], list[Outgoing]]":
-        """Gives rows the sequence ids that they have whenever the epoch is run. Raises SinkError."""
+        """Return a function that assigns rows sequence IDs, the same whenever the epoch is rerun. Raises SinkError."""
         partitions = self.options.dedup_partitions or 0
         if attempt.partition >= partitions:
             raise SinkError(
@@ -177,7 +178,7 @@ class Sinking:
             raise SinkError(
                 f"{topic}: delivery={options.delivery} is for persistent topics: say delivery=at-least-once"
             )
-        if options.delivery == "dedup" and not options.topic:  # else the driver has asked
+        if options.delivery == "dedup" and not options.topic:  # otherwise checked by the driver
             self._check_deduplicates(topic)
         return Producing(
             name,
@@ -192,7 +193,7 @@ class Sinking:
     # On the driver ---------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look for what can be found wrong before any task runs. Raises SinkError, OptionError."""
+        """Detect errors before any task runs. Raises SinkError, OptionError."""
         try:
             route_of(self.options, self.reach, self.options.topic).open(self.options.topic)
         except PluginError as error:
@@ -204,8 +205,10 @@ class Sinking:
 
     @property
     def loss_warning(self) -> str:
-        """What to say where the broker would not keep the rows of ``topic``; empty where it keeps them, or where that
-        is not known. Asked once in a process."""
+        """Warning that the broker would not retain the rows of ``topic``; empty if it does or if unknown.
+
+        Checked once per process.
+        """
         options, asked = self.options, (self.reach, self.options.topic)
         if options.keep or not (options.topic and self.reach.admin_url) or asked in _looked_at:
             return ""
@@ -237,7 +240,7 @@ class Sinking:
         check_deduplicates(self.reach, topic)
 
     def commit(self, parts: Sequence[Part]) -> bool:
-        """Publish what the tasks of an epoch have staged; false where it was published before. Raises SinkError."""
+        """Publish the rows staged for an epoch; return false if already published. Raises SinkError."""
         if self.options.delivery == "dedup":
             _check_partitions(len(parts), self.options.dedup_partitions or 0)
         if self.options.delivery != "exactly-once":
@@ -259,18 +262,18 @@ class Sinking:
         return published
 
     def abort(self, parts: Sequence[Part]) -> None:
-        """Give up what tasks have staged. Raises nothing."""
+        """Abort the staged transactions. Raises nothing."""
         staged = [each for part in parts for each in part.transactions]
         if staged:
             staging.abort(partial(client_of, self.reach), staged)
 
 
 def _forget(epochs: Epochs) -> None:
-    """The sink of a write that nobody will name again."""
+    """Delete the sink of a write without a job ID."""
     try:
         epochs.forget()
     except SinkError:
-        pass  # a row that nobody asks for
+        pass  # only leaves an unused row
 
 
 def _check_partitions(found: int, wanted: int) -> None:
@@ -282,7 +285,7 @@ def _check_partitions(found: int, wanted: int) -> None:
 
 
 def route_of(options: Options, reach: Reach, topic: str) -> Route:
-    """How rows are routed. Raises OptionError."""
+    """Return the routing of rows. Raises OptionError."""
     pairs = [each.partition("=") for each in options.router_options.split(",") if each.strip()]
     if not all(mark for _, mark, _ in pairs):
         raise OptionError(f"option router.options = {options.router_options!r}: must be like name=value,name=value")
@@ -309,7 +312,7 @@ def _say(text: str) -> None:
 
 
 class _Encodings:
-    """How the values of each topic are written, asked once for each."""
+    """Cache of the encodings by topic and named schema."""
 
     def __init__(self, sinking: Sinking, connected: Callable[[], Client]) -> None:
         self._sinking = sinking
@@ -318,7 +321,7 @@ class _Encodings:
         self._known: dict[tuple[str, str | None], Encoding] = {}
 
     def __call__(self, topic: str, named: str | None = None) -> Encoding:
-        """``named``: the schema that rows name."""
+        """Return the encoding of a topic's values; ``named`` is the schema that the rows name."""
         if named is None and self._sinking.shape.is_raw:
             return RAW
         found = self._known.get((topic, named))

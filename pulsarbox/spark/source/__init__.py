@@ -1,5 +1,5 @@
-"""`spark.read` and `spark.readStream`: topic selection, partition plans, offsets and reading in workers.
+"""Source of `spark.read` and `spark.readStream`: topic selection, partition plans, offsets and reading in workers.
 
-May import `spark.access`, `spark.connect` and `spark.decode`; `data_source` alone names the sink, because Spark asks
-one class for both. Must not write to a topic.
+May import `spark.connect`, `spark.schema`, `spark.decode` and `spark.offload`; only `data_source` refers to the sink,
+because Spark requires one class for both. Must not write to a topic.
 """

@@ -1,4 +1,4 @@
-"""How much of what is there one micro-batch reads. Pure."""
+"""Admission limits of a micro-batch. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from pulsarbox.spark.topic_segments import Place, Segment
 
 
 class Available(NamedTuple):
-    """What one topic has between the last offset and its end."""
+    """Segments of one topic between the last offset and its end."""
 
     start: Mark
     segments: Sequence[Segment]
@@ -16,22 +16,22 @@ class Available(NamedTuple):
 
     @property
     def messages(self) -> int:
-        """About so many; of a broker that does not tell, one an entry."""
+        """Approximate number of messages; one per entry if the broker does not report it."""
         return sum(max(each.messages, 1) for each in self.segments)
 
     @property
     def bytes(self) -> int:
-        """Stored bytes, about."""
+        """Approximate number of stored bytes."""
         return sum(each.bytes for each in self.segments)
 
 
 def admitted(
     found: Mapping[str, Available], max_messages: int | None, max_bytes: int | None, turn: int = 0
 ) -> dict[str, Mark]:
-    """Where each topic is read to, so that about so many messages and bytes are read: from each topic its share.
+    """Return the end mark of each topic, so that a micro-batch stays near the limits, with a fair share per topic.
 
-    Entries are not torn apart, and of something at least one entry is read. ``turn``: with which topic to begin, so
-    that where the limit is below one entry of each, all have their turn.
+    Entries are not split, and at least one is read if there are any. ``turn`` rotates the first topic, so that each
+    gets its turn when the limit is below one entry per topic.
     """
     share = _share(found, max_messages, max_bytes)
     if share >= 1:
@@ -61,25 +61,25 @@ def _share(found: Mapping[str, Available], max_messages: int | None, max_bytes: 
 
 
 def _reached(found: Available, allowed: float, at_least: int = 0) -> tuple[Mark, float]:
-    """Where so many messages lead to, and how many these are."""
+    """Return the mark reached after ``allowed`` messages, and their number."""
     taken = 0.0
     for segment in found.segments:
         messages = max(segment.messages, 1)
         if taken + messages <= allowed:
             taken += messages
             continue
-        if segment.end is not None:  # it cannot be cut: nobody tells what is in it
+        if segment.end is not None:  # cannot be cut: its contents are unknown
             return (found.end, taken + messages) if at_least else (_mark(found, segment, 0), taken)
         entries = segment.last - segment.first + 1
         each = messages / entries
-        # a float may be a hair below a whole number
+        # a float may be slightly below a whole number
         count = max(at_least, int((allowed - taken) / each + 1e-9))
         return _mark(found, segment, min(count, entries)), taken + count * each
     return found.end, taken
 
 
 def _mark(found: Available, segment: Segment, entries: int) -> Mark:
-    """The place behind so many entries of a segment."""
+    """Return the mark after the first ``entries`` entries of a segment."""
     if not entries and segment is found.segments[0]:
         return found.start
     if not entries:

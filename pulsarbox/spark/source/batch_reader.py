@@ -1,4 +1,4 @@
-"""``spark.read``: what topics have right now, in partitions."""
+"""Batch reads: ``spark.read``, with the topics' current entries split into partitions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -30,11 +30,11 @@ from pulsarbox.spark.source.partition_read import Part, Reading
 from pulsarbox.spark.topic_segments import Place, Reach, Segment
 
 SKEW_MS: Final = 3_600_000
-"""So far apart the clocks of producers may be, for a filter on publish times to leave entries out."""
+"""Assumed maximum clock skew between producers, when a filter on publish times excludes entries."""
 
 
 def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str]) -> Reading:
-    """How workers read some topics: with the schemas that these have now."""
+    """Return how workers read some topics, with the topics' current schemas."""
     form = "bytes" if options.different_schemas else options.value_format
     registry = Registry(to)
     values = [field for field in schema.fields if field.name not in NAMES and field.name != CORRUPT]
@@ -51,10 +51,10 @@ def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str
 
 
 class BatchReader(DataSourceReader):
-    """Reads what there is when it is planned."""
+    """Reader of the entries that exist at planning time."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises OptionError, and what the broker tells."""
+        """Select the topics. Raises OptionError and the broker's errors."""
         self._options = options
         self._reach = reach(options)
         with Service(self._reach) as service:
@@ -63,7 +63,7 @@ class BatchReader(DataSourceReader):
         self._reading = reading(options, schema, self._reach, self._topics)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """What each task reads. Raises OptionError, DataLost."""
+        """Return the partitions, one per task. Raises OptionError, DataLost."""
         with Service(self._reach) as service:
             found = self._segments(service)
         options = self._options
@@ -88,22 +88,22 @@ class BatchReader(DataSourceReader):
         return start, topic_selection.end(service, options, topic)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition. In a worker."""
+        """Yield the rows of one partition. Runs in a worker."""
         return self._reading.batches(partition)
 
 
 class PrunedBatchReader(BatchReader):
-    """Reads only what filters of a query can let through. Spark applies them all the same."""
+    """Batch reader that skips what the query's filters exclude. Spark still applies the filters."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises OptionError, and what the broker tells."""
+        """Select the topics. Raises OptionError and the broker's errors."""
         super().__init__(options, schema)
         self._only: set[str] | None = None
         self._ledgers: list[tuple[float, float]] = []
         self._times: list[tuple[float, float]] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Note what they leave out. All are given back: what is left out is only what they exclude for sure."""
+        """Note which entries the filters exclude, and return all filters: pruning is conservative."""
         for each in filters:
             name = ".".join(getattr(each, "attribute", ()))
             if name == "__topic":
@@ -145,7 +145,7 @@ def _values(found: Filter) -> list[Any] | None:
 
 
 def _range_of(found: Filter, number: Any) -> list[tuple[float, float]]:
-    """From where to where a column may be, both included; nothing where the filter does not say so."""
+    """Return the inclusive ranges that a filter permits; none if it implies no range."""
     values = _values(found)
     if values is not None:
         numbers = [number(value) for value in values if value is not None]

@@ -1,7 +1,7 @@
-"""A topic as one table: what is offloaded, read by Spark's own Parquet reader, and behind it what the box has.
+"""Topic as one table: its offloaded files, read by Spark's Parquet reader, plus the entries still in the box.
 
-Where one ends and the other begins is read from the manifest once: then the files are named, and the source begins at
-the first place that they do not have. What is offloaded meanwhile changes neither.
+The manifest is read once to fix the boundary: the files are listed, and the source starts at the first position after
+them. Offloading that happens meanwhile changes neither part.
 """
 
 import json
@@ -39,21 +39,21 @@ _NOT_HERE: Final = {
     "read_compacted": "readCompacted",
     "subscription": "subscription",
 }
-"""Options of a read that a table does not take: it begins at the beginning."""
+"""Options of a read that a table rejects, since it always has the whole topic."""
 
 
 class Past(NamedTuple):
-    """What is offloaded of some topics, at one moment."""
+    """Snapshot of the offloaded history of some topics."""
 
     files: dict[str, list[str]]
-    """Full paths, by the id of their columns."""
+    """Full paths, by column set ID."""
     schemas: dict[str, StructType]
     marks: dict[str, Mark]
-    """Where each topic or partition goes on."""
+    """Position after the history, by topic or partition."""
     instances: dict[str, str]
-    """Of which data directory each one's ledgers are."""
+    """ID of the data directory of each topic's ledgers."""
     newest: str = ""
-    """The id of the columns that were written last."""
+    """ID of the column set that was written last."""
 
 
 def table(
@@ -78,7 +78,7 @@ def table(
             )
     root = Path(directory).expanduser().absolute()
     past = past_of(root, _offloaded(root, asked), [str(parse_topic(name)) for name in asked.named])
-    # Where the files end is known before the box is asked: what is offloaded from now on is still read from the box.
+    # Fix the boundary before asking the box: entries offloaded from now on are still read from the box.
     found = _live(asked, past, root) if tail else {}
     if not found and not past.files:
         if tail or not past.newest:
@@ -102,7 +102,7 @@ def _or_tail(tail: bool) -> str:
 
 
 def _offloaded(root: Path, asked: Options) -> list[str]:
-    """The topics that are meant and have a history; without their partitions."""
+    """Return the base names of the requested topics that may have a history."""
     if asked.topics_pattern:
         matches = topic_selection.matcher(asked.topics_pattern)[1]
         return [str(name) for name in topics_in(root) if matches(str(name))]
@@ -110,8 +110,8 @@ def _offloaded(root: Path, asked: Options) -> list[str]:
 
 
 def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
-    """What is offloaded of some topics right now; of these only the ``named`` partitions, or those of a named topic,
-    where any are named. Raises OffloadError."""
+    """Return the offloaded history of some topics, limited to the ``named`` partitions and the partitions of named
+    topics, if any are named. Raises OffloadError."""
     found = Past({}, {}, {}, {})
     newest, at = "", -1
     for topic in topics:
@@ -135,10 +135,10 @@ def _uri(path: Path) -> str:
 
 
 def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
-    """The topics and partitions that the box has, and where each is read from; None is its beginning.
+    """Return the topics and partitions in the box, each with its starting mark; None is its beginning.
 
-    Raises OptionError where one is named that is only offloaded, or from another box; DataLost where it is not the same
-    topic any more.
+    Raises OptionError for a named topic that is only offloaded, or was offloaded from another box; DataLost for a topic
+    that was deleted and recreated.
     """
     to = reach(asked)
     with Service(to) as service:
@@ -181,7 +181,7 @@ def _check_same(topic: str, mark: Mark, bounds: Bounds, *, fail: bool) -> None:
 
 
 def _wanted(asked: Options, schema: StructType | str | None, past: Past, *, tail: bool) -> StructType:
-    """The columns of the table."""
+    """Return the columns of the table."""
     if isinstance(schema, str):
         made = StructType.fromDDL(schema)
         assert isinstance(made, StructType)
@@ -222,7 +222,7 @@ def _tail(
 
 
 def _history(spark: "SparkSession", stored: StructType, paths: list[str], wanted: StructType) -> "DataFrame":
-    """Some files of the same columns, as the columns that are wanted."""
+    """Read files of one column set as the wanted columns."""
     found = plan_of(stored, wanted)
     read = StructType(list({each.stored.name: each.stored for each in found if each.stored is not None}.values()))
     frame = spark.read.schema(read).parquet(*paths)
@@ -230,16 +230,16 @@ def _history(spark: "SparkSession", stored: StructType, paths: list[str], wanted
 
 
 class Taken(NamedTuple):
-    """Where a column comes from."""
+    """Source of a column."""
 
     wanted: StructField
     stored: StructField | None
-    """A column of a file, with the type in which it is read; None where files do not have it: then it is null."""
+    """Column of the file, with the type in which to read it; None if the files lack it, so that it is null."""
 
 
 def plan_of(stored: StructType, wanted: StructType) -> list[Taken]:
-    """Where each column comes from. Of another type than the files' it is what Spark can make of it, null otherwise;
-    values that have no columns in the files stand in ``_corrupt_record``."""
+    """Return the source of each column. A column of another type is cast if Spark can, else null; values without
+    columns in the files go to ``_corrupt_record``."""
     names = stored.fieldNames()
     values = [
         field
@@ -261,17 +261,17 @@ def plan_of(stored: StructType, wanted: StructType) -> list[Taken]:
 
 
 def _read_as(stored: StructField, wanted: StructField) -> StructField | None:
-    """How a column is read: as what is wanted where the reader can do that, else as it is, for a cast."""
+    """Return how to read a column: as the wanted type if the reader supports it, else as stored, for a cast."""
     if _fits(stored.dataType, wanted.dataType):
         return StructField(stored.name, wanted.dataType)
     nested = (StructType, ArrayType, MapType)
     if isinstance(stored.dataType, nested) or isinstance(wanted.dataType, nested):
-        return None  # a cast would go by the order of fields, not by their names
+        return None  # a cast matches fields by order, not by name
     return StructField(stored.name, stored.dataType)
 
 
 def _fits(stored: DataType, wanted: DataType) -> bool:
-    """Whether a file's reader gives one as the other: fields by name, those that are not there as null."""
+    """Return whether Parquet's reader yields one type as the other: fields match by name, missing ones are null."""
     if isinstance(stored, StructType) and isinstance(wanted, StructType):
         there = set(stored.fieldNames())
         shared = [field for field in wanted.fields if field.name in there]

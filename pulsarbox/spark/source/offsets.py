@@ -1,12 +1,12 @@
-"""The text in which Spark keeps places in topics, in its checkpoints and in the options of a read. Pure.
+"""Serialized offsets, as Spark stores them in checkpoints and accepts them in the options of a read. Pure.
 
-An offset is the place that is read next in each topic, so ranges are half open. Spark compares offsets by their text,
-so equal ones must have equal texts, in this order::
+An offset is the next position to read in each topic, so ranges are half-open. Spark compares offsets as text, so equal
+offsets need equal texts, in this order::
 
     {"n": {"persistent://public/default/orders": 678}, "p": {"persistent://public/default/orders": "12:345"}, "v": 1}
 
-``12:345:6`` stands inside a batch. ``n`` is how many messages the topic had had there, where that is known: a place at
-the end of a ledger that is gone has lost nothing if the topic has had no more since.
+``12:345:6`` is inside a batch. ``n`` is the number of messages ever published before the position, if known: a position
+at the end of a deleted ledger has lost nothing if the number has not grown since.
 """
 
 import re
@@ -20,36 +20,36 @@ from pulsarbox.spark.topic_segments import BEGINNING, Place
 
 VERSION: Final = 1
 END: Final = Place(2**63 - 1, 2**63 - 1)
-"""Behind everything that a topic can ever have."""
+"""Position after everything that a topic can ever have."""
 
 _PLACE: Final = re.compile(r"(-1|\d{1,19}):(-1|\d{1,19})(?::(\d{1,9}))?")
 
 
 class Mark(NamedTuple):
-    """A place, and what is known of it."""
+    """Position, with the message count of the topic there."""
 
     place: Place
     seen: int = -1
-    """The messages that the topic had had, where the place was its end; 0 in front of some; -1: unknown."""
+    """Messages ever published, if the position was the end; 0 before existing messages; -1: unknown."""
 
 
 IN_FRONT: Final = 0
-"""Of a place in front of messages: where its ledger is gone, these are."""
+"""``seen`` of a position before messages: if its ledger is deleted, they are lost."""
 FIRST: Final = Mark(BEGINNING)
-"""Where a topic is read from that came later: its beginning, whatever is left of it."""
+"""Starting mark of a topic discovered later: its beginning, whatever is left of it."""
 
 
 class OffsetError(ValueError):
-    """A text is no offset; says what is wrong with it."""
+    """Text that is not a valid offset; the message says why."""
 
 
 def text(place: Place) -> str:
-    """``ledger:entry``, or ``ledger:entry:batch`` inside a batch."""
+    """Format a position: ``ledger:entry``, or ``ledger:entry:batch`` inside a batch."""
     return f"{place.ledger}:{place.entry}" + (f":{place.batch}" if place.batch else "")
 
 
 def parse(text: str) -> Place:
-    """The place that ``text`` wrote. Raises OffsetError."""
+    """Parse a position. Raises OffsetError."""
     match = _PLACE.fullmatch(text)
     found = match and Place(int(match[1]), int(match[2]), int(match[3] or 0))
     if not found or max(found) > END.ledger:
@@ -58,8 +58,7 @@ def parse(text: str) -> Place:
 
 
 def document(marks: Mapping[str, Mark], starts: int = 0) -> dict[str, object]:
-    """An offset as Spark takes it from a reader: in the same order whatever that of ``marks`` is. ``starts`` makes
-    another one of the same places."""
+    """Return an offset for Spark, in canonical order. ``starts`` distinguishes offsets of the same positions."""
     found: dict[str, object] = {
         "n": {topic: marks[topic].seen for topic in sorted(marks) if marks[topic].seen >= 0},
         "p": {topic: text(marks[topic].place) for topic in sorted(marks)},
@@ -69,13 +68,13 @@ def document(marks: Mapping[str, Mark], starts: int = 0) -> dict[str, object]:
 
 
 def starts(offset: Mapping[str, object]) -> int:
-    """Of what ``document`` made, of which other versions may have left this out."""
+    """Return ``starts`` of an offset; 0 if absent, as in offsets of other versions."""
     found = offset.get("w", 0)
     return found if isinstance(found, int) else 0
 
 
 def marks(offset: Mapping[str, object]) -> dict[str, Mark]:
-    """What ``document`` made. Raises OffsetError."""
+    """Parse an offset. Raises OffsetError."""
     if offset.get("v") != VERSION:
         raise OffsetError(
             f"the checkpoint has an offset of version {offset.get('v')!r}, this pulsarbox reads version {VERSION}: it "
@@ -88,10 +87,10 @@ def marks(offset: Mapping[str, object]) -> dict[str, Mark]:
 
 
 def asked(given: Mapping[str, object]) -> dict[str, Place | Mark | str]:
-    """Places that a user gave, by topic: ``ledger:entry``, ``earliest``, ``latest``, or the bytes of a MessageIdData.
+    """Parse a user's positions by topic: ``ledger:entry``, ``earliest``, ``latest``, or the bytes of a MessageIdData.
 
-    The whole text of a checkpoint will do too: what is known of its places stays with them. A message id names the
-    message itself. Raises OffsetError.
+    Also accepts the whole text of a checkpoint offset, with its message counts. A message ID denotes the message
+    itself. Raises OffsetError.
     """
     if "v" in given and "p" in given:
         return {topic: mark if mark.seen >= 0 else mark.place for topic, mark in marks(given).items()}

@@ -1,4 +1,4 @@
-"""Which entries one task of Spark reads: segments into partitions of about as many bytes. Pure."""
+"""Partition plans: segments combined into Spark partitions of similar size. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,20 +6,20 @@ from typing import Final
 from pulsarbox.spark.topic_segments import Segment
 
 SMALL: Final = 4 << 20
-"""A read of less is not worth a second task, unless ``minPartitions`` asks for it."""
+"""Bytes below which a second task is not worthwhile, unless ``minPartitions`` requires it."""
 SPREAD: Final = 8
-"""A read of more is done by so many tasks, also where fewer would keep below ``maxBytesPerPartition``."""
+"""Minimum number of tasks of a larger read, even if fewer would satisfy ``maxBytesPerPartition``."""
 PIECE_MIN: Final = 64 << 10
-"""A segment is not cut smaller only so that what stands in one volume is read by one task."""
+"""Minimum bytes of a piece when a segment is cut to group the contents of a volume in one task."""
 
 Partition = tuple[Segment, ...]
 
 
 def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int, *, in_place: bool = True) -> list[Partition]:
-    """The segments cut and put together: every entry once, what stands in one volume together, topics in order.
+    """Split and combine segments: each entry once, grouped by volume, topics in order.
 
-    At least ``at_least`` partitions, as far as there are as many entries; each with about ``bytes_max`` bytes at most.
-    Where they are not read ``in_place``, it does not matter where they stand, and each piece of a topic has its cost.
+    At least ``at_least`` partitions, given enough entries, of about ``bytes_max`` bytes at most. Unless read
+    ``in_place``, volumes are ignored, since each piece of a topic has a cost.
     """
     found = [segment if in_place else segment._replace(volumes=()) for segment in segments]
     total = sum(segment.bytes for segment in found)
@@ -33,11 +33,13 @@ def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int, *, in
 
 
 def _count(total: int, at_least: int, bytes_max: int) -> int:
-    """How many partitions there are to be. More than SPREAD are a multiple of it: so two, four or eight tasks at a time
-    end together."""
+    """Return the number of partitions.
+
+    Above SPREAD it is a multiple of it, so that two, four or eight parallel tasks finish together.
+    """
     if total <= 0:
         return 1
-    room = max(1, bytes_max - (bytes_max >> 8))  # pieces are not all alike
+    room = max(1, bytes_max - (bytes_max >> 8))  # pieces differ in size
     count = max(-(-total // room), min(SPREAD, -(-total // SMALL)))
     if count > SPREAD:
         count = -(-count // SPREAD) * SPREAD
@@ -45,15 +47,15 @@ def _count(total: int, at_least: int, bytes_max: int) -> int:
 
 
 def _piece(segment: Segment, size: int, count: int) -> int:
-    """How large its pieces are. Of what stands beside other topics a task reads the same share of each, where that does
-    not make them too small: so it reads a stretch of a volume, not everywhere a little."""
+    """Return the piece size of a segment. If it shares volumes with other topics, each task gets an equal share of it,
+    unless too small: so a task reads a contiguous stretch of a volume."""
     return min(size, max(-(-segment.bytes // count), PIECE_MIN)) if segment.volumes else size
 
 
 def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
-    """In the order in which they stand on the disk, as far as that is known; those of one ledger stay in theirs.
+    """Sort pieces by disk order, as far as known, keeping the order within a ledger.
 
-    Where many topics stand in the same volumes, a task so reads a part of all topics, not all of some.
+    If many topics share volumes, a task then reads part of all topics rather than all of some.
     """
     order = {
         name: float(number) for number, name in enumerate(sorted({name for each in pieces for name in each.volumes}))
@@ -75,8 +77,8 @@ def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
 
 
 def _packed(pieces: Iterable[Segment], total: int, count: int, bytes_max: int) -> list[list[Segment]]:
-    """Each piece to where its middle is. Filled up one by one, they would drift: then each would begin with what is
-    left of a stretch and end within another, and go through both for half of what is there."""
+    """Assign each piece to the partition of its midpoint. Filling partitions one by one would make them drift off the
+    disk stretches, so that each partition reads parts of two."""
     packed: list[list[Segment]] = []
     place, room, done = -1, 0, 0
     for piece in pieces:
@@ -91,7 +93,7 @@ def _packed(pieces: Iterable[Segment], total: int, count: int, bytes_max: int) -
 
 
 def _joined(pieces: Iterable[Segment]) -> list[Segment]:
-    """The same, with those that follow each other in a ledger as one."""
+    """Merge consecutive pieces of a ledger."""
     found: list[Segment] = []
     at: dict[tuple[str, int], int] = {}
     for each in pieces:
@@ -112,7 +114,7 @@ def _joined(pieces: Iterable[Segment]) -> list[Segment]:
 
 
 def _split_one(packed: list[list[Segment]]) -> bool:
-    """Make two of the largest partition that can be; whether there was one."""
+    """Split the largest partition that can be split; return whether there was one."""
     for at in sorted(range(len(packed)), key=lambda at: -sum(each.bytes for each in packed[at])):
         found = packed[at]
         if len(found) == 1:

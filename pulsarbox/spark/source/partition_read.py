@@ -1,4 +1,4 @@
-"""What a worker does: segments to record batches. It travels from the driver to workers."""
+"""Reading of one partition in a worker: segments to record batches. Pickled by the driver."""
 
 import gc
 import time
@@ -20,25 +20,25 @@ from pulsarbox.spark.worker_gc import settle
 
 _PAUSE_SECONDS: Final = 0.5
 _SELDOM: Final = 100_000
-"""Objects that there are more of before cycles are looked for."""
+"""Garbage collection threshold, in objects, while reading."""
 
 
 class Part(InputPartition):
-    """What one task reads."""
+    """Input of one task."""
 
     def __init__(self, segments: Partition) -> None:
         self.value = segments
 
 
 class Reading:
-    """How parts are read."""
+    """Pickled description of how to read partitions."""
 
     def __init__(self, tables: Tables, reach: Reach) -> None:
         self._tables = tables
         self.reach = reach
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a part. Raises DataLost, MalformedError, Unreadable, and what the broker tells."""
+        """Yield the rows of a partition. Raises DataLost, MalformedError, Unreadable, and the broker's errors."""
         try:
             with _collecting_seldom():
                 for some in _patiently(part.value or (), self._tables, self.reach):
@@ -50,7 +50,7 @@ class Reading:
 
 @contextmanager
 def _collecting_seldom() -> Iterator[None]:
-    """Rows have no cycles, but there are so many that the collector would look at them all the time."""
+    """Raise the collector's threshold: rows have no cycles, but their number would trigger it constantly."""
     before = gc.get_threshold()
     gc.set_threshold(_SELDOM, *before[1:])
     try:
@@ -60,7 +60,7 @@ def _collecting_seldom() -> Iterator[None]:
 
 
 def _patiently(segments: Partition, tables: Tables, reach: Reach) -> Iterator[Messages]:
-    """The messages of some segments; a broker that is just not there is waited for, while nothing was given away."""
+    """Yield the messages of some segments, retrying while the broker is unavailable and nothing was yielded."""
     deadline = time.monotonic() + reach.seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""``spark.readStream``: offsets that go on, and what is read between two of them."""
+"""Stream reads: ``spark.readStream``, with offsets and the entries between two of them."""
 
 import logging
 import time
@@ -33,9 +33,9 @@ from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, Segment
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 0.25
-"""So long an offset is waited for where there is nothing new: Spark asks again at once."""
+"""Time to wait for new messages in ``latestOffset``, which Spark calls again at once."""
 ACKNOWLEDGE_SECONDS: Final = 1.0
-"""So often at most a subscription is moved while one micro-batch follows the other: each waits for that."""
+"""Minimum interval between acknowledgements while micro-batches follow each other: each waits for the request."""
 _POLL_SECONDS: Final = 0.02
 _DISCOVER_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.5
@@ -45,10 +45,10 @@ Marks = dict[str, Mark]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives as long as a query, in a process of its own; a copy of it reads in the workers."""
+    """Reader of a stream, in a separate process for the life of a query; copies read in the workers."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises OptionError, and what the broker tells."""
+        """Select the topics. Raises OptionError and the broker's errors."""
         self._options = options
         self._reach = reach(options)
         self._service: Service | None = None
@@ -57,28 +57,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reading = reading(options, schema, self._reach, self._topics)
         self._initial: Marks | None = None
         self._target: Marks | None = None
-        """Where a run with AvailableNow ends."""
+        """End of a run with AvailableNow."""
         self._acknowledged: Marks = {}
         self._acknowledged_at = float("-inf")
         self._found: Marks | None = None
-        """The ends that ``latestOffset`` has found just now."""
+        """Ends found by the latest ``latestOffset``."""
         self._bounds: dict[str, Bounds] = {}
         self._told: set[Mark] = set()
         self._turn = 0
         self._starts = self._options.batch_at_start
-        """Whether the next micro-batch is to be there whatever is new."""
+        """True if the next micro-batch is required even without new messages."""
         self._moved = time.monotonic()
-        """When there was something new last."""
+        """Time of the last progress."""
         self.stop()
 
     def stop(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         service, self._service = self._service, None
         if service is not None:
             service.close()
 
     def _patiently(self, ask: Callable[[Service], _T]) -> _T:
-        """What a broker says; one that is just not there is waited for as long as pollTimeoutMs."""
+        """Run a request, retrying for pollTimeoutMs while the broker is unavailable."""
         deadline, waiting = time.monotonic() + self._reach.seconds, Waiting(self._reach.seconds)
         while True:
             if self._service is None:
@@ -95,7 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Offsets
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a query begins that has no checkpoint. The same however often it is asked for."""
+        """Return the starting offset of a query without a checkpoint, the same on every call."""
         if self._initial is None:
             topic_selection.check_named(self._options, self._topics)
             self._initial = self._patiently(
@@ -106,7 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return document(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """The limit that Spark knows of; the others are kept in ``latestOffset``."""
+        """Return the one limit that Spark knows; ``latestOffset`` enforces the others."""
         if self._options.max_entries is not None:
             return ReadMaxRows(self._options.max_entries)
         if self._options.max_bytes is not None:
@@ -114,13 +114,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """What is there now is read, in as many micro-batches as limits make of it, and no more."""
+        """Fix the current ends as the end of the run, in as many micro-batches as the limits require."""
         self._discover()
         self._target = self._ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Up to where the next micro-batch reads, after some waiting where nothing is new. All before ``start`` is
-        committed by then, so the subscription is told, where there is the time."""
+        """Return the end of the next micro-batch, after a short wait if nothing is new. Everything before ``start`` is
+        committed, so it is acknowledged when idle."""
         begin, count = marks(start), starts(start) + self._starts
         deadline = time.monotonic() + IDLE_SECONDS
         while True:
@@ -133,7 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             time.sleep(_POLL_SECONDS)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """What there is, for Spark's progress. It is asked right after ``latestOffset``, which has just looked."""
+        """Return the ends for Spark's progress. Spark calls it right after ``latestOffset``, whose result it reuses."""
         found, self._found = self._found, None
         return document(self._target or found or self._ends())
 
@@ -158,7 +158,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._moving(begin, admitted(available, options.max_entries, options.max_bytes, self._turn))
 
     def _latest(self, topic: str, begin: Mark, end: Mark) -> Mark:
-        """The end, unless it only moved because a ledger was closed and another one opened."""
+        """Return the end, unless it moved only because the ledger was rolled over."""
         if end.place <= begin.place:
             return begin
         is_same = end.seen == max(begin.seen, 0)
@@ -183,7 +183,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {topic: Mark(bounds.end, bounds.total) for topic, bounds in found.items()}
 
     def _check_gone(self, begin: Marks, ends: Marks) -> None:
-        """Raises DataLost where a topic that was read is gone, unless options have it so."""
+        """Report topics that were deleted or recreated. Raises DataLost unless options prescribe otherwise."""
         for topic, mark in sorted(begin.items()):
             if topic not in ends:
                 self._lost(Lost(topic, mark.place, END, self._why_gone(topic)))
@@ -208,7 +208,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Reading
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What the tasks of a micro-batch read. The same whenever it is asked for. Raises DataLost."""
+        """Return the partitions of a micro-batch, the same on every call. Raises DataLost."""
         begin, options = marks(start), self._options
         found = [each for some in self._segments(begin, marks(end)).values() for each in some]
         bounds = options.min_partitions, options.max_partition_bytes
@@ -216,20 +216,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Part(each) for each in parts]
 
     def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[Segment]]:
-        """What each topic has between two offsets."""
+        """Return the segments of each topic between two offsets."""
         starts = {topic: begin.get(topic, FIRST) for topic in upto}
         ranges = [Range(topic, starts[topic].place, end.place, starts[topic].seen) for topic, end in upto.items()]
         return dict(zip(upto, self._patiently(lambda service: service.many_segments(ranges)), strict=True))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition. In a worker."""
+        """Yield the rows of one partition. Runs in a worker."""
         return self._reading.batches(partition)
 
     # Acknowledging
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All before ``end`` is done with. Spark does not say so of the last micro-batch of a run. The next one waits
-        for this call, so that it is not told each time."""
+        """Acknowledge everything before ``end``, at most every ACKNOWLEDGE_SECONDS, since the next micro-batch waits
+        for this. Spark does not call it for the last micro-batch of a run."""
         if self._target is not None or time.monotonic() - self._acknowledged_at > ACKNOWLEDGE_SECONDS:
             self._acknowledge(marks(end))
 
@@ -244,7 +244,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             self._patiently(lambda service: service.acknowledge(topic, name, mark.place))
         except (NotFound, TopicNotFound):
-            return  # what is to be said of a topic that is gone is said where it is read
+            return  # reading reports the missing topic
         self._acknowledged[topic] = mark
 
     def __getstate__(self) -> dict[str, Any]:
@@ -252,5 +252,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _is_another(mark: Mark, bounds: Bounds) -> bool:
-    """Whether this is no longer the topic in which a place was: its ledger is gone, and more than went before is."""
+    """Return whether the topic was recreated: the mark's ledger is gone, and fewer messages preceded the earliest one
+    than the mark has seen."""
     return 0 <= bounds.before < mark.seen and mark.place.ledger < bounds.earliest.ledger

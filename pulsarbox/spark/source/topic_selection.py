@@ -1,4 +1,4 @@
-"""Which topics are read, and from where to where: what options say, as a broker has it."""
+"""Selection of the topics to read and of their starting and ending positions, from the options."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _POLL_SECONDS: Final = 0.25
 
 
 class NoTopicError(OptionError):
-    """A topic that is named does not exist."""
+    """A named topic does not exist."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(f"there is no topic {topic}. Create it, or wait for it with waitForTopic=true")
@@ -26,9 +26,9 @@ class NoTopicError(OptionError):
 
 
 def topics(service: Service, options: Options) -> list[str]:
-    """The topics that there are of those that are meant: partitions one by one, full names, sorted.
+    """Return the existing topics that the options select: full names, each partition separately, sorted.
 
-    Raises NoTopicError for a named one that does not exist, unless it is waited for.
+    Raises NoTopicError for a named topic that does not exist, unless waitForTopic is set.
     """
     if options.topics_pattern:
         return _matching(service, options.topics_pattern)
@@ -42,7 +42,7 @@ def topics(service: Service, options: Options) -> list[str]:
 
 
 def _partitions(service: Service, topic: str) -> list[str]:
-    """Those that there are, the topic itself where it is not partitioned."""
+    """Return the existing partitions, or the topic itself if it is not partitioned."""
     try:
         found = service.partitions(topic)
     except (NotFound, TopicNotFound):
@@ -52,7 +52,10 @@ def _partitions(service: Service, topic: str) -> list[str]:
 
 
 def awaited(service: Service, options: Options) -> list[str]:
-    """The same, where there are none yet and ``waitForTopic`` says so when there are. Raises OptionError in the end."""
+    """Return the selected topics, waiting for missing ones if ``waitForTopic`` is set.
+
+    Raises OptionError on timeout.
+    """
     deadline = time.monotonic() + options.timeout_ms / 1000
     found = topics(service, options)
     while options.wait_for_topic and not _complete(found, options):
@@ -72,7 +75,7 @@ def _complete(found: list[str], options: Options) -> bool:
 
 
 def exists(service: Service, topic: str) -> bool:
-    """Whether there is such a topic."""
+    """Return whether a topic exists."""
     return topic in service.all_bounds([topic])
 
 
@@ -82,7 +85,7 @@ def _matching(service: Service, pattern: str) -> list[str]:
 
 
 def matcher(pattern: str) -> tuple[str, Callable[[str], bool]]:
-    """The namespace of a pattern, and which topics there it means. Raises OptionError."""
+    """Return the namespace of a pattern and a predicate on its topics. Raises OptionError."""
     text = pattern.removeprefix("persistent://")
     if text.count("/") < 2:
         text = f"public/default/{text}"
@@ -95,7 +98,7 @@ def matcher(pattern: str) -> tuple[str, Callable[[str], bool]]:
 
 
 def is_meant(options: Options, topic: str) -> bool:
-    """Whether options name a topic, or one that it is a partition of."""
+    """Return whether the options select a topic, directly or as a partition."""
     if options.topics_pattern:
         namespace, matches = matcher(options.topics_pattern)
         return parse_topic(topic).namespace == namespace and matches(topic)
@@ -103,14 +106,14 @@ def is_meant(options: Options, topic: str) -> bool:
 
 
 def start(service: Service, options: Options, topic: str, default: str) -> Mark:
-    """Where a topic is read from. Raises OptionError."""
+    """Return the position from which to read a topic. Raises OptionError."""
     if options.starting_time is not None:
         return Mark(service.at_time(topic, options.starting_time))
     return _mark(service, options, topic, _of(options.starting_offsets or default, topic, EARLIEST))
 
 
 def end(service: Service, options: Options, topic: str) -> Place:
-    """Up to where a topic is read, not included. Raises OptionError."""
+    """Return the exclusive end position of a topic. Raises OptionError."""
     if options.ending_time is not None:
         return service.at_time(topic, options.ending_time)
     asked = _of(options.ending_offsets, topic, LATEST)
@@ -118,7 +121,7 @@ def end(service: Service, options: Options, topic: str) -> Place:
 
 
 def check_named(options: Options, found: list[str]) -> None:
-    """Raises OptionError where places are asked for of topics that are not read."""
+    """Reject positions for topics that are not read. Raises OptionError."""
     known = {*found, *(str(parse_topic(topic).base) for topic in found)}
     for option, asked in (("startingOffsets", options.starting_offsets), ("endingOffsets", options.ending_offsets)):
         for topic in () if isinstance(asked, str) else asked:
@@ -136,7 +139,7 @@ def _mark(service: Service, options: Options, topic: str, asked: Place | Mark | 
     if isinstance(asked, Mark):
         return asked
     if isinstance(asked, Place):
-        return Mark(asked, IN_FRONT)  # whether messages followed is not known: they are taken to be wanted
+        return Mark(asked, IN_FRONT)  # whether messages followed is unknown: assume that they are wanted
     if asked == EARLIEST:
         return FIRST
     if asked == SUBSCRIPTION:

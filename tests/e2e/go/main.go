@@ -52,12 +52,13 @@ var scenarios = map[string]scenario{
 	"terminated":             terminated,
 	"compacted-reader":       compactedReader,
 	"compacted-consumer":     compactedConsumer,
+	"close-while-opening":    closeWhileOpening,
 }
 
+var serviceURL = flag.String("url", "pulsar://127.0.0.1:6650", "service URL")
 var webURL = flag.String("web-url", "http://127.0.0.1:8080", "web service URL")
 
 func main() {
-	url := flag.String("url", "pulsar://127.0.0.1:6650", "service URL")
 	flag.Parse()
 	name := flag.Arg(0)
 	if name == "list" {
@@ -71,7 +72,7 @@ func main() {
 		}
 		return
 	}
-	if err := play(*url, name); err != nil {
+	if err := play(*serviceURL, name); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}

@@ -1,5 +1,6 @@
 """Themes of the dashboard, ours and those of Textual: every screen is drawn with each of them, and can be read."""
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -11,6 +12,7 @@ from textual.filter import Monochrome, NoColor
 from textual.theme import BUILTIN_THEMES
 
 from pulsarbox.tui.themes import OURS
+from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, Driver, driven
 from tests.unit.tui.seen import STEPS, walked
 
@@ -48,15 +50,20 @@ async def wear(driver: Driver, theme: str) -> None:
     await driver.pilot.pause(0)
 
 
-@pytest.mark.parametrize("share", range(2))
-def test_every_theme_draws_every_screen(share: int) -> None:
+def worn(share: int | None, number: int) -> Sequence[str]:
+    """Return the themes of a screen: half of them, or with None two, which differ from those of the screen before."""
+    return THEMES[share::2] if share is not None else [THEMES[(2 * number + more) % len(THEMES)] for more in range(2)]
+
+
+@pytest.mark.parametrize("share", short([None, 0, 1], 1))
+def test_every_theme_draws_every_screen(share: int | None) -> None:
     """In terminals of any number of colors; no text has the color of its background."""
     found: set[tuple[str, str, str]] = set()
     seen: list[str] = []
 
     async def look(name: str, driver: Driver) -> None:
         seen.append(name)
-        for theme in THEMES[share::2]:
+        for theme in worn(share, len(seen)):
             await wear(driver, theme)
             found.update((theme, name, style) for style in unreadable(driver))
 
@@ -76,3 +83,4 @@ def test_every_theme_draws_every_screen(share: int) -> None:
     walk()
     assert not found
     assert len(seen) == len(STEPS) + len(MORE) + 1
+    assert {theme for number in range(len(seen)) for theme in worn(share, number)} >= {*THEMES[share or 0 :: 2]}

@@ -1,4 +1,4 @@
-"""The selector that a Key_Shared subscription has."""
+"""The built-in selectors of Key_Shared subscriptions."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +12,7 @@ from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.config import Settings
 
 PROPERTY: Final = "keySharedSelector"
-"""Setting of the broker, and property of a subscription that goes before it."""
+"""Broker setting, and the subscription property that overrides it."""
 
 
 def _ring(settings: Settings) -> StickyKeySelector[Consumer]:
@@ -27,11 +27,11 @@ SELECTORS: Final[dict[str, Callable[[Settings], StickyKeySelector[Consumer]]]] =
     "consistentHashing": _ring,
     "hashRange": _ranges,
 }
-"""The built-in ones that decide for themselves who has which slots."""
+"""Built-in selectors that assign slots themselves."""
 
 
 def make_selector(mode: KeySharedMode, settings: Settings) -> StickyKeySelector[Consumer]:
-    """A built-in selector without consumers, for a mode that the first consumer asked for."""
+    """Return an empty built-in selector for the mode that the first consumer requested."""
     if mode is KeySharedMode.STICKY:
         return StickyRangesSelector()
     return (_ring if settings.subscriptionKeySharedUseConsistentHashing else _ranges)(settings)

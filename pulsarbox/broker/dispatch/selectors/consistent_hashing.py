@@ -1,9 +1,9 @@
-"""AUTO_SPLIT as Pulsar has it by default: a ring of slots, on which each consumer has many points.
+"""AUTO_SPLIT with consistent hashing, Pulsar's default: a ring of slots on which each consumer has many points.
 
-A slot belongs to the point at it or above it, and beyond the last point to the first. As
-ConsistentHashingStickyKeyConsumerSelector of Pulsar 4.2: the points follow from the consumer's name, so that who leaves
-and comes back has the same slots. Consumers of one name are numbered, the lowest free number first. Where two
-consumers have a point at the same slot the earlier has it, and the later gets it when the earlier leaves.
+A slot belongs to the first point at or above it, or wraps around to the lowest point. As in
+ConsistentHashingStickyKeyConsumerSelector of Pulsar 4.2, points derive from the consumer's name, so a consumer that
+reconnects gets the same slots. Consumers with the same name are numbered, lowest free number first. If two consumers
+have a point at the same slot, the earlier owns it, and the later inherits it.
 """
 
 from array import array
@@ -13,24 +13,24 @@ from typing import Generic
 from pulsarbox.broker.dispatch.selectors.selector import MASK, RANGE_SIZE, ConsumerT, key_hash
 
 _SLOTS = RANGE_SIZE - 1
-"""From 1 on: there is no slot 0 on the ring."""
+"""Slots on the ring, numbered from 1."""
 
 
 class ConsistentHashingSelector(Generic[ConsumerT]):
-    """Selector with a ring; ``replica_points`` for each consumer."""
+    """Selector with a ring of ``replica_points`` points per consumer."""
 
     def __init__(self, replica_points: int) -> None:
         self._replica_points = replica_points
-        # Two bytes a point: where the ring is full, an insertion moves 100 kB instead of 400.
+        # Two bytes per point: an insertion into a full ring moves 100 kB instead of 400.
         self._points = array("H")
-        """Slots at which there are points, ascending."""
+        """Slots with a point, ascending."""
         self._owner: dict[int, ConsumerT] = {}
-        """Who has the point at a slot."""
+        """Owner of the point at each slot."""
         self._waiting: dict[int, list[ConsumerT]] = {}
-        """Who has a point at that slot as well, the next in turn first."""
+        """Other consumers with a point at the same slot, next in line first."""
         self._number: dict[ConsumerT, int] = {}
         self._taken: dict[str, set[int]] = {}
-        """Numbers of the consumers that are here, by name."""
+        """Numbers in use, by consumer name."""
 
     @staticmethod
     def slot(key_hash: int) -> int:
@@ -38,7 +38,7 @@ class ConsistentHashingSelector(Generic[ConsumerT]):
         return (key_hash & MASK) % _SLOTS + 1
 
     def add(self, consumer: ConsumerT) -> list[ConsumerT]:
-        """See StickyKeySelector.add. Where others have all of its points already it has no slots for now."""
+        """See StickyKeySelector.add. A consumer whose points are all taken has no slots for now."""
         taken = self._taken.setdefault(consumer.name, set())
         number = next(i for i in range(len(taken) + 1) if i not in taken)
         taken.add(number)
@@ -51,7 +51,7 @@ class ConsistentHashingSelector(Generic[ConsumerT]):
                 continue
             index = bisect_left(points, point)
             if points:
-                # Where that is the newcomer itself, its point there has taken from the same loser.
+                # If the loser is the new consumer itself, its point there took slots from the same consumer.
                 losers[owner[points[index] if index < len(points) else points[0]]] = None
             points.insert(index, point)
             owner[point] = consumer
@@ -89,7 +89,7 @@ class ConsistentHashingSelector(Generic[ConsumerT]):
         return self._owner[points[index] if index < len(points) else points[0]]
 
     def ranges(self) -> dict[ConsumerT, list[tuple[int, int]]]:
-        """See StickyKeySelector.ranges: from 1 to 65535. Neighbouring ranges of one consumer are joined."""
+        """See StickyKeySelector.ranges. Covers 1 to 65535; adjacent ranges of one consumer are merged."""
         found: dict[ConsumerT, list[tuple[int, int]]] = {}
         if not self._points:
             return found
@@ -106,6 +106,6 @@ class ConsistentHashingSelector(Generic[ConsumerT]):
         return found
 
     def _points_of(self, name: str, number: int) -> dict[int, None]:
-        """The slots of a consumer's points in order, each once."""
+        """Return the distinct slots of a consumer's points in order."""
         prefix = f"{name}\0{number}\0"
         return {self.slot(key_hash(f"{prefix}{i}".encode())): None for i in range(self._replica_points)}

@@ -1,6 +1,6 @@
-"""AUTO_SPLIT without consistent hashing: each consumer has one range, and who comes gets half of the largest.
+"""AUTO_SPLIT without consistent hashing: each consumer has one range; a new one gets half of the largest.
 
-As HashRangeAutoSplitStickyKeyConsumerSelector of Pulsar 4.2: ranges are known by their upper ends, the highest of
+As HashRangeAutoSplitStickyKeyConsumerSelector of Pulsar 4.2: ranges are identified by their upper ends, the highest of
 which is 65536, a slot that no key has.
 """
 
@@ -18,13 +18,13 @@ class HashRangeSelector(Generic[ConsumerT]):
         self._ends: list[int] = []
         """Last slot of each range, ascending."""
         self._owners: list[ConsumerT] = []
-        """Who has the range that ends there."""
+        """Owners of the ranges in ``_ends``."""
         self._end_of: dict[ConsumerT, int] = {}
 
     slot = staticmethod(slot_from_zero)
 
     def add(self, consumer: ConsumerT) -> list[ConsumerT]:
-        """See StickyKeySelector.add. The newcomer has the lower half of the largest range, of equals the lowest."""
+        """See StickyKeySelector.add. The consumer gets the lower half of the largest range, the lowest of equals."""
         if not self._ends:
             self._insert(0, RANGE_SIZE, consumer)
             return []
@@ -41,7 +41,7 @@ class HashRangeSelector(Generic[ConsumerT]):
         return [loser]
 
     def remove(self, consumer: ConsumerT) -> None:
-        """See StickyKeySelector.remove. The range falls to the one above it, the highest to the one below."""
+        """See StickyKeySelector.remove. The range merges into the one above it, or the highest into the one below."""
         end = self._end_of.pop(consumer, None)
         if end is None:
             return
@@ -57,7 +57,7 @@ class HashRangeSelector(Generic[ConsumerT]):
         return self._owners[bisect_left(self._ends, slot)] if self._ends else None
 
     def ranges(self) -> dict[ConsumerT, list[tuple[int, int]]]:
-        """See StickyKeySelector.ranges. As Pulsar shows them: the first from 0, the last to 65536."""
+        """See StickyKeySelector.ranges. As in Pulsar, the first starts at 0 and the last ends at 65536."""
         starts = [0, *(end + 1 for end in self._ends)]
         return {owner: [(start, end)] for owner, start, end in zip(self._owners, starts, self._ends, strict=False)}
 

@@ -1,16 +1,16 @@
-"""What a consumer of a Key_Shared subscription asks for when it subscribes."""
+"""The Key_Shared policy that a consumer requests when it subscribes."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 
 
 class KeySharedMode(IntEnum):
-    """Who decides which consumer has which slots; the numbers are those of the protocol."""
+    """How slots are assigned to consumers; the numbers are the protocol's."""
 
     AUTO_SPLIT = 0
-    """The broker."""
+    """The broker assigns them."""
     STICKY = 1
-    """Every consumer for itself: it names its ranges."""
+    """Each consumer names its own ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,6 @@ class KeySharedMeta:
 
     mode: KeySharedMode = KeySharedMode.AUTO_SPLIT
     ranges: tuple[tuple[int, int], ...] = ()
-    """Slots that a consumer of STICKY wants, first and last of each range, as the client sent them: unchecked."""
+    """First and last slot of each range that a STICKY consumer requests, as sent by the client: not validated."""
     allow_out_of_order: bool = False
     """Whether messages of one key may overtake each other when the key moves to another consumer."""

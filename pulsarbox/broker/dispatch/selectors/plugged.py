@@ -1,8 +1,7 @@
-"""A selector of a plugin. Whatever that does, each slot has one of the consumers that are here.
+"""Selectors from plugins, with a built-in fallback: every slot always has a connected consumer.
 
-Where the plugin fails a built-in selector answers, which hears of the same consumers. Who has a slot is therefore
-always decided; that nothing gets out of order when it is decided otherwise is the dispatcher's work, as when consumers
-come and go: to it, all slots may have moved whenever anybody does.
+If the plugin fails, a built-in selector, kept up to date with the same consumers, answers instead. Ordering does not
+depend on the plugin: the dispatcher treats all slots as moved whenever a consumer joins or leaves.
 """
 
 from typing import Any
@@ -14,7 +13,7 @@ from pulsarbox.plugins.guard import Guard, PluginFailed
 
 
 class PluggedSelector:
-    """Selector of one subscription, see StickyKeySelector."""
+    """Plugin selector of one subscription; see StickyKeySelector."""
 
     slot = staticmethod(slot_from_zero)
 
@@ -23,12 +22,12 @@ class PluggedSelector:
         self._guard = guard
         self._instead = instead
         self._present: dict[Consumer, None] = {}
-        """In the order in which they came."""
+        """Connected consumers in order of arrival."""
         self._made: Selector | None = None
-        """The plugin's; None where that has missed something, or was not needed yet: it is made anew, and told all."""
+        """The plugin's selector; None if not created yet or out of date: the next change rebuilds it from scratch."""
 
     def add(self, consumer: Consumer) -> list[Consumer]:
-        """See StickyKeySelector.add: all others may have lost some."""
+        """See StickyKeySelector.add. All other consumers may have lost slots."""
         self._instead.add(consumer)
         others = list(self._present)
         self._present[consumer] = None
@@ -36,7 +35,7 @@ class PluggedSelector:
         return others
 
     def remove(self, consumer: Consumer) -> list[Consumer]:
-        """See StickyKeySelector.remove: all that stay may have lost some."""
+        """See StickyKeySelector.remove. All remaining consumers may have lost slots."""
         self._instead.remove(consumer)
         if consumer in self._present:
             del self._present[consumer]
@@ -54,7 +53,7 @@ class PluggedSelector:
         return self._instead.select(slot)
 
     def ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """See StickyKeySelector.ranges. Nothing: a plugin says it slot by slot, and 65,535 calls are too many."""
+        """See StickyKeySelector.ranges. Empty: a plugin answers slot by slot, and 65,535 calls would be too slow."""
         return {}
 
     def _is_here(self, found: Any) -> bool:
@@ -71,4 +70,4 @@ class PluggedSelector:
                     self._guard.decided(made.add, each)
             self._made = made
         except PluginFailed:
-            pass  # the built-in one decides, until somebody comes or goes
+            pass  # the built-in selector answers until the next change

@@ -1,7 +1,7 @@
-"""STICKY: every consumer names its ranges, and no two may have a slot in common. Messages of other slots wait.
+"""STICKY: every consumer names its ranges, which must not overlap. Messages of other slots wait.
 
-As HashRangeExclusiveStickyKeyConsumerSelector of Pulsar 4.2, texts included. Ranges are not held against the number of
-slots: what lies beyond is never asked for.
+As HashRangeExclusiveStickyKeyConsumerSelector of Pulsar 4.2, including the error messages. Ranges are not checked
+against the number of slots: slots beyond it never occur.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from pulsarbox.errors import ConsumerAssignError
 
 
 class RangeConflict(ConsumerAssignError):
-    """A consumer that is here has slots of a range that another asks for. ``holder`` is the one that is here."""
+    """A connected consumer (``holder``) already has slots of a requested range."""
 
     def __init__(self, holder: KeySharedConsumer) -> None:
         super().__init__(f"Range conflict with consumer {holder}")
@@ -22,32 +22,32 @@ class RangeConflict(ConsumerAssignError):
 
 
 class StickyRangesSelector(Generic[ConsumerT]):
-    """Selector of ranges that consumers chose."""
+    """Selector of ranges chosen by the consumers."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._owners: list[ConsumerT] = []
-        """The ranges in order: where each begins, where it ends, whose it is."""
+        """Start, end and owner of each range, in three parallel sorted lists."""
 
     slot = staticmethod(slot_from_zero)
 
     def add(self, consumer: ConsumerT) -> list[ConsumerT]:
-        """See StickyKeySelector.add. Nobody ever loses slots here.
+        """See StickyKeySelector.add. No consumer ever loses slots here.
 
-        Raises RangeConflict where somebody has a slot of a range; ConsumerAssignError where there are no ranges, or
-        they cannot be meant.
+        Raises RangeConflict if another consumer has a slot of a range, ConsumerAssignError if the ranges are missing or
+        invalid.
         """
         wanted = _checked(consumer)
         for start, end in wanted:
             index = bisect_right(self._starts, start) - 1
-            # Ranges that are here do not overlap: only the nearest on either side can reach into this one.
+            # Existing ranges do not overlap: only the nearest on either side can reach into this one.
             if index >= 0 and self._ends[index] >= start:
                 raise RangeConflict(self._owners[index])
             if index + 1 < len(self._starts) and self._starts[index + 1] <= end:
                 raise RangeConflict(self._owners[index + 1])
         here = list(zip(self._starts, self._ends, self._owners, strict=True))
-        # Sorting once is linear for what is sorted already; inserting each would be quadratic.
+        # Sorting once is linear for sorted input; inserting each range would be quadratic.
         merged = sorted([*here, *((start, end, consumer) for start, end in wanted)], key=itemgetter(0))
         self._starts = [each[0] for each in merged]
         self._ends = [each[1] for each in merged]
@@ -55,7 +55,7 @@ class StickyRangesSelector(Generic[ConsumerT]):
         return []
 
     def remove(self, consumer: ConsumerT) -> None:
-        """See StickyKeySelector.remove. Nobody has its slots until somebody comes who asks for them."""
+        """See StickyKeySelector.remove. The slots have no owner until another consumer requests them."""
         kept = [i for i, owner in enumerate(self._owners) if owner is not consumer]
         self._starts = [self._starts[i] for i in kept]
         self._ends = [self._ends[i] for i in kept]
@@ -67,7 +67,7 @@ class StickyRangesSelector(Generic[ConsumerT]):
         return self._owners[index] if index >= 0 and slot <= self._ends[index] else None
 
     def ranges(self) -> dict[ConsumerT, list[tuple[int, int]]]:
-        """See StickyKeySelector.ranges. As the consumers named them, but neighbours are joined."""
+        """See StickyKeySelector.ranges. As the consumers named them, with adjacent ranges merged."""
         found: dict[ConsumerT, list[tuple[int, int]]] = {}
         for start, end, owner in zip(self._starts, self._ends, self._owners, strict=True):
             ranges = found.setdefault(owner, [])
@@ -77,14 +77,14 @@ class StickyRangesSelector(Generic[ConsumerT]):
 
 
 def _checked(consumer: KeySharedConsumer) -> Iterable[tuple[int, int]]:
-    """The ranges that a consumer asks for, in the order in which it names them."""
+    """Return the ranges that a consumer requests, in its order. Raises ConsumerAssignError if they are invalid."""
     meta = consumer.key_shared
     if meta is None:
         raise ConsumerAssignError("Must specify key shared meta for consumer.")
     if not meta.ranges:
         raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
     ordered = sorted(meta.ranges, key=lambda each: each[0])
-    # One after the other, as Pulsar does: which of two faults is told depends on it.
+    # In Pulsar's order, which determines which of two errors is reported.
     for i, (start, end) in enumerate(ordered):
         if start > end:
             raise ConsumerAssignError(f"Fixed hash range start > end for range: [{start},{end}]")

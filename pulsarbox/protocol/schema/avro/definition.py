@@ -1,4 +1,4 @@
-"""Avro schema definitions: their JSON text as a graph of nodes."""
+"""Parsing of Avro schema definitions into a graph of nodes."""
 
 import json
 import re
@@ -12,21 +12,21 @@ from pulsarbox.protocol.schema.steps import Steps, completed, recursive
 from pulsarbox.protocol.schema.types import DEFINITION_BYTES_MAX
 
 ELEMENTS_MAX: Final = 30_000
-"""Brackets, commas and colons in a definition, and a quarter of its digits and backslashes: in one call, which cannot
-be suspended, the JSON parser takes up to 4 ms for as many."""
+"""Limit of brackets, commas and colons in a definition, plus a quarter of its digits and backslashes. The JSON parser
+needs up to 4 ms for that many, in one call that cannot be suspended."""
 _STRUCTURE: Final = b"{[,:"
 _QUARTERS: Final = b"0123456789\\"
-"""Characters of numbers and escapes. Their cost is that of an element for every four."""
+"""Characters of numbers and escapes; four of them cost as much as an element."""
 DEPTH_MAX: Final = 200
-"""Types within each other in the text of a definition."""
+"""Nesting depth of types in a definition."""
 _CALLS_A_LEVEL: Final = 2
 DIGITS_MAX: Final = 400
-"""Digits of a whole number: more than the largest double has. The time to read one is quadratic in its length."""
+"""Digits of an integer: more than the largest double has. Parsing one takes quadratic time."""
 _ELEMENTS_A_STEP: Final = 20
 _BYTES_A_STEP: Final = 1000
 _KEYS_A_STEP: Final = 4
 _WORDS: Final = 100
-"""Words of a value that are added to a definition's meaning at once."""
+"""Words of a value that are added to the digest in one step."""
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"(?!\d)[\w$]+")
@@ -35,7 +35,7 @@ _FIXED_MAX: Final = 2**31 - 1
 _DEFINING: Final = frozenset(
     ("type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "symbols", "size")
 )
-"""Properties that a node holds by itself; of the others the definition's meaning is made."""
+"""Properties that have their own field in a node; all others are added to the digest."""
 _OF_FIELDS: Final = frozenset(("type", "name", "doc", "aliases"))
 _LOGICAL: Final = {
     "date": ("int",),
@@ -46,11 +46,11 @@ _LOGICAL: Final = {
     "uuid": ("string",),
     "decimal": ("bytes", "fixed"),
 }
-"""The logical types, and the types that each annotates. Others are ignored, as the specification asks."""
+"""Logical types, and the types that each may annotate. Others are ignored, as the specification requires."""
 
 
 class Real:
-    """A fractional number of a definition, as text: most are never used, and converting one takes a microsecond."""
+    """A fractional number in its text form: most are never used, and converting one takes a microsecond."""
 
     __slots__ = ("text",)
 
@@ -72,7 +72,7 @@ class Field(NamedTuple):
 
 
 class Node:
-    """A type. Named types that are referred to are one node each, so the graph may have cycles."""
+    """A type. A named type has one node however often it is referenced, so the graph may have cycles."""
 
     __slots__ = (
         "_numbers", "aliases", "branches", "default", "fields", "kind", "logical", "name", "scale", "size", "symbols",
@@ -80,23 +80,23 @@ class Node:
 
     def __init__(self, kind: str, name: str = "") -> None:
         self.kind = kind
-        """A primitive type, or array, map, fixed, enum, record, union. An error is a record."""
+        """A primitive type, array, map, fixed, enum, record or union. An error type is a record."""
         self.name = name
-        """The full name of a fixed, enum or record; the kind of any other."""
+        """The full name of a fixed, enum or record; the kind of any other type."""
         self.aliases: tuple[str, ...] = ()
         self.branches: tuple[Node, ...] = ()
-        """The types of a union; the one type of an array's items or a map's values."""
+        """The types of a union; the item type of an array, or the value type of a map."""
         self.fields: dict[str, Field] = {}
         self.symbols: tuple[str, ...] = ()
         self.size = 0
         self.default: object = None
-        """Of an enum."""
+        """The default symbol of an enum."""
         self.logical = ""
         self.scale = 0
         self._numbers: dict[str, int] | None = None
 
     def number_of(self, name: str) -> int | None:
-        """The number of a symbol of an enum, or of the branch of a union that has a name; None where there is none."""
+        """Return the index of an enum symbol, or of a union branch by its name; None if there is none."""
         if self._numbers is None:
             self._numbers = {symbol: number for number, symbol in enumerate(self.symbols)}
             for number, each in enumerate(self.branches):
@@ -106,7 +106,7 @@ class Node:
 
     @property
     def short_name(self) -> str:
-        """The name without its namespace."""
+        """The name without namespace."""
         return self.name.rpartition(".")[2]
 
 
@@ -115,23 +115,23 @@ class Definition(NamedTuple):
 
     root: Node
     meaning: bytes
-    """A digest. Two definitions with the same digest have the same names, types, defaults, order and properties."""
+    """Digest. Definitions with the same digest have the same names, types, defaults, order and properties."""
 
 
 def parse(data: bytes) -> Definition:
-    """Parse a definition at once. Raises InvalidSchema."""
+    """Parse a definition in one go. Raises InvalidSchema."""
     return completed(parsing(data))
 
 
 def parsing(data: bytes) -> Steps[Definition]:
-    """Parse a definition. Raises InvalidSchema."""
+    """Parse a definition in steps. Raises InvalidSchema."""
     try:
         elements = _elements(data)
         yield len(data) // _BYTES_A_STEP
         document = json.loads(data, parse_int=_whole, parse_float=Real)
         yield elements // _ELEMENTS_A_STEP + 1
         parser = _Parser()
-        # Each element of the document costs a few calls at most.
+        # Each element of the document costs at most a few calls.
         root = yield from recursive(parser.node(document, ""), 4 * ELEMENTS_MAX, _CALLS_A_LEVEL * DEPTH_MAX)
     except (ValueError, ArithmeticError) as error:
         raise InvalidSchema(f"not an Avro definition: {str(error)[:200]}") from None
@@ -141,7 +141,8 @@ def parsing(data: bytes) -> Steps[Definition]:
 
 
 def _elements(data: bytes) -> int:
-    """Count the elements of a definition as for ``ELEMENTS_MAX``. Raises ValueError for one that is too large."""
+    """Return the number of elements as defined for ``ELEMENTS_MAX``. Raises ValueError if the definition is too
+    large."""
     size = len(data)
     if size > DEFINITION_BYTES_MAX:
         raise ValueError(f"it has {size} bytes, and {DEFINITION_BYTES_MAX} are allowed")
@@ -168,7 +169,7 @@ _to_json: Final = json.JSONEncoder(
 
 
 class _Parser:
-    """Builds the nodes of one definition in the order of the text: a name is defined before it is referred to."""
+    """Builds the nodes of one definition in document order: a name must be defined before it is referenced."""
 
     def __init__(self) -> None:
         self.meaning = sha256()
@@ -176,7 +177,7 @@ class _Parser:
         self._primitives = {kind: Node(kind, kind) for kind in PRIMITIVES}
 
     def node(self, value: Any, space: str) -> "Generator[Any, Any, Node]":
-        """The type that a JSON value defines or refers to, in a namespace."""
+        """Build the node that a JSON value defines or references, in a namespace."""
         if isinstance(value, str):
             return self._reference(value, space)
         if isinstance(value, list):
@@ -206,16 +207,16 @@ class _Parser:
         return _annotated(found, value) if found.kind in PRIMITIVES else found
 
     def _say(self, *words: object) -> None:
-        """Add words to the meaning."""
+        """Add words to the digest."""
         self.meaning.update(_to_json(words).encode("utf-8", "surrogatepass"))
 
     def _value(self, value: Any) -> "Generator[int, None, None]":
-        """Add a JSON value to the meaning, some words at a time, the members of objects in the order of their names."""
+        """Add a JSON value to the digest in steps; object members are added in order of their names."""
         rest, words = [value], []
         while rest:
             each = rest.pop()
             if isinstance(each, dict):
-                words.append(["{", len(each)])  # a list is no word of a value
+                words.append(["{", len(each)])  # a list cannot occur among a value's words
                 yield len(each) // _KEYS_A_STEP
                 for key in sorted(each, reverse=True):
                     rest += (each[key], key)
@@ -231,7 +232,7 @@ class _Parser:
         self._say(*words)
 
     def _reference(self, name: str, space: str, others: int = 0) -> Node:
-        """The type with a name; ``others`` properties follow in the meaning."""
+        """Return the node of a named type; ``others`` is the number of properties added to the digest next."""
         found = self._primitives.get(name) or self._names.get(_full(name, space)) or self._names.get(name)
         if found is None:
             raise ValueError(f"the type {_shown(name)} is not defined before it is used")
@@ -361,7 +362,7 @@ def _others(value: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
 
 
 def _annotated(primitive: Node, value: dict[str, Any]) -> Node:
-    """A primitive type with its logical type."""
+    """Return a primitive type annotated with its logical type."""
     logical = value.get("logicalType")
     if not isinstance(logical, str) or primitive.kind not in _LOGICAL.get(logical, ()):
         return primitive
@@ -376,14 +377,14 @@ def _annotated(primitive: Node, value: dict[str, Any]) -> Node:
 
 
 def _scale(value: dict[str, Any], most: int) -> int | None:
-    """The scale of a decimal of at most so many digits; None where it is not valid, and is to be ignored."""
+    """Return the scale of a decimal of at most ``most`` digits; None if it is invalid and must be ignored."""
     precision, scale = value.get("precision"), value.get("scale", 0)
     valid = isinstance(precision, int) and isinstance(scale, int) and 0 < precision <= most and 0 <= scale <= precision
     return scale if valid else None
 
 
 def _shown(value: object) -> str:
-    """A value for an error message, without the work of formatting all of a large one."""
+    """Return a value for an error message, without formatting all of a large one."""
     if isinstance(value, str):
         return repr(value[:60])
     if isinstance(value, dict):

@@ -1,6 +1,7 @@
-"""Avro values in binary, as values that JSON has.
+"""Decoding of Avro's binary encoding into JSON-compatible values.
 
-Bytes become text of one character a byte, as in Avro's own JSON; dates and times ISO 8601; decimals and UUIDs text.
+Bytes become strings of one character for each byte, as in Avro's JSON encoding; dates and times become ISO 8601;
+decimals and UUIDs become strings.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +15,9 @@ from pulsarbox.protocol.schema.avro.definition import Node
 T = TypeVar("T")
 
 VALUES_MAX: Final = 100_000
-"""Values in a payload, and as many more as it has bytes: a value of no bytes (null, an empty record) costs none."""
+"""Values in a payload, beyond one for each of its bytes: values such as null or an empty record take zero bytes."""
 _DECIMAL_MAX: Final = 1024
-"""Bytes of a decimal: the time to convert one is quadratic in its length."""
+"""Bytes of a decimal: converting one takes quadratic time."""
 _FLOAT: Final = Struct("<f")
 _DOUBLE: Final = Struct("<d")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,28 +26,28 @@ _LONG_BYTES: Final = 10
 
 
 class MalformedValueError(Exception):
-    """A payload is not a value of its schema."""
+    """A payload does not match its schema."""
 
 
 def read(schema: Node, payload: bytes) -> Any:
-    """The value of a payload. Bytes behind it are ignored, as by other readers.
+    """Decode a payload. Trailing bytes are ignored, as by other readers.
 
-    Raises MalformedValueError, RecursionError, and what the standard library raises for values out of range.
+    Raises MalformedValueError, RecursionError, and the standard library's errors for values out of range.
     """
     return _Reader(payload).read(schema)
 
 
 class _Reader:
-    """One payload, and how far it is read."""
+    """A payload and the current read position."""
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
         self._at = 0
         self._left = VALUES_MAX + len(payload)
-        """Values that may still come."""
+        """Number of values that may still be read."""
 
     def read(self, node: Node) -> Any:
-        """The next value, of a type."""
+        """Read the next value."""
         self._left -= 1
         if self._left < 0:
             raise MalformedValueError(f"the payload has more than {VALUES_MAX} values that take no bytes")
@@ -54,14 +55,14 @@ class _Reader:
         return value if not node.logical else _LOGICAL[node.logical](value, node)
 
     def take(self, count: int) -> bytes:
-        """The next bytes."""
+        """Read the next ``count`` bytes."""
         at, self._at = self._at, self._at + count
         if count < 0 or self._at > len(self._payload):
             raise MalformedValueError(f"{count} bytes are expected at byte {at}, and the payload ends before")
         return self._payload[at : self._at]
 
     def long(self) -> int:
-        """A whole number: seven bits a byte, the lowest first, zigzag."""
+        """Read an integer: a zigzag varint, seven bits a byte, lowest first."""
         payload, at = self._payload, self._at
         number = 0
         for shift, byte in enumerate(payload[at : at + _LONG_BYTES]):
@@ -72,28 +73,28 @@ class _Reader:
         raise MalformedValueError(f"a whole number is expected at byte {at}")
 
     def float(self, form: Struct) -> float:
-        """A fractional number."""
+        """Read a float or double."""
         (number,) = form.unpack(self.take(form.size))
         return float(number)
 
     def text(self) -> str:
-        """Text in UTF-8."""
+        """Read a UTF-8 string."""
         return self.take(self.long()).decode()
 
     def boolean(self) -> bool:
-        """True or false."""
+        """Read a boolean."""
         return self.take(1) != b"\0"
 
     def record(self, node: Node) -> dict[str, Any]:
-        """The fields of a record."""
+        """Read the fields of a record."""
         return {name: self.read(field.node) for name, field in node.fields.items()}
 
     def array(self, node: Node) -> list[Any]:
-        """The items of an array."""
+        """Read the items of an array."""
         return [self.read(node.branches[0]) for count in self._blocks() for _ in range(count)]
 
     def map(self, node: Node) -> dict[str, Any]:
-        """The values of a map by their keys."""
+        """Read the entries of a map."""
         return {self.text(): self.read(node.branches[0]) for count in self._blocks() for _ in range(count)}
 
     def _blocks(self) -> Iterator[int]:
@@ -104,11 +105,11 @@ class _Reader:
             yield count
 
     def union(self, node: Node) -> Any:
-        """The value of the branch that the payload names."""
+        """Read the value of the union branch that the payload selects."""
         return self.read(_chosen(node.branches, self.long(), "union"))
 
     def enum(self, node: Node) -> str:
-        """A symbol. One that a later schema has added is the default."""
+        """Read a symbol. The default stands in for a symbol that a later schema has added."""
         index = self.long()
         if index >= len(node.symbols) and isinstance(node.default, str):
             return node.default

@@ -1,6 +1,6 @@
 """Schema resolution: whether values written with one schema can be read with another.
 
-Records are matched by their fields, whatever their names, as Avro for Java does.
+Records are matched by their fields, regardless of their names, as Avro for Java does.
 Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution.
 """
 
@@ -11,9 +11,9 @@ from pulsarbox.protocol.schema.avro.definition import PRIMITIVES, Node
 from pulsarbox.protocol.schema.steps import Steps, TooManyStepsError, recursive
 
 STEPS_MAX: Final = 400_000
-"""Steps of one comparison, up to seven for a pair of types: enough for 200 records in a union with 200 unlike ones."""
+"""Steps of one comparison, up to seven for each pair of types: enough for two unions of 200 dissimilar records."""
 DEPTH_MAX: Final = 20_000
-"""Nested calls, two for each type that is within another."""
+"""Nested calls, two for each level of types."""
 _NAMES_A_STEP: Final = 20
 _SHOWN: Final = 5
 _LOCATION_MAX: Final = 60
@@ -24,11 +24,11 @@ _PROMOTIONS: Final = {
     "string": ("string", "bytes"),
     "bytes": ("bytes", "string"),
 }
-"""What reads a primitive type besides itself, the type itself first."""
+"""The types that can read each primitive type, the type itself first."""
 
 
 class Mismatch(NamedTuple):
-    """Why a type cannot be read with another, and where: a linked list of the steps down from the type."""
+    """The reason why one type cannot be read as another, and its location as a linked list from the root type."""
 
     kind: str
     message: str
@@ -48,9 +48,9 @@ _Comparison = Generator[Any, Any, Mismatch | None]
 
 
 def mismatch(reader: Node, writer: Node) -> Steps[Mismatch | None]:
-    """The first reason why a reader cannot read what a writer writes; None if it can.
+    """Return the first reason why ``reader`` cannot read values of ``writer``, or None if it can.
 
-    Raises TooManyStepsError where that takes more than ``STEPS_MAX`` steps or ``DEPTH_MAX`` nested comparisons.
+    Raises TooManyStepsError beyond ``STEPS_MAX`` steps or ``DEPTH_MAX`` nested comparisons.
     """
     try:
         return (yield from recursive(_Resolution().compare(reader, writer), STEPS_MAX, DEPTH_MAX))
@@ -59,15 +59,15 @@ def mismatch(reader: Node, writer: Node) -> Steps[Mismatch | None]:
 
 
 class _Resolution:
-    """One comparison: the pairs that it has met, and what came of each."""
+    """One comparison, with the results of the pairs compared so far."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Mismatch | None] = {}
-        """A pair that is being compared counts as readable: types may contain themselves."""
+        """Results by pair. A pair under comparison counts as readable, because types may be recursive."""
         self._unions: dict[int, _Branches] = {}
 
     def compare(self, reader: Node, writer: Node) -> _Comparison:
-        """Whether a type reads another, from memory where the pair has been met."""
+        """Compare two types; the result for each pair is cached."""
         pair = id(reader), id(writer)
         if pair in self._known:
             return self._known[pair]
@@ -131,7 +131,7 @@ class _Resolution:
 
 
 class _Branches:
-    """The branches of a union by what they can read."""
+    """The branches of a union, indexed by kind and name."""
 
     def __init__(self, union: Node) -> None:
         self._by_kind: dict[str, list[Node]] = {}
@@ -142,7 +142,7 @@ class _Branches:
                 self._by_name.setdefault((each.kind, name), []).append(each)
 
     def likely(self, writer: Node) -> "Generator[Node, None, None]":
-        """The branches that may read a type, those of its name first: of unlike records all are tried."""
+        """Yield the branches that may read a type, those with its name first; all records are candidates."""
         kind = writer.kind
         if kind in PRIMITIVES:
             for each in _PROMOTIONS.get(kind, (kind,)):
@@ -155,7 +155,7 @@ class _Branches:
 
 
 def _of_named(reader: Node, writer: Node) -> Mismatch | None:
-    """Of two enums, or two fixed types."""
+    """Compare two enums or two fixed types."""
     if reader.short_name != writer.short_name and writer.name not in reader.aliases:
         return Mismatch("name mismatch", f"expected: {writer.name[:100]}", ("name", None))
     if reader.size != writer.size:

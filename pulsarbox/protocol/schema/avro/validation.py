@@ -1,4 +1,4 @@
-"""Whether a JSON value has the shape that an Avro definition describes, as the values of JSON schemas do."""
+"""Validation of JSON values against Avro definitions, as used by JSON schemas."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,13 +6,13 @@ from typing import Any, Final
 from pulsarbox.protocol.schema.avro.definition import Node
 
 CHECKS_MAX: Final = 100_000
-"""Types tried for the parts of one value; a union has one for each of its branches."""
+"""Types checked for the parts of one value; each branch of a union counts."""
 
 
 def is_valid(schema: Node, value: Any) -> bool:
-    """Whether a value has the shape of a schema; true for one that takes more than ``CHECKS_MAX`` checks.
+    """Return whether a value matches a schema; true for one that needs more than ``CHECKS_MAX`` checks.
 
-    Of a union the first branch counts whose own shape fits, whatever its parts. A missing field is null.
+    The first branch of a union whose own shape matches is used, regardless of its parts. A missing field is null.
     """
     left = CHECKS_MAX
     waiting = [(schema, value)]

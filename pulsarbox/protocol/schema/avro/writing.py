@@ -1,7 +1,7 @@
-"""Values in Avro's own JSON form, as Avro's binary form.
+"""Encoding of values from Avro's JSON encoding to its binary encoding.
 
-A value of a union is null, or an object with the name of its type: {"string": "a"}. Bytes are text of one character a
-byte. A field that is missing takes its default.
+A union's value is null, or an object keyed by the name of its type: {"string": "a"}. Bytes are strings of one character
+for each byte. A missing field takes its default.
 """
 
 from collections.abc import Callable, Generator
@@ -12,18 +12,18 @@ from pulsarbox.protocol.schema.avro.definition import Field, Node, Real
 from pulsarbox.protocol.schema.steps import Steps, TooManyStepsError, recursive
 
 VALUES_MAX: Final = 1_000_000
-"""Values that one text may become: defaults within defaults can double with each level."""
+"""Values that one text may expand to: nested defaults can double at each level."""
 DEPTH_MAX: Final = 1000
-"""Values within each other."""
+"""Nesting depth of values."""
 _FLOAT: Final = Struct("<f")
 _DOUBLE: Final = Struct("<d")
 _RANGES: Final = {"int": 1 << 31, "long": 1 << 63}
 _Call = Generator[Any, Any, None] | None
-"""A call that ``recursive`` makes; None where there is nothing left to do."""
+"""A call for ``recursive``; None if nothing is left to do."""
 
 
 def writing(schema: Node, value: Any) -> Steps[bytes]:
-    """The payload of a value. Raises ValueError where it is not one of the schema, or has too many parts."""
+    """Encode a value. Raises ValueError if it does not match the schema or has too many parts."""
     writer = _Writer()
     try:
         yield from recursive(writer.root(schema, value), VALUES_MAX, DEPTH_MAX)
@@ -35,21 +35,21 @@ def writing(schema: Node, value: Any) -> Steps[bytes]:
 
 
 class _Writer:
-    """A payload that grows."""
+    """A payload under construction."""
 
     def __init__(self) -> None:
         self.payload = bytearray()
 
     def root(self, node: Node, value: Any) -> Generator[Any, Any, None]:
-        """The outermost value."""
+        """Write the outermost value."""
         yield self.write(node, value)
 
     def write(self, node: Node, value: Any) -> _Call:
-        """A value of a type: at once, or the call that writes its parts."""
+        """Write a value now, or return the call that writes its parts."""
         return _WRITERS[node.kind](self, node, value)
 
     def long(self, number: int) -> None:
-        """A whole number of 64 bits."""
+        """Write a 64-bit integer."""
         bits = (number << 1) ^ (number >> 63)
         while bits >= 0x80:
             self.payload.append(bits & 0x7F | 0x80)
@@ -57,7 +57,7 @@ class _Writer:
         self.payload.append(bits)
 
     def whole(self, node: Node, value: Any) -> None:
-        """A whole number in the range of its type."""
+        """Write an integer after checking the range of its type."""
         if (
             isinstance(value, bool)
             or not isinstance(value, int)
@@ -67,24 +67,24 @@ class _Writer:
         self.long(value)
 
     def fractional(self, form: Struct, value: Any) -> None:
-        """A fractional number."""
+        """Write a float or double."""
         if isinstance(value, bool) or not isinstance(value, int | float | Real):
             raise ValueError(f"{_shown(value)} is not a number")
         self.payload += form.pack(float(value))
 
     def counted(self, data: bytes) -> None:
-        """Bytes behind their length."""
+        """Write bytes prefixed with their length."""
         self.long(len(data))
         self.payload += data
 
     def boolean(self, value: Any) -> None:
-        """True or false."""
+        """Write a boolean."""
         if not isinstance(value, bool):
             raise ValueError(f"{_shown(value)} is not true or false")
         self.payload.append(value)
 
     def record(self, node: Node, value: Any) -> Generator[Any, Any, None]:
-        """The fields of a record, in its order."""
+        """Write the fields of a record in schema order."""
         unknown = _object(value).keys() - node.fields.keys()
         if unknown:
             raise ValueError(f"{node.name} has no field {min(unknown)[:60]!r}")
@@ -97,13 +97,13 @@ class _Writer:
     def _default(self, field: Field) -> _Call:
         if not field.has_default:
             raise ValueError(f"the field {field.name!r} is missing")
-        if field.node.kind == "union":  # a default is of the first branch, and not wrapped
+        if field.node.kind == "union":  # a default belongs to the first branch and is not wrapped
             self.long(0)
             return self.write(field.node.branches[0], field.default)
         return self.write(field.node, field.default)
 
     def array(self, node: Node, value: Any) -> Generator[Any, Any, None]:
-        """The items of an array, in one block."""
+        """Write the items of an array in one block."""
         if not isinstance(value, list):
             raise ValueError(f"{_shown(value)} is not a list")
         if value:
@@ -113,7 +113,7 @@ class _Writer:
         self.long(0)
 
     def map(self, node: Node, value: Any) -> Generator[Any, Any, None]:
-        """The values of a map by their keys, in one block."""
+        """Write the entries of a map in one block."""
         if _object(value):
             self.long(len(value))
             for key, each in value.items():
@@ -122,7 +122,7 @@ class _Writer:
         self.long(0)
 
     def union(self, node: Node, value: Any) -> _Call:
-        """The number of the branch, and its value."""
+        """Write the index of a union branch and its value."""
         if value is None:
             name, inner = "null", None
         elif isinstance(value, dict) and len(value) == 1:
@@ -136,21 +136,21 @@ class _Writer:
         return self.write(node.branches[number], inner)
 
     def fixed(self, node: Node, value: Any) -> None:
-        """Bytes of the length that the type has."""
+        """Write bytes after checking the length of their type."""
         data = _text(value).encode("latin-1")
         if len(data) != node.size:
             raise ValueError(f"{node.name} has {node.size} bytes, not {len(data)}")
         self.payload += data
 
     def enum(self, node: Node, value: Any) -> None:
-        """The number of a symbol."""
+        """Write the index of a symbol."""
         number = node.number_of(_text(value))
         if number is None:
             raise ValueError(f"{node.name} has no symbol {_shown(value)}")
         self.long(number)
 
     def null(self, value: Any) -> None:
-        """Nothing."""
+        """Check that the value is null; it takes zero bytes."""
         if value is not None:
             raise ValueError(f"{_shown(value)} is not null")
 

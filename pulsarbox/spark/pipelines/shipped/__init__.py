@@ -1,4 +1,4 @@
 """Pipelines that ship with pulsarbox: rollup, triage, replay, backfill and export.
 
-May import the pipelines room, source and sink. Must not be imported by them.
+May import the other rooms of spark, client, storage, and the broker's replay. Must not be imported by them.
 """

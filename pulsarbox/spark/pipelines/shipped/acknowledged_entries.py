@@ -1,6 +1,5 @@
-"""What a subscription has acknowledged on a topic: entries, as the topic's internal statistics tell, and single
-messages of batches, as a box tells.
-"""
+"""Acknowledged entries of a subscription: whole entries from the topic's internal statistics, and single messages of
+batches as a box reports them."""
 
 import re
 from bisect import bisect_left
@@ -28,17 +27,17 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Acked:
-    """Entries that a subscription does not want any more."""
+    """Entries that a subscription has acknowledged."""
 
     mark: Place
-    """It, and all before it."""
+    """Last entry of the contiguous acknowledged range: the mark-delete position."""
     ranges: tuple[tuple[Place, Place], ...] = ()
-    """Behind that, in order: from the entry before the first one to the last one."""
+    """Acknowledged ranges after the mark, in order: from (exclusive) and to (inclusive)."""
     batches: Mapping[Place, int] = field(default_factory=dict)
-    """Those that are acknowledged in part: in bits, the messages that are not."""
+    """Partially acknowledged batches: a bitmap of the unacknowledged messages."""
 
     def holds(self, ledger: int, entry: int, index: int | None = None) -> bool:
-        """Whether an entry is acknowledged, or the message ``index`` of a batch."""
+        """Return whether an entry is acknowledged, or the message ``index`` of a batch."""
         here = (ledger, entry)
         at = bisect_left(self.ranges, (here,)) - 1
         if here <= self.mark or (at >= 0 and here <= self.ranges[at][1]):
@@ -47,22 +46,22 @@ class Acked:
         return left is not None and not left >> (index or 0) & 1
 
     def left(self, ledger: int, entry: int, messages: int) -> int:
-        """How many ``messages`` of a batch that is not acknowledged as a whole are not."""
+        """Return how many of a batch's ``messages`` are unacknowledged, if the batch is not acknowledged as a whole."""
         left = self.batches.get((ledger, entry))
         return messages if left is None else left.bit_count()
 
 
 def left_of(rows: "DataFrame", acked: Mapping[str, Acked]) -> "DataFrame":
-    """Of rows with ``columns=all`` those that are not acknowledged; ``acked`` by topic or partition."""
+    """Filter rows with ``columns=all`` for unacknowledged messages; ``acked`` is by topic or partition."""
     if not any(each.ranges or each.batches for each in acked.values()):
-        return rows  # a read begins behind the mark
+        return rows  # a read starts after the mark
     from pulsarbox.spark.arrow_functions import map_in_arrow
 
     return map_in_arrow(rows, partial(_left, acked), rows.schema)
 
 
 def _left(acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-    """In a task."""
+    """Filter the batches of a task."""
     import pyarrow as pa
 
     for batch in batches:
@@ -71,7 +70,10 @@ def _left(acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]") -> "Iter
 
 
 def acked_of(to: Reach, topic: str, subscription: str) -> Acked:
-    """On a topic or partition. Raises PulsarBoxError where there is no such subscription, and what the broker tells."""
+    """Return the acknowledged entries of a topic or partition.
+
+    Raises PulsarBoxError for a missing subscription, and the broker's errors.
+    """
     with admin_of(to) as admin:
         stats = admin.internal_stats(parse_topic(topic))
     found = read(stats, topic, subscription)
@@ -80,7 +82,7 @@ def acked_of(to: Reach, topic: str, subscription: str) -> Acked:
 
 
 def read(stats: Mapping[str, Any], topic: str, subscription: str) -> Acked:
-    """What internal statistics say of entries. Raises PulsarBoxError."""
+    """Parse the acknowledged entries out of internal statistics. Raises PulsarBoxError."""
     cursors = stats.get("cursors", {})
     cursor = cursors.get(subscription)
     if cursor is None:

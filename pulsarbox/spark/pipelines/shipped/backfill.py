@@ -1,4 +1,4 @@
-"""``backfill``: rows of files, tables or any source of Spark as messages, with the times and keys that they had."""
+"""Backfill: publishes rows of files, tables or any Spark source, with their event times and keys."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 KEPT: Final = (KEY, ORDERING_KEY, PROPERTIES, EVENT_TIME)
-"""Columns that are taken as they are where nothing else is said: rows that `export` has written have them."""
+"""Columns used as they are by default, as in rows that `export` has written."""
 _OF_A_BROKER: Final = ("__messageId", "__publishTime", "__partition", "__ledgerId", "__entryId", "__batchIndex")
 _MORE: Final = ("__producerName", "__sequenceId", "__schemaVersion", "__redeliveryCount", "_corrupt_record")
 _STRICT: Final = {"mode": "FAILFAST"}
 _USUAL: Final = {"csv": {**text_files.READ["csv"], **_STRICT}, "json": _STRICT}
-"""Options of a format unless others are given: what cannot be read ends the job before anything is published."""
+"""Default options by format: malformed input fails the job before anything is published."""
 _FIELD: Final = re.compile(r"(?!\d)[\w$]+")
 _NUMBERS: Final = ("bigint", "int", "smallint", "tinyint")
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is read, as Spark's ``read`` has it."""
+    """Spark source to read."""
 
     form: str
     """``parquet``, ``json``, ``csv``, or any other."""
     paths: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str = ""
-    """Its columns as Spark's SQL declares them; empty: as the source says."""
+    """The columns as Spark SQL DDL; empty to take them from the source."""
 
     def read(self, spark: "SparkSession") -> "DataFrame":
-        """Its rows. Raises what Spark does."""
+        """Return the rows. Raises Spark's errors."""
         usual = _USUAL.get(self.form, {})
         if self.form == "csv" and not self.schema and "inferschema" not in map(str.lower, self.options):
-            usual = {**usual, "nullValue": text_files.NO_TEXT}  # all columns are texts, of which "" is one
+            usual = {**usual, "nullValue": text_files.NO_TEXT}  # all columns are text, which includes ""
         reader = spark.read.format(self.form).options(**{**usual, **self.options})
         if self.schema:
             reader = reader.schema(self.schema)
@@ -48,38 +48,38 @@ class Source:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns become what of a message; empty: none."""
+    """Mapping of columns to parts of a message; empty: none."""
 
     topic: str = ""
     """The topic of all rows."""
     topic_column: str = ""
     value: str = ""
-    """The payload as it is; empty: all columns that are nothing else are the fields of a record."""
+    """The raw payload; if empty, all columns without another use become fields of a record."""
     key: str = ""
     ordering_key: str = ""
     event_time: str = ""
     properties: Sequence[str] = ()
-    """Each gives a property of its name."""
+    """Columns that become properties of the same name."""
     order_by: Sequence[str] = ()
-    """Publish in the order of these columns, not in that of the source."""
+    """Publish in the order of these columns instead of the source's."""
     encoding: str = "text"
-    """How text columns write bytes: one of BYTES. Of the payload and both keys."""
+    """Encoding of bytes in text columns, for the payload and both keys: one of BYTES."""
 
     def asked(self) -> dict[str, str]:
-        """As a job notes it."""
+        """Return the mapping as recorded by a job."""
         named = {name: getattr(self, name) for name in ("topic", "topic_column", "value", "key", "ordering_key")}
         named |= {"event_time": self.event_time, "properties": ",".join(self.properties)}
         named |= {"bytes": self.encoding} if self.encoding != "text" else {}
         return {name: text for name, text in (named | {"order_by": ",".join(self.order_by)}).items() if text}
 
     def named(self) -> list[str]:
-        """All columns that are named."""
+        """Return all named columns."""
         some = [self.topic_column, self.value, self.key, self.ordering_key, self.event_time]
         return [name for name in (*some, *self.properties, *self.order_by) if name]
 
 
 def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
-    """Rows as messages: a frame that the sink takes. Raises PreconditionFailed for columns that there are not."""
+    """Return rows as messages, in a frame for the sink. Raises PreconditionFailed for missing columns."""
     there = dict(rows.dtypes)
     for name in given.named():
         if name not in there:
@@ -103,7 +103,7 @@ def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
 
 
 def is_payload(columns: Mapping[str, str]) -> bool:
-    """Whether what is put aside has payloads as they are; else the fields of records. ``columns``: their types."""
+    """Return whether stored rows hold raw payloads, not record fields. ``columns``: types by name."""
     values = [(name, kind) for name, kind in columns.items() if not name.startswith("__")]
     return values in ([("value", "binary")], [("value", "string")])
 
@@ -128,7 +128,7 @@ def _meaning(rows: "DataFrame", there: Mapping[str, str], given: Columns) -> "di
 
 
 def _values(there: Mapping[str, str], given: Columns) -> list[str]:
-    """The columns of the value: those that mean nothing else."""
+    """Return the columns of the value: those without another use."""
     if given.value:
         return [given.value]
     used = {given.topic_column, given.key, given.ordering_key, *given.properties, TOPIC, *KEPT, *_OF_A_BROKER, *_MORE}
@@ -136,7 +136,7 @@ def _values(there: Mapping[str, str], given: Columns) -> list[str]:
 
 
 def _bytes(rows: "DataFrame", name: str, there: Mapping[str, str], encoding: str) -> "Column":
-    """A key or a payload: bytes, or a text that writes bytes in that encoding."""
+    """Return a key or payload: bytes, or text decoded with ``encoding``."""
     from pyspark.sql import functions as sql
 
     text = _text(rows, name, there[name])
@@ -144,7 +144,7 @@ def _bytes(rows: "DataFrame", name: str, there: Mapping[str, str], encoding: str
 
 
 def _map(rows: "DataFrame", kind: str) -> "Column":
-    """Properties; in CSV a text of JSON, and in JSON a record, as Spark finds the columns of JSON by itself."""
+    """Return the properties, which are JSON text in CSV, and a struct in JSON with an inferred schema."""
     from pyspark.sql import functions as sql
 
     column = rows[PROPERTIES]
@@ -159,7 +159,7 @@ def _text(rows: "DataFrame", name: str, kind: str) -> "Column":
 
 
 def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
-    """Times, dates, texts that say one, and numbers: milliseconds since 1970. One before that ends the job."""
+    """Return an event time from a timestamp, date, text or ms since 1970. An earlier one fails the job."""
     from pyspark.sql import functions as sql
 
     is_number = kind in _NUMBERS
@@ -171,7 +171,7 @@ def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
 
 
 def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str]) -> "Column":
-    """A map of those that are not null."""
+    """Return a map of the non-null properties."""
     from pyspark.sql import functions as sql
 
     pairs: list[Any] = []

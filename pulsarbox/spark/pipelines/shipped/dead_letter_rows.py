@@ -1,6 +1,5 @@
-"""Rows that were read from dead letter topics, looked at as the box looks at dead letters: why each failed, whether a
-filter means it, where it goes back to, and as what. Nothing of pyspark.
-"""
+"""Dead letters as rows, interpreted like the box's own dead letter jobs do: failure cause, filter, target and replayed
+properties. Does not import pyspark."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -18,42 +17,42 @@ COLUMNS: Final = (
     *("value", "__key", "__orderingKey", "__topic", "__publishTime", "__eventTime", "__messageProperties"),
     *("__ledgerId", "__entryId", "__batchIndex", "__producerName", "__sequenceId", "__schemaVersion"),
 )
-"""The columns that a row has to have."""
+"""Columns that a row must have."""
 MOST: Final = 1 << 30
 
 Row = Mapping[str, Any]
 
 
 class Asked(NamedTuple):
-    """What is to be known of each letter. Can be pickled."""
+    """Request for dead letters. Picklable."""
 
     filter: str = ""
-    """In the language of filters; empty for all."""
+    """Filter expression; empty for all."""
     now: int = 0
-    """Milliseconds since 1970: what ``time("-1h")`` in the filter counts from."""
+    """Milliseconds since 1970: the reference of ``time("-1h")`` in the filter."""
     job: str = ""
-    """The name that those which go back bear."""
+    """Name of the job, recorded on replayed messages."""
     target: str | None = None
-    """Where they go; None: where each comes from."""
+    """Target topic; None: where each came from."""
 
     def wanted(self) -> Callable[[Looked], bool]:
-        """What tells whether a letter is meant. Raises Unprocessable, in words."""
+        """Return the filter as a predicate. Raises Unprocessable with a message for users."""
         return parse_filter(self.filter, self.now) or _every
 
 
 class Letter(NamedTuple):
-    """What is known of one."""
+    """Interpretation of one dead letter."""
 
     of: Fingerprint
     wanted: bool
     message_id: str
     replays: int
-    """How often it had been put back before it failed again."""
+    """Number of earlier replays."""
     target: str
     why_not: str
-    """Why it cannot go back; empty where it can."""
+    """The reason that it cannot be replayed; empty if it can."""
     properties: dict[str, str]
-    """Those that it goes back with."""
+    """Properties of the replayed message."""
 
 
 def _every(_: Looked) -> bool:
@@ -61,11 +60,11 @@ def _every(_: Looked) -> bool:
 
 
 def looked(row: Row, schemas: Schemas) -> Looked:
-    """A row as the box sees its message. ``schemas``: those of its topic by version."""
+    """Return a row in the form that the box's jobs use for a message. ``schemas``: those of its topic by version."""
     value, batch = row["value"], row["__batchIndex"]
     metadata = MessageMetadata(
         producer_name=row["__producerName"] or "",
-        sequence_id=(row["__sequenceId"] or 0) % (1 << 64),  # the protocol has it without a sign
+        sequence_id=(row["__sequenceId"] or 0) % (1 << 64),  # unsigned in the protocol
         publish_time=_milliseconds(row["__publishTime"]),
         event_time=_milliseconds(row["__eventTime"]),
         null_value=value is None,
@@ -82,7 +81,7 @@ def looked(row: Row, schemas: Schemas) -> Looked:
 
 
 def letter(message: Looked, asked: Asked, wanted: Callable[[Looked], bool]) -> Letter:
-    """What is known of a message; ``wanted``: see ``Asked.wanted``."""
+    """Return the interpretation of a message; ``wanted``: see ``Asked.wanted``."""
     target, why_not = target_of(message, message.source, asked.target)
     return Letter(
         fingerprint(message),
@@ -96,14 +95,14 @@ def letter(message: Looked, asked: Asked, wanted: Callable[[Looked], bool]) -> L
 
 
 def properties(message: Looked, target: str, job: str) -> dict[str, str]:
-    """Without what made it a dead letter, and with the mark of the job, as the box's own jobs leave them."""
+    """Return the properties without dead letter metadata and with the job's mark, as the box's own jobs leave them."""
     gone = gone_at(message.origin, target)
     kept = {name: text for name, text in message.properties.items() if name not in gone}
     return kept | {REPLAY_JOB: job, REPLAY_COUNT: str(message.replays + 1)}
 
 
 def _milliseconds(time: datetime | int | None) -> int:
-    """Times as Arrow gives them, or milliseconds as they are."""
+    """Return a time in milliseconds; integers are milliseconds already."""
     if time is None:
         return 0
     return time if isinstance(time, int) else round(time.timestamp() * 1000)

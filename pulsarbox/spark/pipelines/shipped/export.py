@@ -1,4 +1,4 @@
-"""``export``: what topics have, once, into files of Parquet, JSON or CSV, with the columns that their schemas give."""
+"""Export: writes topics once into Parquet, JSON or CSV files, with the columns of their schemas."""
 
 import re
 from collections.abc import Mapping
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 _ID: Final = re.compile(r"-?\d+:-?\d+(:-?\d+){0,2}")
 _PLACE: Final = ("__ledgerId", "__entryId", "__partition", "__batchIndex")
-"""The columns of which a message id is made up."""
+"""Columns that form a message ID."""
 MESSAGE_ID: Final = "__messageId"
 
 
 @dataclass(frozen=True)
 class Export:
-    """What is written where."""
+    """Request of an export."""
 
     box: Mapping[str, str]
     select: Mapping[str, str]
     """Topics and their range, as options of the format: see ``ranged``."""
     form: str
     place: str
-    """A directory, or a URL that Spark writes to."""
+    """A directory, or a URL that Spark can write to."""
     columns: str = "basic"
-    """Or ``all``, or names with commas, those of a record among them."""
+    """``basic``, ``all``, or names separated by commas, including record fields."""
     mode: str = ""
-    """``append``, ``overwrite``; empty: only where there is nothing yet."""
+    """``append``, ``overwrite``; empty: the directory must be empty."""
     written: Mapping[str, str] = field(default_factory=dict)
     """Options of the files."""
     encoding: str = "base64"
-    """Of columns of bytes in files of text: one of BYTES."""
+    """Encoding of binary columns in text files: one of BYTES."""
 
     def acked(self, subscription: str) -> dict[str, Acked]:
-        """What a subscription has acknowledged, by topic or partition. Raises what the broker tells."""
+        """Return the entries acknowledged on a subscription, by topic or partition. Raises the broker's errors."""
         options = parse({**self.box, **self.select}, READ)
         to = reach(options)
         with Service(to) as service:
@@ -53,9 +53,9 @@ class Export:
         return {topic: acked_of(to, topic, subscription) for topic in topics}
 
     def check_range(self, begin: str, end: str) -> None:
-        """Raise OptionError where ``end`` is before ``begin`` on every topic, and what the broker refuses with.
+        """Check that ``end`` is not before ``begin`` on every topic. Raises OptionError and the broker's errors.
 
-        Two times are compared without the broker; an id and another id or a time are resolved by it.
+        Two times are compared when the options are parsed; a range with message IDs is resolved by the broker.
         """
         if not (begin and end and (_ID.fullmatch(begin) or _ID.fullmatch(end))):
             return
@@ -69,9 +69,9 @@ class Export:
 
 
 def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, str]:
-    """The options for a range: ``begin`` and ``end`` are ids (``12:345``, included), times, or empty.
+    """Return the options for a range: ``begin`` and ``end`` are IDs (``12:345``, inclusive), times, or empty.
 
-    Raises PulsarBoxError for what contradicts itself.
+    Raises PulsarBoxError for contradictions.
     """
     found: dict[str, str] = {}
     if begin == LATEST:
@@ -95,7 +95,7 @@ def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, st
 
 
 def _place(text: str, *, is_end: bool) -> str:
-    """``ledger:entry`` or ``ledger:entry:batch`` of an id as our commands write it; the end is the place behind it."""
+    """Parse a message ID, as our commands print it, into a position: for an end, the one after the message."""
     ledger, entry, *rest = (int(number) for number in text.split(":"))
     batch = rest[1] if len(rest) == 2 else -1  # the third one is the partition's number
     if len(rest) == 1:
@@ -106,8 +106,10 @@ def _place(text: str, *, is_end: bool) -> str:
 
 
 def check(asked: Export) -> None:
-    """Raise PulsarBoxError for options that contradict each other, NotEmptyError for a directory that holds something,
-    and OptionError."""
+    """Check the request.
+
+    Raises PulsarBoxError for contradicting options, NotEmptyError for a non-empty directory, and OptionError.
+    """
     parse({**asked.box, **asked.select}, READ)
     check_options(asked.written)
     if asked.encoding != "base64" and asked.form not in TEXT:
@@ -117,7 +119,7 @@ def check(asked: Export) -> None:
 
 
 def export(spark: "SparkSession", asked: Export) -> int:
-    """Write it; how many rows. Raises what Spark does."""
+    """Write the files and return the number of rows. Raises Spark's errors."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as sql
 
@@ -143,13 +145,13 @@ def export(spark: "SparkSession", asked: Export) -> int:
 
 
 def _as_asked(columns: list[str], asked: str) -> list[str]:
-    """Of all columns those of ``basic`` or ``all``."""
+    """Return the columns that ``basic`` or ``all`` selects."""
     beside = {column.name for column in chosen(asked)}
     return [name for name in columns if name in beside or name not in NAMES]
 
 
 def _as_text(rows: "DataFrame", asked: Export, named: list[str]) -> "DataFrame":
-    """The named columns as text holds them, message ids as our commands write them."""
+    """Return the named columns as text, and message IDs as our commands print them."""
     from pyspark.sql import functions as sql
 
     parts = (sql.coalesce(rows[name].cast("string"), sql.lit("-1")) for name in _PLACE)

@@ -1,4 +1,4 @@
-"""Directories that exports write: refused where they hold something, and replaced only by a complete export."""
+"""Output directories of exports: rejected unless empty, and replaced only by a complete export."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STAGED: Final = ".exporting"
-"""End of the name of the directory beside it in which the replacement of a directory is written."""
+"""Suffix of the adjacent directory in which a replacement is written."""
 
 
 class NotEmptyError(Conflict):
-    """The directory to write to holds files already."""
+    """The output directory already has files."""
 
 
 def check_empty(where: str) -> None:
-    """Raise NotEmptyError for a directory of this machine that holds something."""
+    """Raise NotEmptyError for a non-empty directory on this machine."""
     if urlsplit(where).scheme not in ("", "file"):
         return
     place = Path(urlsplit(where).path if where.startswith("file:") else where)
@@ -28,10 +28,10 @@ def check_empty(where: str) -> None:
 
 
 def write(rows: "DataFrame", form: str, place: str, mode: str, options: Mapping[str, str]) -> None:
-    """Write rows to a directory. ``mode``: ``append``, ``overwrite``, or empty for a directory that holds nothing yet.
+    """Write rows to a directory. ``mode``: ``append``, ``overwrite``, or empty for a directory that is empty.
 
-    Spark publishes the files when all of them are complete. ``overwrite`` writes beside the directory first, so that
-    the files in it stay until then. Raises what Spark raises.
+    Spark publishes the files once all are complete. ``overwrite`` writes to an adjacent directory first and keeps the
+    existing files until then. Raises Spark's errors.
     """
     if mode == "overwrite":
         staged = _beside(place)
@@ -48,7 +48,7 @@ def _beside(place: str) -> str:
 
 
 def _replace(spark: "SparkSession", place: str, staged: str) -> None:
-    """Put a directory in the place of another one. Raises PulsarBoxError where the file system refuses."""
+    """Replace a directory with another. Raises PulsarBoxError if the rename fails."""
     jvm: Any = spark._jvm
     there, new = jvm.org.apache.hadoop.fs.Path(place), jvm.org.apache.hadoop.fs.Path(staged)
     files = there.getFileSystem(spark._jsc.hadoopConfiguration())

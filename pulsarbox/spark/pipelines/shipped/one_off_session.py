@@ -1,4 +1,4 @@
-"""A session of Spark for work that is done once, whose errors are said in a line."""
+"""One-off Spark sessions, with errors as one line."""
 
 import re
 import threading
@@ -29,15 +29,17 @@ JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
 class SparkFailedError(PulsarBoxError):
-    """Spark could not do it; says why."""
+    """Spark failed; the message says why."""
 
 
 @contextmanager
 def spark_of(
     running: RunOptions, name: str, say: Callable[[str], None], *, fast: bool = False
 ) -> "Iterator[SparkSession]":
-    """A session that ends with its use; ``say`` is told now and then how it goes. Raises SparkFailedError for what
-    Spark raises meanwhile."""
+    """Provide a session that is stopped on exit; ``say`` receives periodic progress.
+
+    Raises SparkFailedError for Spark's errors.
+    """
     say(f"starting Spark ({running.master})")
     spark = session(running.master, f"pulsarbox {name}", running.conf, fast, running.directory / name / LOG)
     from py4j.protocol import Py4JError
@@ -56,7 +58,7 @@ def spark_of(
 def telling(
     tracker: "StatusTracker", say: Callable[[str], None], master: str, seconds: float = TELL_SECONDS
 ) -> Iterator[None]:
-    """While it lasts, how many tasks of Spark's are done is said every so many ``seconds``; and where nobody works."""
+    """Report the completed Spark tasks every ``seconds`` within the context, and stalled tasks."""
     over = threading.Event()
     idle = Idle(tracker, master)
 
@@ -81,14 +83,14 @@ def telling(
 
 
 def tasks_of(tracker: "StatusTracker") -> str:
-    """What Spark is at; empty where it waits."""
+    """Return the progress of the active stages; empty if there are none."""
     stages = [found for each in tracker.getActiveStageIds() if (found := tracker.getStageInfo(each)) is not None]
     done, tasks = sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
     return f"Spark is at work: {done:,} of {tasks:,} tasks are done" if tasks else ""
 
 
 def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
-    """Topics, or one ``regex:PATTERN``, as options of the format. Raises PipelineError, InvalidTopicName."""
+    """Return topics, or one ``regex:PATTERN``, as options of the format. Raises PipelineError, InvalidTopicName."""
     if not topics:
         raise PipelineError("name a topic, or a pattern: 'regex:public/default/orders-.*'")
     if len(topics) == 1 and topics[0].startswith(PATTERN):
@@ -99,15 +101,17 @@ def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
 
 
 def topics_of(box: Mapping[str, str], select: Mapping[str, str]) -> list[str]:
-    """The topics that ``select`` means, partitions one by one. Raises NoTopicError, OptionError, and what the broker
-    tells."""
+    """Return the topics that ``select`` means, each partition separately.
+
+    Raises NoTopicError, OptionError and the broker's errors.
+    """
     options = parse({**box, **select}, READ)
     with Service(reach(options)) as service:
         return topics(service, options)
 
 
 def namespace_of(select: Mapping[str, str]) -> str:
-    """The namespace of the first topic, or of the pattern."""
+    """Return the namespace of the first topic, or of the pattern."""
     if "topics" in select:
         return parse_topic(select["topics"].partition(",")[0]).namespace
     pattern = select["topicsPattern"].removeprefix("persistent://")
@@ -115,7 +119,7 @@ def namespace_of(select: Mapping[str, str]) -> str:
 
 
 def job_named(name: str) -> str:
-    """The name of a job. Raises PipelineError."""
+    """Return a valid job name. Raises PipelineError for others."""
     if not JOB.fullmatch(name):
         raise PipelineError(f"--job {name!r}: letters, digits, - _ and . (at most 80), such as orders-2026-11-22")
     return name

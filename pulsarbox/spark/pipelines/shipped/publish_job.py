@@ -1,8 +1,8 @@
-"""A job that publishes many rows: where it is written down, so that it goes on where it was killed. Nothing of pyspark.
+"""Resumable jobs that publish many rows, with their progress on disk. Does not import pyspark.
 
-First its rows are put aside in files, then they are published part by part, each part once (``jobPart``): whatever is
-killed when, the job that is begun again publishes the same rows, and none twice. Its name is known to the box, so it
-cannot be begun anew from another directory. Of a job the box keeps two rows: whose it is, and which part was the last.
+A job first stages its rows in files, then publishes them part by part, each exactly once (``jobPart``). If killed at
+any point, the resumed job publishes the same rows and no duplicates. The box records the job's name, so that it cannot
+be started again from another directory. It keeps two records per job: its owner, and the last published part.
 """
 
 import fcntl
@@ -23,16 +23,16 @@ from pulsarbox.spark.sink.epoch_client import JOB, Epochs, Sink, SinkError
 from pulsarbox.storage.lmdb.private_files import make_directory, opener
 
 NUMBER: Final = "__n"
-"""The column of a row's number among those put aside: the partition above, its place in that below 2 to the 33."""
+"""Column with a staged row's number: the partition in the high bits, the row in the low 33 bits."""
 PARTITION_BITS: Final = 33
 PARTS: Final = ".parts"
-"""What the ``jobId`` ends with under which the box knows the parts of a job."""
+"""Suffix of the ``jobId`` under which the box tracks the parts of a job."""
 PART_ROWS: Final = 50_000
-"""Rows of a part, unless there is a rate: then those of one second."""
+"""Rows per part, unless a rate makes it the rows of one second."""
 
 
 class JobError(Conflict):
-    """A job that cannot go on; says why and what to do."""
+    """The job cannot continue; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Span:
     """Rows that are published together."""
 
     first: int
-    """By number."""
+    """Number of the first row."""
     end: int
-    """Not included."""
+    """Exclusive end."""
     rows: int
 
 
 def spans(counts: Iterable[tuple[int, int]], size: int) -> list[Span]:
-    """Rows of some partitions in parts of at most ``size``; ``counts``: the rows of each partition, by its number."""
+    """Split the rows of some partitions into parts of at most ``size``; ``counts``: rows by partition number."""
     found: list[Span] = []
     first, rows, end = 0, 0, 0
     for partition, count in sorted(counts):
@@ -66,37 +66,37 @@ def spans(counts: Iterable[tuple[int, int]], size: int) -> list[Span]:
 
 @dataclass
 class Progress:
-    """What is written down of a job."""
+    """Persistent state of a job."""
 
     asked: dict[str, str]
-    """What it was begun with, as texts."""
+    """The job's parameters, as text."""
     token: str = field(default_factory=lambda: str(uuid.uuid4()))
     spans: list[Span] | None = None
-    """None: the rows are not put aside yet."""
+    """None until the rows are staged."""
     published: int = 0
-    """Parts that were published."""
+    """Number of published parts."""
     ended: bool = False
     note: list[Any] = field(default_factory=list)
-    """What was found out when the rows were put aside."""
+    """Results determined when the rows were staged."""
     acknowledged: int = 0
-    """Messages, of those that were published."""
+    """Number of published messages that were acknowledged."""
 
     @property
     def rows(self) -> int:
-        """All."""
+        """Number of all rows."""
         return sum(each.rows for each in self.spans or ())
 
     @property
     def rows_published(self) -> int:
-        """Of the parts that were."""
+        """Number of rows in published parts."""
         return sum(each.rows for each in (self.spans or ())[: self.published])
 
 
 class Job:
-    """One job and its directory; nobody else works on it at the same time."""
+    """One job and its directory, locked by this process."""
 
     def __init__(self, directory: Path, name: str, asked: Mapping[str, str]) -> None:
-        """Begins it, or takes it up. Raises JobError where it is at work, or was begun with something else."""
+        """Start or resume a job. Raises JobError if it is running, or was started with other parameters."""
         self.name = name
         self.directory = directory
         self.rows_at = directory / "rows"
@@ -119,7 +119,7 @@ class Job:
             raise
 
     def close(self) -> None:
-        """Let others work on it."""
+        """Release the lock."""
         self._lock.close()
 
     def __enter__(self) -> "Job":
@@ -143,7 +143,7 @@ class Job:
         return Progress(**kept, spans=None if found is None else [Span(**each) for each in found])
 
     def _check(self, asked: Mapping[str, str]) -> None:
-        if self.progress.spans is None:  # nothing was put aside yet: what was wrong with it may be mended
+        if self.progress.spans is None:  # nothing is staged yet, so the parameters may be corrected
             self.progress.asked = dict(asked)
         before = self.progress.asked
         for name in sorted({*before, *asked}):
@@ -152,7 +152,7 @@ class Job:
                 raise JobError(f"job {self.name} was begun with {was}: go on with that, or choose another --job")
 
     def save(self) -> None:
-        """Write down how far it is, durably. Raises PulsarBoxError where that cannot be."""
+        """Persist the progress durably. Raises PulsarBoxError on failure."""
         try:
             put(self._path, json.dumps(asdict(self.progress)))
         except OSError as error:
@@ -161,7 +161,7 @@ class Job:
             ) from None
 
     def claim(self, box: Mapping[str, str], namespace: str) -> None:
-        """Have the box keep the name for this directory. Raises JobError, PulsarBoxError."""
+        """Reserve the job's name for this directory in the box. Raises JobError, PulsarBoxError."""
         to = reach(parse(dict(box), WRITE))
         sink = Sink(f"{namespace}/{JOB}{self.name}", self.progress.token, str(uuid.uuid4()))
         epochs = Epochs(partial(admin_of, to), sink, to.seconds)
@@ -178,11 +178,11 @@ class Job:
             epochs.close()
 
     def part(self, number: int) -> dict[str, str]:
-        """The options by which a part is published once; ``number`` from 0 on."""
+        """Return the options that publish a part once; ``number`` starts at 0."""
         return {"jobId": f"{self.name}{PARTS}", "jobPart": str(number + 1)}
 
     def parts(self) -> "Iterable[tuple[int, Span]]":
-        """Those that are left; each counts as published when the next one is asked for."""
+        """Yield the remaining parts; each counts as published when the next is requested."""
         assert self.progress.spans is not None, "put aside"
         for number in range(self.progress.published, len(self.progress.spans)):
             yield number, self.progress.spans[number]
@@ -190,7 +190,7 @@ class Job:
             self.save()
 
     def end(self, clean: Callable[[Path], None]) -> None:
-        """All is done: the rows are not needed any more. Once more does no harm."""
+        """Mark the job as ended and delete its rows. Idempotent."""
         if not self.progress.ended:
             self.progress.ended = True
             self.save()

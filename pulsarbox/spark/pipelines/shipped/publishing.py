@@ -1,4 +1,4 @@
-"""Rows of any frame into topics by a job: put aside first, then published part by part, each once, in their order."""
+"""Publishing of any frame's rows by a job: staged first, then published part by part, each once, in order."""
 
 import shutil
 import time
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
 TOPIC_COLUMN: Final = "__topic"
 TOPICS_LOOKED_AT: Final = 100
-"""Of rows that name their topics, so many topics are asked about before they are published."""
+"""Number of topics to check for retention, for rows that name their topics."""
 
 
 @dataclass(frozen=True)
 class Publishing:
-    """How a job publishes."""
+    """Parameters of publishing."""
 
     box: Mapping[str, str]
     """The broker, as options of the format."""
     namespace: str
-    """``tenant/namespace``: where the box keeps the names of its parts. It has to stay the same."""
+    """``tenant/namespace`` in which the box tracks the parts. Must not change."""
     sink: Mapping[str, str] = field(default_factory=dict)
     """Options of the write."""
     rate: float = 0.0
-    """Messages a second; 0: as fast as it goes."""
+    """Messages per second; 0: unlimited."""
     told: Callable[[int, int], None] = lambda _done, _all: None
-    """Called with the rows that are published, and all, after each part."""
+    """Called after each part with the number of published rows and of all rows."""
     wait: Callable[[float], None] = time.sleep
     warn: Callable[[str], None] = lambda _text: None
-    """Called with a text for each topic that would not keep its rows, before the first is published."""
+    """Called before publishing, with a warning for each topic that would not retain its rows."""
 
     @property
     def size(self) -> int:
-        """Rows of a part at most."""
+        """Maximum number of rows per part."""
         return PART_ROWS if not self.rate else max(1, min(PART_ROWS, int(self.rate)))
 
 
 def put_aside(job: Job, make: "Callable[[], DataFrame]", size: int) -> None:
-    """Write the rows of a frame, in their order, unless the job has done so before it was killed."""
+    """Stage the rows of a frame, in order, unless an earlier run of the job did."""
     from pyspark.sql import functions as sql
 
     if job.progress.spans is not None:
@@ -60,7 +60,7 @@ def put_aside(job: Job, make: "Callable[[], DataFrame]", size: int) -> None:
 
 
 def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing) -> None:
-    """Publish what is left of a job: ``columns`` of its rows."""
+    """Publish the remaining rows of a job, with the given ``columns``."""
     if not job.progress.rows:
         return
     rows = spark.read.parquet(unglobbed(job.rows_at))
@@ -78,7 +78,7 @@ def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing
 
 
 def _topics(rows: "DataFrame", sink: Mapping[str, str]) -> list[str]:
-    """The topics that rows go to, as far as they are asked about."""
+    """Return the topics to check for retention."""
     if "topic" in sink:
         return [sink["topic"]]
     if TOPIC_COLUMN not in rows.columns:
@@ -88,7 +88,7 @@ def _topics(rows: "DataFrame", sink: Mapping[str, str]) -> list[str]:
 
 
 def _warn_of_loss(how: Publishing, topics: list[str]) -> None:
-    """Warn of topics that would not keep their rows: what the sink itself writes to stderr, a command does not show."""
+    """Warn of topics that would not retain their rows, as a command does not show the sink's own warnings on stderr."""
     from pulsarbox.client.keeping import ANSWER_SECONDS, is_kept, loss_warning
     from pulsarbox.names import parse_topic
     from pulsarbox.spark.connect.connections import admin_of
@@ -102,5 +102,5 @@ def _warn_of_loss(how: Publishing, topics: list[str]) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Rows that were put aside."""
+    """Delete staged rows."""
     shutil.rmtree(directory, ignore_errors=True)

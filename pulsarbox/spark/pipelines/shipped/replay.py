@@ -1,4 +1,4 @@
-"""Dead letters put back by a job of Spark's: put aside, published where they come from, acknowledged, each once."""
+"""Replay of dead letters by a Spark job: staged, published to their origin, and acknowledged, each once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SENT: Final = ("value", "__key", "__orderingKey", "__eventTime", "__messageProperties", "__topic")
-"""The columns that go back."""
+"""Columns of a replayed message."""
 PORTION: Final = 10_000
-"""Entries that are acknowledged together."""
+"""Entries per acknowledgement."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a job has done."""
+    """Result of a job."""
 
     ways: list[dict[str, Any]]
-    """Messages by ``target``, and by ``refused``: why they stay."""
+    """Message counts by ``target``, and by ``refused``, the reason for not replaying."""
     acknowledged: int
-    """Messages; 0 without a subscription."""
+    """Number of messages; 0 without a subscription."""
 
     @property
     def put_back(self) -> int:
-        """Messages."""
+        """The number of replayed messages."""
         return sum(way["messages"] for way in self.ways if not way["refused"])
 
     @property
     def refused(self) -> int:
-        """Messages."""
+        """The number of messages not replayed."""
         return sum(way["messages"] for way in self.ways if way["refused"])
 
 
 def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, parquet: str = "") -> Replayed:
-    """Do what is left of a job. Raises PulsarBoxError, and what Spark does."""
+    """Run the remaining steps of a job. Raises PulsarBoxError and Spark's errors."""
     progress = job.progress
     job.claim(how.box, how.namespace)
     put_aside(job, lambda: _chosen(spark, job, triage), how.size)
@@ -62,7 +62,7 @@ def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, par
 
 
 def ended(job: Job) -> Replayed:
-    """All is done, now or before: what that was."""
+    """End a job, possibly again, and return its result."""
     job.end(remove)
     remove(_letters_at(job))
     return Replayed(job.progress.note, job.progress.acknowledged)
@@ -77,7 +77,7 @@ def _letters(spark: "SparkSession", job: Job) -> "DataFrame":
 
 
 def _chosen(spark: "SparkSession", job: Job, triage: Triage) -> "DataFrame":
-    """Those that go back, in order; all that are meant are written down first, so that what is counted is what goes."""
+    """Return the letters to replay, in order. All matches are stored first, so that the counts agree."""
     looked_at(spark, triage).write.mode("overwrite").parquet(str(_letters_at(job)))
     letters = _letters(spark, job)
     job.progress.note = [row.asDict() for row in ways(letters).collect()]
@@ -90,10 +90,9 @@ def _ids(rows: "DataFrame") -> Iterator[tuple[str, bytes]]:
 
 
 def acknowledge(to: Reach, subscription: str, ids: Iterable[tuple[str, bytes]]) -> int:
-    """Acknowledge messages of dead letter topics, by topic and id, those of a topic together; how many. Once more does
-    no harm.
+    """Acknowledge messages, given by topic and ID and grouped by topic; return their number. Idempotent.
 
-    Raises PulsarBoxError where somebody else consumes with the subscription.
+    Raises PulsarBoxError if the subscription has another consumer.
     """
     count = 0
     client = client_of(to)
@@ -115,8 +114,8 @@ def acknowledge(to: Reach, subscription: str, ids: Iterable[tuple[str, bytes]]) 
 
 
 def in_portions(ids: Iterable[bytes]) -> Iterator[tuple[int, list[MessageIdData]]]:
-    """Messages of a topic in their order, by their entries: how many messages, and at most PORTION entries, each once
-    where its messages follow each other."""
+    """Yield the messages of a topic by entry: the number of messages, and at most PORTION entries. Each entry is listed
+    once if its messages are adjacent."""
     entries = groupby(map(MessageIdData.FromString, ids), key=lambda each: (each.ledgerId, each.entryId))
     while some := list(islice(((place, sum(1 for _ in messages)) for place, messages in entries), PORTION)):
         places = [MessageIdData(ledgerId=ledger, entryId=entry) for (ledger, entry), _ in some]

@@ -1,8 +1,8 @@
-"""``rollup``: what topics carry, by windows of event time, into a topic exactly once, and from there into Parquet.
+"""Rollup: aggregates topics by windows of event time, into a topic exactly once, and from there into Parquet.
 
-Tasks count, one task adds up: what it adds up to stays in files beside the checkpoint, because Spark's own windows drop
-what comes late without saying of how many messages. The topic is written with the exactly-once sink. The second query
-reads that topic, and Spark's sink for files notes which files are of which micro-batch, so both agree.
+Many tasks count and one task adds up. Its state is stored in files beside the checkpoint, since Spark's own windows
+drop late messages without counting them. The exactly-once sink writes the topic. The second query reads that topic, and
+Spark's file sink records the files of each micro-batch, so both agree.
 """
 
 import json
@@ -27,35 +27,35 @@ if TYPE_CHECKING:
 
 ROLLUP: Final = "rollup"
 HISTORY: Final = "rollup-parquet"
-"""The queries."""
+"""Names of the queries."""
 WINDOWS: Final = "windows"
-"""The directory of what is open, in that of the query."""
+"""Directory of the open windows, inside that of the query."""
 BEGUN: Final = "begun.json"
-"""There: the length of windows, and their slide, in milliseconds."""
+"""File in it with the length and slide of the windows, in milliseconds."""
 _OUT: Final = {"__key": "string", "__eventTime": "bigint"} | ROW
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
 
 
 @dataclass(frozen=True)
 class Rollup:
-    """What is asked for."""
+    """Parameters of a rollup."""
 
     inputs: Topics
-    """As a Frame has them."""
+    """Input topics, as in a Frame."""
     output: str
-    """The topic."""
+    """The output topic."""
     how: Rolling
     state: Path
-    """The directory of the pipeline: checkpoints, and the windows that are open. All workers have to reach it."""
+    """Directory of the pipeline, with checkpoints and open windows. Must be accessible to all workers."""
     parquet: str = ""
-    """The directory; empty for none."""
+    """Output directory; empty for none."""
     trigger: str = "1 second"
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of the source: where it begins, how much it takes at a time."""
+    """Options of the source: starting position and limits."""
 
 
 def pipeline(asked: Rollup, name: str = ROLLUP) -> Pipeline:
-    """The queries. Raises PulsarBoxError for what cannot run, in words."""
+    """Return the pipeline. Raises PulsarBoxError for invalid parameters."""
     try:
         asked.how.check()
     except ValueError as error:
@@ -70,7 +70,7 @@ def pipeline(asked: Rollup, name: str = ROLLUP) -> Pipeline:
 
 
 def writing(asked: Rollup) -> Frame:
-    """The query that writes the topic."""
+    """Return the query that writes the topic."""
     source = {"columns": ",".join(COLUMNS), "valueFormat": "bytes"}
     return Frame(
         build=partial(rolled, how=asked.how, directory=str(windows_of(asked))),
@@ -84,7 +84,7 @@ def writing(asked: Rollup) -> Frame:
 
 
 def keeping(asked: Rollup) -> Frame:
-    """The query that reads the topic into Parquet."""
+    """Return the query that copies the topic to Parquet."""
     return Frame(
         build=told,
         inputs=str(parse_topic(asked.output)),
@@ -96,12 +96,12 @@ def keeping(asked: Rollup) -> Frame:
 
 
 def windows_of(asked: Rollup) -> Path:
-    """Where the windows are kept that are open."""
+    """Return the directory of the open windows."""
     return asked.state / ROLLUP / WINDOWS
 
 
 def begin(how: Rolling, directory: Path) -> None:
-    """Note how long windows are. Raises PipelineError where those that are open are of another length."""
+    """Record the length and slide of the windows. Raises PipelineError if the open windows differ."""
     _check_same(how, directory)
     make_directory(directory)
     put(directory / BEGUN, json.dumps([how.length, how.slide]))
@@ -121,7 +121,7 @@ def _check_same(how: Rolling, directory: Path) -> None:
 
 
 def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
-    """Messages as rows of a rollup: see ``rolling.ROW``. Raises PipelineError: see ``begin``."""
+    """Aggregate messages into rows of a rollup: see ``rollup_windows.ROW``. Raises PipelineError: see ``begin``."""
     begin(how, Path(directory))
     from pulsarbox.spark.arrow_functions import map_in_arrow
 
@@ -131,7 +131,7 @@ def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
 
 
 def told(df: "DataFrame") -> "DataFrame":
-    """The rows of a rollup as its topic has them, with times that are times."""
+    """Parse the rows of a rollup's topic, with times as timestamps."""
     from pyspark.sql import functions as sql
 
     fields = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
@@ -141,7 +141,7 @@ def told(df: "DataFrame") -> "DataFrame":
 
 
 def _counted(how: Rolling, batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-    """In a task: what it has of each topic."""
+    """Count the messages of a task, by topic."""
     import pyarrow as pa
 
     from pulsarbox.spark.pipelines.shipped.window_counting import counted
@@ -151,7 +151,7 @@ def _counted(how: Rolling, batches: "Iterable[RecordBatch]") -> "Iterator[Record
 
 
 def _rolled(how: Rolling, directory: str, batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-    """In the one task that adds up."""
+    """Add up the counts, in a single task."""
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -169,7 +169,7 @@ def _rolled(how: Rolling, directory: str, batches: "Iterable[RecordBatch]") -> "
 
 
 def taken(how: Rolling, parts: Sequence[Part], state: Any) -> Kept:
-    """What one micro-batch puts out and leaves, where the one before has left ``state``."""
+    """Return the rows of a micro-batch and the new state, given the state of the previous one."""
     windows = Windows.of_json(how, state or {})
     rows: list[Row] = windows.take(parts)
     return Kept(rows, windows.as_json())

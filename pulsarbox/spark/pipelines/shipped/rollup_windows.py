@@ -1,8 +1,8 @@
-"""Windows of event time over topics: what is counted, when a window is over, and what comes too late. Nothing of Spark.
+"""Event time windows over topics: counting, closing, and late messages. Does not import Spark.
 
-Tasks count their messages into ``Part``s; one place, ``Windows``, adds these up, topic by topic, and says the rows of
-the windows that are over. Every message is counted in a row exactly once (once for each window that it is in), however
-late it comes: what belongs to a window that was told of goes out at once as one more row for it, marked ``late``.
+Tasks count their messages into ``Part``s. ``Windows`` adds them up per topic and emits the rows of closed windows. Each
+message is counted in exactly one row per window, however late: messages of a closed window are emitted at once as an
+additional row, marked ``late``.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 GROWTH: Final = math.log(1.02)
-"""Between the latencies of one bucket and of the next: what is told is right to 1 %."""
+"""Logarithm of the ratio of adjacent latency buckets; reported latencies are accurate to 1 %."""
 ROW: Final = {
     "topic": "string",
     "windowStart": "bigint",
@@ -31,28 +31,28 @@ ROW: Final = {
     "latencyP99": "bigint",
     "latencyMax": "bigint",
 }
-"""The fields of a row of a rollup, and their types as Spark writes them. Times are milliseconds."""
+"""Fields of a rollup row, with Spark SQL types. Times are milliseconds."""
 
 
 class Rolling(NamedTuple):
-    """How topics are rolled up. All times are milliseconds."""
+    """Parameters of the windows. All times are milliseconds."""
 
     length: int
     slide: int
-    """A window begins so often; ``length`` for windows that do not overlap."""
+    """Interval between window starts; equal to ``length`` for windows that do not overlap."""
     delay: int
-    """So much later than the newest event of its topic a message may be, and still be in time."""
+    """Maximum delay of a message behind the newest event of its topic before it is late."""
     idle: int
-    """A topic without messages goes by those of the others, so much later."""
+    """Additional delay after which the other topics' time closes the windows of a topic without messages."""
     top: int = 10
-    """Keys that are told of."""
+    """Number of keys reported."""
     keys: int = 1000
-    """Keys that are counted for a window; where there are more, the rarest are given up."""
+    """Number of keys counted per window; beyond it, the rarest are dropped."""
     flush: bool = False
-    """Tell of windows that are not over, too, after each micro-batch."""
+    """Close all windows after each micro-batch."""
 
     def check(self) -> None:
-        """Raises ValueError for what cannot be."""
+        """Raise ValueError for invalid parameters."""
         if self.slide < 1 or self.length < 1:
             raise ValueError("a window and its slide are at least a millisecond")
         if self.length % self.slide:
@@ -66,36 +66,36 @@ class Rolling(NamedTuple):
 
 
 def bucket(latency: int) -> int:
-    """The number that stands for latencies about as long (ms)."""
+    """Return the bucket of a latency in ms."""
     return 0 if latency <= 0 else 1 + math.ceil(math.log(latency) / GROWTH)
 
 
 def latency_of(number: int) -> int:
-    """The latency that a bucket stands for (ms), 1 % off at most."""
+    """Return the latency that represents a bucket in ms, within 1 %."""
     return 0 if number == 0 else round(2 * math.exp(GROWTH * (number - 1)) / (1 + math.exp(GROWTH)))
 
 
 @dataclass
 class Counts:
-    """What was counted in one window of one topic."""
+    """Counts of one window of one topic."""
 
     messages: int = 0
     size: int = 0
     """Bytes of payloads."""
     ahead: int = 0
-    """Messages whose event time was after their publish time by more than the delay: they went by the publish time."""
+    """Messages whose event time exceeded their publish time by more than the delay; counted by publish time instead."""
     timed: int = 0
-    """Messages with an event time to believe, which have a latency."""
+    """Messages with a plausible event time, and so a latency."""
     slowest: int = 0
     latencies: dict[int, int] = field(default_factory=dict)
     """Messages by bucket."""
     keys: dict[str, int] = field(default_factory=dict)
     """Messages by key."""
     cut: bool = False
-    """Whether keys were given up."""
+    """True if keys were dropped."""
 
     def add(self, other: "Counts", keys: int) -> None:
-        """Add what was counted elsewhere; ``keys``: how many are kept."""
+        """Add other counts, and keep at most ``keys`` keys."""
         self.messages += other.messages
         self.size += other.size
         self.ahead += other.ahead
@@ -108,7 +108,7 @@ class Counts:
             self.keys, self.cut = most(self.keys, keys), True
 
     def percentile(self, share: float) -> int | None:
-        """The latency (ms) that this share of the messages did not exceed; None without any."""
+        """Return the latency in ms that this share of the messages did not exceed; None without any."""
         left = math.ceil(share * self.timed)
         for number in sorted(self.latencies):
             left -= self.latencies[number]
@@ -117,19 +117,19 @@ class Counts:
         return None
 
     def as_json(self) -> list[Any]:
-        """As it is kept."""
+        """Return the counts as JSON."""
         fields = [self.messages, self.size, self.ahead, self.timed, self.slowest]
         return [*fields, sorted(self.latencies.items()), self.keys, self.cut]
 
     @classmethod
     def of_json(cls, kept: list[Any]) -> "Counts":
-        """The inverse of ``as_json``."""
+        """Parse the result of ``as_json``."""
         messages, size, ahead, timed, slowest, latencies, keys, cut = kept
         return cls(messages, size, ahead, timed, slowest, dict(latencies), keys, cut)
 
 
 def most(counts: Mapping[str, int], number: int) -> dict[str, int]:
-    """Those with the highest counts; of equal ones the first by name."""
+    """Return the entries with the highest counts; ties are broken by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number])
 
 
@@ -140,30 +140,30 @@ def _add(mine: dict[Any, int], more: Mapping[Any, int]) -> None:
 
 @dataclass
 class Part:
-    """What a task has counted of one topic."""
+    """Counts of one task for one topic."""
 
     topic: str
     newest: int
-    """The newest event time (ms)."""
+    """The newest event time in ms."""
     published: int
-    """The newest publish time (ms)."""
+    """The newest publish time in ms."""
     windows: dict[int, Counts] = field(default_factory=dict)
-    """By the start of the window (ms)."""
+    """Counts by window start in ms."""
 
     def add(self, other: "Part", keys: int) -> None:
-        """Add what was counted of the same topic."""
+        """Add the counts of another task for the same topic."""
         self.newest, self.published = max(self.newest, other.newest), max(self.published, other.published)
         for start, counts in other.windows.items():
             self.windows.setdefault(start, Counts()).add(counts, keys)
 
     def as_json(self) -> list[Any]:
-        """As it travels."""
+        """Return the part as JSON, to send it to the adding task."""
         windows = [[start, counts.as_json()] for start, counts in sorted(self.windows.items())]
         return [self.topic, self.newest, self.published, windows]
 
     @classmethod
     def of_json(cls, told: list[Any]) -> "Part":
-        """The inverse of ``as_json``."""
+        """Parse the result of ``as_json``."""
         topic, newest, published, windows = told
         return cls(topic, newest, published, {start: Counts.of_json(counts) for start, counts in windows})
 
@@ -174,21 +174,21 @@ Row = dict[str, Any]
 @dataclass
 class _Topic:
     newest: int
-    """The newest event time that came (ms)."""
+    """The newest event time in ms."""
     closed: int
-    """Windows that end here, or before, were told of (ms)."""
+    """Windows that end at or before this time, in ms, were emitted."""
     open: dict[int, Counts] = field(default_factory=dict)
 
 
 class Windows:
-    """All windows that are not over, topic by topic."""
+    """Open windows of all topics."""
 
     def __init__(self, how: Rolling) -> None:
         self._how = how
         self._topics: dict[str, _Topic] = {}
 
     def take(self, parts: Iterable[Part]) -> list[Row]:
-        """Count what one micro-batch has brought; the rows that go out now, by topic and window."""
+        """Count a micro-batch and return the rows to emit now, by topic and window."""
         brought: dict[str, Part] = {}
         for part in parts:
             if part.topic in brought:
@@ -207,7 +207,7 @@ class Windows:
         return sorted(rows, key=lambda row: (row["topic"], row["windowStart"], row["late"]))
 
     def _count(self, name: str, part: Part) -> list[Row]:
-        """Into the windows that are open; rows for those that are not."""
+        """Add a part to the open windows, and return rows for the closed ones."""
         topic = self._topics.setdefault(name, _Topic(part.newest, -1))
         topic.newest = max(topic.newest, part.newest)
         late = []
@@ -249,7 +249,7 @@ class Windows:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """As it is kept from one micro-batch to the next."""
+        """Return the windows as JSON, stored between micro-batches."""
         return {
             name: [topic.newest, topic.closed, [[start, each.as_json()] for start, each in sorted(topic.open.items())]]
             for name, topic in self._topics.items()
@@ -257,7 +257,7 @@ class Windows:
 
     @classmethod
     def of_json(cls, how: Rolling, kept: Mapping[str, Any]) -> "Windows":
-        """The inverse of ``as_json``."""
+        """Parse the result of ``as_json``."""
         made = cls(how)
         for name, (newest, closed, windows) in kept.items():
             made._topics[name] = _Topic(newest, closed, {start: Counts.of_json(each) for start, each in windows})

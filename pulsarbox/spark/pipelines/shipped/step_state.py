@@ -1,8 +1,7 @@
-"""What a step of a stream keeps from one micro-batch to the next, in files beside its checkpoint. Nothing of Spark.
+"""State of a stream's step between micro-batches, in files beside its checkpoint. Does not import Spark.
 
-A micro-batch that Spark runs again (the driver was killed before Spark noted its end, a task is tried again) has to put
-out the same as before. So what it puts out, and what it keeps, are written down first, once; whoever runs it again
-reads that.
+A micro-batch that Spark repeats (because the driver was killed before Spark recorded its end, or a task is retried)
+must produce the same output. So output and state are stored first, once, and repetitions read them.
 """
 
 import json
@@ -16,33 +15,32 @@ from pulsarbox.spark.durable_files import sync
 from pulsarbox.storage.lmdb.private_files import make_directory, opener
 
 RETAINED: Final = 10
-"""Files that are left: Spark runs again only the newest micro-batch."""
+"""Number of files kept; Spark repeats only the newest micro-batch."""
 
 
 class KeptError(PulsarBoxError):
-    """What was kept is not of this query, or cannot be read."""
+    """Stored state is of another query, or unreadable."""
 
 
 class Kept(NamedTuple):
-    """After one micro-batch."""
+    """Result of one micro-batch."""
 
     rows: list[Any]
-    """What it puts out."""
+    """Output rows."""
     state: Any
-    """What the next one goes on with."""
+    """State for the next micro-batch."""
 
 
 class Keeping:
-    """The files of one query, in a directory that all workers can reach."""
+    """State files of one query, in a directory that all workers can access."""
 
     def __init__(self, directory: Path, query: str) -> None:
         self._directory = directory
         self._query = query
 
     def once(self, number: int, work: Callable[[Any], Kept]) -> list[Any]:
-        """What micro-batch ``number`` puts out: what ``work`` makes of what the one before has left (None: nothing),
-        or has made when this one was run before. Raises KeptError.
-        """
+        """Return the output of micro-batch ``number``: stored by an earlier run, or computed by ``work`` from the
+        previous state, None for the first. Raises KeptError."""
         make_directory(self._directory)
         path = self._path(number)
         if not path.exists():
@@ -70,7 +68,7 @@ class Keeping:
         return Kept(rows, state)
 
     def _write(self, path: Path, made: Kept) -> None:
-        """Durably, and only if nobody was faster: two attempts of a task may be at work at the same time."""
+        """Write durably unless the file exists, as two attempts of a task may run concurrently."""
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
         with open(new, "wb", opener=opener) as file:
             file.write(json.dumps([self._query, made.rows, made.state], separators=(",", ":")).encode())
@@ -88,6 +86,6 @@ class Keeping:
         for each in self._numbers():
             if each <= number - RETAINED:
                 self._path(each).unlink(missing_ok=True)
-        for left in self._directory.glob("*.new"):  # of a worker that was killed
+        for left in self._directory.glob("*.new"):  # left by a killed worker
             if left.name.partition(".")[0].isdigit() and int(left.name.partition(".")[0]) < number:
                 left.unlink(missing_ok=True)

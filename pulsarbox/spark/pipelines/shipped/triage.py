@@ -1,4 +1,4 @@
-"""``dlq-triage``: dead letters looked at in Spark, and grouped by why they failed."""
+"""Triage of dead letters with Spark, grouped by failure cause."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ _KEPT: Final = {
     "__topic": "string",
 }
 OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
-"""The columns that nobody else needs."""
+"""Columns for internal use only."""
 IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged one by one: leave -s out, or use `dlq replay`"
 IN_PART: Final = (
     "only some messages of its batch were chosen, which is acknowledged whole: choose all, leave -s out, or use `dlq "
@@ -56,35 +56,35 @@ IN_PART: Final = (
 
 @dataclass(frozen=True)
 class Triage:
-    """What is looked at."""
+    """Parameters of a triage."""
 
     box: Mapping[str, str]
     """The broker, as options of the format."""
     select: Mapping[str, str]
-    """Which topics, as options of the format."""
+    """The topics, as options of the format."""
     asked: Asked
     subscription: str = ""
-    """Only what it has not acknowledged."""
+    """Restricts the triage to messages that it has not acknowledged."""
 
     @property
     def reach(self) -> Reach:
-        """The broker. Raises OptionError."""
+        """How to reach the broker. Raises OptionError."""
         return reach(parse({**self.box, **self.select}, READ))
 
     def topics(self) -> list[str]:
-        """The dead letter topics, partitions one by one. Raises NoTopicError, and what the broker tells."""
+        """Return the dead letter topics, each partition separately. Raises NoTopicError and the broker's errors."""
         return topics_of(self.box, self.select)
 
     def acked(self) -> dict[str, Acked]:
-        """What the subscription does not want of each topic; nothing without one. Raises PulsarBoxError where a topic
-        has no such subscription, OptionError, and what the broker tells."""
+        """Return the acknowledged entries of each topic; empty without a subscription. Raises PulsarBoxError if a topic
+        lacks the subscription, OptionError, and the broker's errors."""
         if not self.subscription:
             return {}
         return {topic: acked_of(self.reach, topic, self.subscription) for topic in self.topics()}
 
 
 def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
-    """The letters that the filter means: what is known of each, and what it goes back as. Raises Unprocessable."""
+    """Return the letters that match, with their interpretation and replayed form. Raises Unprocessable."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
@@ -108,7 +108,7 @@ def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
 
 
 def groups(found: "DataFrame") -> "DataFrame":
-    """Letters by why they failed, those that are most first."""
+    """Group letters by failure cause, the most frequent first."""
     from pyspark.sql import functions as sql
 
     newest = sql.max_by(sql.struct("sample", "sampleTopic"), "publishTime").alias("newest")
@@ -124,7 +124,7 @@ def groups(found: "DataFrame") -> "DataFrame":
 
 
 def ways(found: "DataFrame") -> "DataFrame":
-    """How many letters would go where, and why others cannot."""
+    """Count the letters by target, or by the reason for not replaying them."""
     from pyspark.sql import functions as sql
 
     target = sql.when(sql.col("whyNot") == "", sql.col("__topic")).otherwise("").alias("target")
@@ -133,14 +133,14 @@ def ways(found: "DataFrame") -> "DataFrame":
 
 
 def in_order(found: "DataFrame") -> "DataFrame":
-    """Letters as their topics have them."""
+    """Sort letters in topic order."""
     return found.orderBy("sampleTopic", "ledger", "entry", "index")
 
 
 def _looked_at(
     asked: Asked, registry: Registry, acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]"
 ) -> "Iterator[RecordBatch]":
-    """In a task."""
+    """Interpret the letters of a task."""
     import pyarrow as pa
 
     wanted, schemas = asked.wanted(), _Schemas(registry)
@@ -161,7 +161,7 @@ def _looked_at(
 
 
 def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
-    """With times in milliseconds: Python has none behind the year 9999."""
+    """Return the rows with times in milliseconds, as Python's datetime ends with the year 9999."""
     import pyarrow as pa
 
     times = {}
@@ -176,7 +176,7 @@ def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
 
 
 def _row(row: dict[str, Any], found: dead_letter_rows.Letter, known: Acked | None) -> dict[str, Any]:
-    """``known``: what is acknowledged on the subscription that is meant."""
+    """Return a result row; ``known``: the entries acknowledged on the subscription, if one is used."""
     where = MessageIdData.FromString(row["__messageId"])
     chunked = known is not None and where.HasField("first_chunk_message_id")
     batch = where.batch_size if where.batch_index >= 0 else 1
@@ -220,14 +220,14 @@ def _arrow() -> Any:
 
 
 class _Schemas:
-    """The schemas that letters were written with, asked for once each."""
+    """Cache of the schemas that letters were written with."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._known: dict[str, dict[int, Any]] = defaultdict(dict)
 
     def of(self, topic: str, version: bytes | None) -> dict[int, Any]:
-        """Those of a topic that are known, this version's among them."""
+        """Return the cached schemas of a topic, including this version's."""
         known = self._known[topic]
         if version and len(version) == 8 and (number := int.from_bytes(version, "big")) not in known:
             schema = self._registry.at(topic, version)

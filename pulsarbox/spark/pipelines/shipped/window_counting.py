@@ -1,4 +1,4 @@
-"""A batch of Arrow's with messages, counted into the windows of a rollup; column by column. Nothing of pyspark."""
+"""Counting of Arrow batches of messages into rollup windows, column by column. Does not import pyspark."""
 
 import base64
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
-"""Those that a batch has to have."""
+"""Columns that a batch must have."""
 
 
 def counted(batches: "Iterable[RecordBatch]", how: Rolling) -> list[Part]:
-    """What a task has, by topic; of a partitioned topic all partitions are one."""
+    """Count the messages of a task, by topic; partitions are merged."""
     found: dict[str, Part] = {}
     for batch in batches:
         if batch.num_rows:
@@ -41,7 +41,7 @@ def _parts(batch: "RecordBatch", how: Rolling) -> list[Part]:
 
 
 def _messages(batch: "RecordBatch", how: Rolling) -> pa.Table:
-    """What is looked at of each message; times in milliseconds."""
+    """Return the relevant columns of each message; times in milliseconds."""
     published = _milliseconds(batch.column("__publishTime"))
     happened = _milliseconds(batch.column("__eventTime"))
     ahead = pc.fill_null(pc.greater(happened, pc.add(published, how.delay)), False)
@@ -86,13 +86,13 @@ def _milliseconds(column: Any) -> Any:
 
 
 def _floor(column: Any, by: int) -> Any:
-    """Divided, and rounded down, before 1970 too."""
-    whole = pc.divide(column, by)  # towards zero
+    """Divide and round down, also for times before 1970."""
+    whole = pc.divide(column, by)  # rounds towards zero
     return pc.if_else(pc.greater(pc.multiply(whole, by), column), pc.subtract(whole, 1), whole)
 
 
 def _bases(column: Any) -> Any:
-    """The topics of partitions."""
+    """Return the base topics of partitions."""
     encoded = pc.dictionary_encode(column)
     names = pa.array([str(parse_topic(name).base) for name in encoded.dictionary.to_pylist()], pa.string())
     return names.take(encoded.indices)

@@ -1,8 +1,8 @@
-"""Makes ``spark.read.format("pulsarbox")`` known wherever pulsarbox is installed.
+"""Registers ``spark.read.format("pulsarbox")`` wherever pulsarbox is installed.
 
-Spark imports every top-level module called ``pyspark_*`` and registers its ``DefaultSource``. One that cannot be
-imported breaks every such look-up, so what this imports needs nothing but pyspark itself. In a wheel it stands at the
-top, in a checkout below ``pulsarbox/spark/registered``.
+Spark imports every top-level module named ``pyspark_*`` and registers its ``DefaultSource``. A module that fails to
+import breaks the lookup of all formats, so this one depends only on pyspark. In a wheel it is a top-level package, in a
+checkout it is in ``pulsarbox/spark/registered``.
 """
 
 from pulsarbox.spark.source.data_source import PulsarboxSource as DefaultSource

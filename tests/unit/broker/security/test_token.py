@@ -224,8 +224,10 @@ def test_a_key_set_that_has_changed(tmp_path: Path, provider: TokenProvider, cap
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "is no JSON Web Key Set"),
-        ("{", "is no JSON Web Key Set"),
+        ("[]", "is not a JSON Web Key Set"),
+        ("{", "is not a JSON Web Key Set"),
+        ('{"keys": 5}', "is not a JSON Web Key Set"),
+        ('{"keys": null}', "is not a JSON Web Key Set"),
         (jwks({"kty": "oct", "k": "c2VjcmV0"}), "has no public key"),
         (jwks({"kty": "RSA", "kid": "bad", "n": "AQAB", "e": "AQAB"}), "the key 'bad' of the set cannot be used"),
         (jwks({"kty": "RSA", "kid": "bad"}), "the key 'bad' of the set cannot be used"),

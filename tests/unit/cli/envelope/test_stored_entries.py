@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarbox.cli.envelope import stored_entries
 from pulsarbox.cli.envelope.envelope import Writer
 from pulsarbox.cli.envelope.seen_ids import Runs, SeenIds
 from pulsarbox.cli.envelope.stored_entries import Restoration
@@ -237,7 +238,7 @@ def test_metadata_that_this_version_does_not_know_is_kept() -> None:
     assert target.stored()[0][0].SerializeToString() == stored.SerializeToString()
 
 
-def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch() -> None:
+def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b"".join(part for number in range(4) for part in in_batch(Outgoing(b"%d" % number), number))
     told = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, num_messages_in_batch=4)
     writer, target = Writer(), Target()
@@ -255,10 +256,18 @@ def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch() -> None:
     assert restoration.repeated == 1
     restoration.take(zero)
     assert len(target.entries) == 3  # the rest of its batch may follow
+    clock = [0.0]
+    monkeypatch.setattr(stored_entries, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for number in range(10):
+        restoration.idle()
+        clock[0] += stored_entries.IDLE_SECONDS / 2
+        restoration.take(one)
+        assert (len(target.entries), restoration.repeated) == (3, 2 + number), "a repeated message is input too"
     restoration.idle()
-    restoration.take(one)
+    clock[0] += stored_entries.IDLE_SECONDS - 0.1
     restoration.idle()
-    assert (len(target.entries), restoration.repeated) == (3, 2), "a repeated message is input too"
+    assert len(target.entries) == 3
+    clock[0] += 0.2
     restoration.idle()
     assert len(target.entries) == 4
 
