@@ -15,7 +15,7 @@ class Phrase(NamedTuple):
 SENTENCE_WORDS_MAX: Final = 40
 """Most words of a sentence. Aim at 25."""
 NAMES_OF_A_LIST: Final = 8
-"""A sentence with so many code spans is a list of names, and may be long."""
+"""A sentence with so many code spans, or one that begins with "Fields:", is a list of names and may be long."""
 
 
 def _phrase(name: str, pattern: str, instead: str, flags: re.RegexFlag = re.IGNORECASE) -> Phrase:

@@ -130,6 +130,7 @@ def test_a_question_may_begin_with_its_word() -> None:
 
 def test_a_list_of_names_may_be_long() -> None:
     assert rules(", ".join(f"`name{n}` (the number of something)" for n in range(10))) == set()
+    assert rules("Fields: " + ", ".join(f"name{n} (the number of something)" for n in range(10))) == set()
 
 
 def test_help_texts_are_read() -> None:
