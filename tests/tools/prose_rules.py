@@ -107,7 +107,7 @@ PHRASES: Final = (
     ),
     _phrase(
         "as-it-is",
-        r"\b(?<!long )as (?:it|they) (?:is|are|came|stands?|stood|was|were)\b",
+        r"\b(?<!long )as (?:it|they) (?:is|are|came|stands?|stood|was|were)(?=\s*[.,;:)]|\s*\Z| and\b| or\b)",
         "write unchanged, or unmodified",
     ),
     _phrase(
