@@ -327,7 +327,7 @@ def test_a_rollup_counts_every_message_once_over_a_restart(
 # The page
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
-SECTION = PAGE.read_text("utf-8").partition("## Pipelines that come along\n")[2].partition("\n## ")[0]
+SECTION = PAGE.read_text("utf-8").partition("## Included pipelines\n")[2].partition("\n## ")[0]
 SHOWN = re.findall(r"^    pulsarbox pipeline (.*)$", SECTION, re.MULTILINE)
 
 
