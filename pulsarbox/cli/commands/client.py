@@ -107,11 +107,11 @@ def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool
       pulsarbox client kick --filter 'kind == "connection" and startswith(address, "10.1.")' --dry-run
     """
     if bool(ids) == (filter_text is not None):
-        raise Misused("say who is to go: ids, or --filter; not both")
+        raise Misused("specify client IDs or --filter, not both")
     if filter_text is not None:
         found = {row["id"]: row for row in _found(admin, filter_text)}
         ids = tuple(each for each, row in found.items() if each == row["connection"] or row["connection"] not in found)
-    what = f"let {len(ids)} clients go" if len(ids) > 1 else f"let the client {ids[0]} go"
+    what = f"disconnect {len(ids)} clients" if len(ids) > 1 else f"disconnect client {ids[0]}"
     confirm(what, list(ids), yes=yes, dry_run=dry_run)
     carry_out([("kicked", each, partial(admin.kick, each)) for each in ids], dry_run=dry_run)
 
@@ -126,5 +126,5 @@ def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:
             raise click.BadParameter(str(error).removeprefix("filter: "), param_hint="--filter") from None
         raise ending(error) from None
     if not rows:
-        raise NotThere(f"no client for whom it holds: {filter_text}")
+        raise NotThere(f"no client matches --filter: {filter_text}")
     return rows

@@ -20,7 +20,7 @@ _AGE: Final = "backlog-quota:message_age"
 _THEN: Final = {
     "producer_request_hold": "producers are held",
     "producer_exception": "producers are refused",
-    "consumer_backlog_eviction": "the oldest messages leave the backlog",
+    "consumer_backlog_eviction": "the oldest messages are evicted",
 }
 _POLICIES: Final = {
     ("dispatch", "topic"): "dispatch-rate",
@@ -184,8 +184,8 @@ def _chain(name: str, policy: dict[str, Any]) -> list[str]:
     said = {each["level"]: each["value"] for each in reversed(policy["levels"])}
     lines = [name]
     for level in ("topic", "namespace", "broker"):
-        words = value_words(said[level]) if level in said else "says nothing"
-        lines.append(clean(f"  {level:<9}  {words}{'    <- holds' if level == policy['level'] else ''}"))
+        words = value_words(said[level]) if level in said else "not set"
+        lines.append(clean(f"  {level:<9}  {words}{'    <- in effect' if level == policy['level'] else ''}"))
     return lines
 
 
@@ -209,7 +209,7 @@ def _in_use(row: Row) -> str:
     if row["waiting"]:
         said += f"; {row['waiting']} wait{'s' if row['waiting'] == 1 else ''}"
     if row["held"]:
-        said += f"; held something back for {row['held']} of the last minute"
+        said += f"; throttled for {row['held']} of the last minute"
     return said
 
 

@@ -96,9 +96,9 @@ class HungUp(Failed):
         super().__init__("the terminal was closed")
 
 
-WHO: Final = "say who you are with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
+WHO: Final = "authenticate with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
 MAY: Final = (
-    "an admin of the tenant grants it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
+    "a tenant admin can grant it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
 )
 
 _GRANT: Final = ": admins of the tenant can grant it"
@@ -153,7 +153,7 @@ def ending_of_status(status: int, message: str, method: str = "") -> Failed:
     if status == 412:
         kind = next((kind for words, kind in _PRECONDITIONS if words.search(message)), kind)
     if kind is InTheWay and method == "DELETE" and re.search(_CONNECTED, message, re.IGNORECASE):
-        message += ": --force deletes it nevertheless"
+        message += ": use --force to delete it anyway"
     return kind(_with_help(message or f"HTTP {status}", status))
 
 

@@ -32,10 +32,10 @@ def directory_of(config_file: Path | None, data_dir: str | None, memory: bool, p
     """
     if not memory:
         if pid is not None:
-            raise Misused("--pid goes with --memory: the box of a data directory is found by the directory")
+            raise Misused("--pid requires --memory: select the box of a data directory with --data-dir")
         return data_directory(config_file, data_dir)
     if data_dir is not None:
-        raise Misused("a box with --memory has no data directory: leave --data-dir or --memory out")
+        raise Misused("--memory and --data-dir cannot be combined: a box in memory has no data directory")
     from pulsarbox.server.process.memory_box_entry import entries, pid_of
 
     found = {pid_of(path): path for path in entries()}
@@ -43,7 +43,7 @@ def directory_of(config_file: Path | None, data_dir: str | None, memory: bool, p
         return found.get(pid, NOWHERE)
     if len(found) > 1:
         boxes = ", ".join(_told(number, path) for number, path in found.items())
-        raise Misused(f"several boxes run in memory: {boxes}; name one with --pid")
+        raise Misused(f"several boxes run in memory: {boxes}; select one with --pid")
     return next(iter(found.values()), NOWHERE)
 
 

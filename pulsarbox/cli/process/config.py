@@ -138,9 +138,9 @@ def init(path: Path, force: bool) -> None:
         with os.fdopen(os.open(path, flags, 0o644), "w", encoding="utf-8") as file:
             file.write(as_toml())
     except FileExistsError:
-        say(f"{path} exists and is left as it is: name another file, or replace it with --force")
+        say(f"{path} already exists: name another file, or use --force to overwrite it")
         sys.exit(EXIT_CONFLICT)
     except OSError as error:
         say(f"{path} cannot be written: {error.strerror}: name another file")
         sys.exit(EXIT_PROBLEMS)
-    say(f"{path} has every setting with its default; change what should differ, then `pulsarbox config check {path}`")
+    say(f"{path} lists every setting with its default; edit it, then run `pulsarbox config check {path}`")

@@ -45,14 +45,14 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
             answer = answers.readline()
     except KeyboardInterrupt:
         child.terminate()
-        say(f"interrupted: process {child.pid} is told to stop")
+        say(f"interrupted: stopping process {child.pid}")
         return 130
     document = json.loads(answer) if answer else {}
     if "pid" in document:
         _print(document, log_file)
         return 0
     code = child.wait()
-    say(document.get("failed") or f"it ended with exit code {code}")
+    say(document.get("failed") or f"it exited with code {code}")
     if log_file is not None and in_data and "failed" in document and _removed(log_file, made):
         log_file = None
     if log_file is not None:
@@ -63,7 +63,7 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
 def _not_written(log_file: Path, error: OSError, in_data: bool) -> str:
     folder = log_file.parent
     if in_data and isinstance(error, FileExistsError | NotADirectoryError):
-        return f"the data directory {folder} is no directory: choose another with --data-dir"
+        return f"the data directory {folder} is not a directory: choose another with --data-dir"
     others = "--data-dir, or another place for the log with --log-file" if in_data else "--log-file"
     return f"the log {log_file} cannot be written: {error.strerror}: choose another with {others}"
 

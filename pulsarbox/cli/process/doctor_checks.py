@@ -41,7 +41,7 @@ _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
 _WHAT_FOR: Final = {
     "uvloop": "a faster event loop",
-    "cramjam": "messages in LZ4 and SNAPPY on the command line",
+    "cramjam": "LZ4 and SNAPPY compression on the command line",
     "textual-serve": "`pulsarbox top --serve`",
 }
 _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
@@ -69,13 +69,13 @@ def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Ch
     try:
         loaded = load(file_used(config_file), given, os.environ)
     except ConfigError as error:
-        advice = "put that right; what follows is for the defaults (`pulsarbox config check FILE` lists all mistakes)"
+        advice = "fix the configuration; the other checks use the defaults (`pulsarbox config check FILE` lists all errors)"
         yield Check("configuration", FAIL, str(error), advice)
     else:
         settings = loaded.settings
         text = f"from {file_used(config_file) or 'the defaults'}"
-        ignored = f", {len(loaded.warnings)} keys have no effect here" if loaded.warnings else ""
-        advice = "`pulsarbox config check FILE` names them" if ignored else ""
+        ignored = f", {len(loaded.warnings)} keys have no effect" if loaded.warnings else ""
+        advice = "`pulsarbox config check FILE` lists them" if ignored else ""
         yield Check("configuration", WARN if ignored else OK, text + ignored, advice)
     patient = Patient(settings, Path(settings.dataDirectory))
     for check in CHECKS:
@@ -104,7 +104,7 @@ def packages(_: Patient) -> Iterator[Check]:
             (optional if match["marker"] else missing).append(match["name"])
             continue
         if match["version"] and _numbers(version) < _numbers(match["version"]):
-            missing.append(f"{match['name']} {match['version']} (there is {version})")
+            missing.append(f"{match['name']} {match['version']} (found {version})")
     if missing:
         yield Check(
             "packages", FAIL, f"missing: {', '.join(missing)}", "`pip install pulsarbox`, or in a checkout `make`"
@@ -112,15 +112,15 @@ def packages(_: Patient) -> Iterator[Check]:
         return
     slow = list(_without_their_compiled_half())
     advice = [_how_to_get(optional)] if optional else []
-    advice += ["install wheels with compiled code for this system: it is much faster"] if slow else []
+    advice += ["install wheels with compiled extensions for this platform: they are much faster"] if slow else []
     without = [*slow, *([f"{', '.join(optional)} not installed"] if optional else [])]
-    text = "all that is needed is there" + "".join(f"; {each}" for each in without)
+    text = "all required packages are installed" + "".join(f"; {each}" for each in without)
     yield Check("packages", WARN if without else OK, text, "; ".join(advice))
 
 
 def _how_to_get(optional: list[str]) -> str:
-    uses = ", ".join(f"{name} is for {_WHAT_FOR[name]}" for name in optional if name in _WHAT_FOR)
-    return f"`pip install {' '.join(optional)}` where you want it{f': {uses}' if uses else ''}"
+    uses = ", ".join(f"{name} provides {_WHAT_FOR[name]}" for name in optional if name in _WHAT_FOR)
+    return f"optional: `pip install {' '.join(optional)}`{f': {uses}' if uses else ''}"
 
 
 def _requirements() -> list[str]:
@@ -152,7 +152,7 @@ def files(patient: Patient) -> Iterator[Check]:
     limit = file_limit() if hard == resource.RLIM_INFINITY else hard
     problem = too_few(limit, patient.settings)
     state = FAIL if limit < FILES_MIN else WARN if problem else OK
-    yield Check("files", state, f"up to {limit} may be open", problem and WAY_OUT)
+    yield Check("files", state, f"at most {limit} open files", problem and WAY_OUT)
 
 
 def data_directory(patient: Patient) -> Iterator[Check]:
@@ -161,19 +161,19 @@ def data_directory(patient: Patient) -> Iterator[Check]:
     if not directory.exists():
         above = _existing(directory)
         good = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
-        text = f"{directory} does not exist, a start makes it" if good else f"{directory} cannot be made in {above}"
-        advice = "" if good else "choose another with --data-dir, or give this user the right to write there"
+        text = f"{directory} does not exist; it is created on start" if good else f"{directory} cannot be created in {above}"
+        advice = "" if good else "choose another directory with --data-dir, or grant this user write access"
         yield Check("data", OK if good else FAIL, text, advice)
     elif not directory.is_dir() or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        text = f"{directory} is not a directory that this user can read and write"
-        yield Check("data", FAIL, text, "run this as the user of the box, or choose another with --data-dir")
+        text = f"{directory} is not a directory this user can read and write"
+        yield Check("data", FAIL, text, "run this as the user of the box, or choose another directory with --data-dir")
     elif (found := find(directory)) is not None:
-        yield Check("data", OK, f"{directory}, a box runs on it: {described(found.pid)}")
+        yield Check("data", OK, f"{directory}, in use by a running box: {described(found.pid)}")
     elif (directory / "INSTANCE").exists() or not any(directory.iterdir()):
-        yield Check("data", OK, f"{directory}, no box runs on it")
+        yield Check("data", OK, f"{directory}, not in use")
     else:
-        text = f"{directory} is not empty, and not the data directory of a box"
-        yield Check("data", WARN, text, "choose another with --data-dir, or look whether that is what you mean")
+        text = f"{directory} is not empty, and is not the data directory of a box"
+        yield Check("data", WARN, text, "choose another directory with --data-dir, or check the path")
 
 
 def disk(patient: Patient) -> Iterator[Check]:
@@ -182,13 +182,13 @@ def disk(patient: Patient) -> Iterator[Check]:
     free, kind = shutil.disk_usage(place).free, _file_system(place)
     text = f"{megabytes(free)} free on {kind or 'the file system'} of {place}"
     if free < FREE_MIN:
-        yield Check("disk", FAIL, text, "make room: publishing is refused when the disk is full")
+        yield Check("disk", FAIL, text, "free disk space: publishing is rejected when the disk is full")
     elif free < FREE_WANTED:
-        yield Check("disk", WARN, text, "make room soon: publishing is refused when the disk is full")
+        yield Check("disk", WARN, text, "free disk space soon: publishing is rejected when the disk is full")
     elif kind in ("tmpfs", "ramfs"):
-        yield Check("disk", WARN, text, "this is memory: all is lost with the power; choose a disk with --data-dir")
+        yield Check("disk", WARN, text, "a memory file system loses all data at shutdown: choose a disk with --data-dir")
     elif kind.startswith(_NETWORK_DISKS):
-        yield Check("disk", WARN, text, "locks and maps of files are not reliable over a network: choose a local disk")
+        yield Check("disk", WARN, text, "file locks and memory maps are unreliable on network file systems: choose a local disk")
     else:
         yield Check("disk", OK, text)
 
@@ -199,13 +199,13 @@ def sync(patient: Patient) -> Iterator[Check]:
     try:
         times = sync_times(place, SYNCS)
     except OSError as error:
-        advice = "choose another with --data-dir, or give this user the right to write there"
-        yield Check("sync", FAIL, f"nothing can be written to {place}: {error.strerror}", advice)
+        advice = "choose another directory with --data-dir, or grant this user write access"
+        yield Check("sync", FAIL, f"cannot write to {place}: {error.strerror}", advice)
         return
     median, tail = percentile(times, 0.5), percentile(times, 0.99)
-    text = f"half of {SYNCS} syncs of 4 KiB took up to {median:.2f} ms (p50), 99 % up to {tail:.2f} ms (p99)"
+    text = f"{SYNCS} syncs of 4 KiB: p50 {median:.2f} ms, p99 {tail:.2f} ms"
     slow = median > SLOW_MS or tail > TAIL_MS
-    advice = "each receipt waits for a sync: choose a faster disk with --data-dir, or see what else writes to this one"
+    advice = "each receipt waits for a sync: choose a faster disk with --data-dir, or find what else writes to this one"
     yield Check("sync", WARN if slow else OK, text, advice if slow else "")
 
 
@@ -223,15 +223,15 @@ def ports(patient: Patient) -> Iterator[Check]:
         if port == OFF:
             continue
         if not port:
-            yield Check("port", OK, f"any free one ({name} is 0)")
+            yield Check("port", OK, f"any free port ({name} is 0)")
         elif port == own:
-            yield Check("port", OK, f"{port} ({name}) is served by the box that runs")
+            yield Check("port", OK, f"{port} ({name}) is served by the running box")
         elif (error := _not_bound(settings.bindAddress, port)) is None:
             yield Check("port", OK, f"{port} ({name}) is free on {settings.bindAddress}")
         else:
             pid = listener(port)
-            text = f"{port} ({name}) cannot be had on {settings.bindAddress}: {error.strerror}"
-            text += f", by {described(pid)}" if pid else ""
+            text = f"{port} ({name}) cannot be bound on {settings.bindAddress}: {error.strerror}"
+            text += f"; in use by {described(pid)}" if pid else ""
             yield Check("port", FAIL, text, advice_on(error, option))
 
 
@@ -271,12 +271,12 @@ def address(patient: Patient) -> Iterator[Check]:
         yield Check("address", OK, f"listens on {settings.bindAddress} only (bindAddress)")
     elif settings.authenticationEnabled:
         yield Check(
-            "address", OK, f"listens on {', '.join(others)}: others can reach it, and have to prove who they are"
+            "address", OK, f"listens on {', '.join(others)}: other machines can connect, and must authenticate"
         )
     else:
         name = "bindAddress" if others == [settings.bindAddress] else "bindAddress, bindAddresses"
-        advice = "there is no authentication (authenticationEnabled): let nobody reach it whom you do not trust"
-        yield Check("address", WARN, f"listens on {', '.join(others)}, so others can reach it ({name})", advice)
+        advice = "authentication is disabled (authenticationEnabled): enable it, or block access from untrusted machines"
+        yield Check("address", WARN, f"listens on {', '.join(others)}: other machines can connect ({name})", advice)
 
 
 def authentication(patient: Patient) -> Iterator[Check]:
@@ -286,14 +286,14 @@ def authentication(patient: Patient) -> Iterator[Check]:
     try:
         found = authentication_of(patient.settings)
     except ConfigError as error:
-        yield Check("authentication", FAIL, str(error), "put that right: a box does not start like this")
+        yield Check("authentication", FAIL, str(error), "fix the configuration: a box does not start with it")
         return
     if found is None:
-        yield Check("authentication", OK, "off: whoever reaches the box may do everything (authenticationEnabled)")
+        yield Check("authentication", OK, "off: every client may do everything (authenticationEnabled)")
         return
     anonymous = patient.settings.anonymousUserRole
-    rest = f", all others are {anonymous} (anonymousUserRole)" if anonymous else ""
-    yield Check("authentication", OK, f"clients prove who they are: {', '.join(found.methods)}{rest}")
+    rest = f"; all other clients have the role {anonymous} (anonymousUserRole)" if anonymous else ""
+    yield Check("authentication", OK, f"on: {', '.join(found.methods)}{rest}")
 
 
 def authorization(patient: Patient) -> Iterator[Check]:
@@ -302,20 +302,20 @@ def authorization(patient: Patient) -> Iterator[Check]:
     if not settings.authenticationEnabled:
         return
     if not settings.authorizationEnabled:
-        yield Check(name, OK, "off: whoever has proved a name may do everything (authorizationEnabled)")
+        yield Check(name, OK, "off: every authenticated client may do everything (authorizationEnabled)")
         return
     from pulsarbox.broker.security.authorization import roles_of
 
     superusers = roles_of(settings.superUserRoles)
     if not superusers:
         yield Check(
-            name, WARN, "there is no superuser: nobody can create a tenant", 'set superUserRoles, as in "admin"'
+            name, WARN, "no superuser: tenants cannot be created", 'set superUserRoles, such as "admin"'
         )
     elif settings.anonymousUserRole in superusers:
-        text = f"whoever proves nothing is {settings.anonymousUserRole} (anonymousUserRole), who may do everything"
-        yield Check(name, WARN, text, "take that role out of superUserRoles")
+        text = f"unauthenticated clients have the role {settings.anonymousUserRole} (anonymousUserRole), a superuser"
+        yield Check(name, WARN, text, "remove that role from superUserRoles")
     else:
-        yield Check(name, OK, f"roles may do what they were granted; superusers: {', '.join(sorted(superusers))}")
+        yield Check(name, OK, f"on; superusers: {', '.join(sorted(superusers))}")
 
 
 def certificate(patient: Patient) -> Iterator[Check]:
@@ -328,12 +328,12 @@ def certificate(patient: Patient) -> Iterator[Check]:
         context_of(patient.settings)
         found = certificate_in(Path(patient.settings.tlsCertificateFilePath))
     except CertificateError as error:
-        advice = "name others with --tls-cert and --tls-key, or in the configuration (see docs/tls.md)"
+        advice = "set other files with --tls-cert and --tls-key, or in the configuration (see docs/tls.md)"
         yield Check("certificate", FAIL, str(error), advice)
         return
     now = time.time_ns() // 1_000_000
     text = f"of {found.subject}, {found.warning(now) or f'valid until {day(found.ends)}'}"
-    advice = f"renew {patient.settings.tlsCertificateFilePath}: a box that runs takes the new one by itself"
+    advice = f"renew {patient.settings.tlsCertificateFilePath}: a running box reloads it automatically"
     bad, soon = bool(found.problem(now)), bool(found.warning(now))
     yield Check("certificate", FAIL if bad else WARN if soon else OK, text, advice if soon else "")
 
@@ -357,10 +357,10 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
         return
     lost = [row["topic"] for row in topics if row["lost"]]
     if not lost:
-        yield Check("dead letters", OK, f"{len(topics)} topics are for them, all keep what they are given")
+        yield Check("dead letters", OK, f"{len(topics)} dead letter topics, all of which retain their messages")
         return
-    text = f"{len(lost)} of {len(topics)} topics for them keep none, without subscription and retention: {lost[0]}"
-    yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` keeps them")
+    text = f"{len(lost)} of {len(topics)} dead letter topics lose their messages, without subscription and retention: {lost[0]}"
+    yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` retains them")
 
 
 def loopback(_: Patient) -> Iterator[Check]:
@@ -371,12 +371,12 @@ def loopback(_: Patient) -> Iterator[Check]:
         names = {str(info[4][0]) for info in socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)}
     except OSError as error:
         yield Check(
-            "loopback", FAIL, f"127.0.0.1 or localhost cannot be reached: {error}", "look at /etc/hosts, `ip a`"
+            "loopback", FAIL, f"cannot connect to 127.0.0.1 or resolve localhost: {error}", "check /etc/hosts and `ip a`"
         )
         return
     good = names & {"127.0.0.1", "::1"}
-    advice = "" if good else "localhost should be 127.0.0.1 in /etc/hosts; until then name addresses, not localhost"
-    yield Check("loopback", OK if good else WARN, f"works, localhost is {', '.join(sorted(names))}", advice)
+    advice = "" if good else "map localhost to 127.0.0.1 in /etc/hosts; until then use addresses instead of localhost"
+    yield Check("loopback", OK if good else WARN, f"works, localhost resolves to {', '.join(sorted(names))}", advice)
 
 
 def terminal(_: Patient) -> Iterator[Check]:
@@ -386,7 +386,7 @@ def terminal(_: Patient) -> Iterator[Check]:
     where = f"{size.columns}x{size.lines}, TERM {os.environ.get('TERM', 'not set')}" if sys.stdout.isatty() else "none"
     text = f"{where}; encoding {encoding}" + (", no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else "")
     good = encoding.replace("-", "") == "utf8"
-    yield Check("terminal", OK if good else WARN, text, "" if good else "set LANG=C.UTF-8: other signs show as ?")
+    yield Check("terminal", OK if good else WARN, text, "" if good else "set LANG=C.UTF-8: other characters show as ?")
 
 
 CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (

@@ -56,9 +56,9 @@ def start(
       pulsarbox start --memory
     """
     if memory and options["data_dir"] is not None:
-        raise click.UsageError("--memory keeps nothing, so --data-dir makes no sense with it: leave one of them out")
+        raise click.UsageError("--memory and --data-dir cannot be combined")
     if log_file is not None and not detach:
-        raise click.UsageError("--log-file goes with --detach; in the foreground the log is on stderr: 2> FILE")
+        raise click.UsageError("--log-file requires --detach; in the foreground, redirect stderr: 2> FILE")
     loaded = loaded_or_exit(config_file, overrides(options))
     source = str(file_used(config_file) or "the defaults")
     if detach:
@@ -78,7 +78,7 @@ def start(
         sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file, in_data=in_data))
     say(f"settings from {source}")
     if memory:
-        say("in memory: nothing is written to disk, and all is gone when this process ends")
+        say("in memory: nothing is written to disk; all data is lost when this process exits")
 
     gc.disable()  # until it serves: the modules loaded now are never garbage
     try:

@@ -65,7 +65,7 @@ def status(
         from pulsarbox.server.process.memory_box_entry import entries
 
         if entries():
-            say("a box runs in memory: `pulsarbox status --memory` tells of it")
+            say("a box runs in memory: use `pulsarbox status --memory`")
     try:
         _show(document, output, watch)
         while watch is not None:

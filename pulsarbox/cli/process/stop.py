@@ -57,7 +57,7 @@ def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int 
 
 def _stopped(directory: Path, timeout: float, memory: bool) -> int:
     if not directory.is_dir():
-        say(f"not running: there is no data directory {directory}")
+        say(f"not running: data directory {directory} does not exist")
         return 0
     found = find(directory)
     if found is None:
@@ -66,30 +66,30 @@ def _stopped(directory: Path, timeout: float, memory: bool) -> int:
     process = find_process(found.pid)
     found = find(directory)  # the box may have stopped meanwhile
     if found is None:
-        say(f"not running: it has just ended, no process holds {directory}")
+        say(f"not running: it has just exited, no process holds {directory}")
         return 0
     if process is None or not found.confirmed:
         say(
-            f"{directory} is held by process {found.pid or 'unknown'}, which is not seen from here:"
-            " stop it in the container that it runs in"
+            f"{directory} is held by process {found.pid or 'unknown'}, which is not visible from here:"
+            " stop it in its container"
         )
         return EXIT_OTHER_CONTAINER
     if _is_embedded(directory, found.pid):
-        say(f"the box on {directory} is part of process {found.pid}, which is another program: it ends the box")
+        say(f"the box on {directory} is part of process {found.pid}, another program: stop the box through that program")
         return EXIT_OTHER_PROGRAM
     try:
         process.terminate()
     except PermissionError:
-        say(f"process {found.pid} is another user's: run this as the user of the box, or as root")
+        say(f"process {found.pid} belongs to another user: run this as the user of the box, or as root")
         return EXIT_NOT_ALLOWED
     except ProcessLookupError:
         pass
-    say(f"process {found.pid} is asked to stop; waiting up to {timeout:g} s")
+    say(f"stopping process {found.pid}; waiting up to {timeout:g} s")
     if not process.wait(timeout):
-        say(f"process {found.pid} still runs after {timeout:g} s: wait longer (--timeout), or `kill -9 {found.pid}`,")
-        say("which ends it at once" if memory else "after which everything that was acknowledged is still there")
+        say(f"process {found.pid} is still running after {timeout:g} s: wait longer (--timeout), or `kill -9 {found.pid}`,")
+        say("which stops it immediately" if memory else "which loses no acknowledged message")
         return EXIT_TIMEOUT
-    say(f"stopped: process {found.pid} has ended" + ("" if memory else f", {directory} is free"))
+    say(f"stopped: process {found.pid} has exited" + ("" if memory else f", {directory} is free"))
     return 0
 
 

@@ -127,7 +127,7 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
 
 def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
     if serve and once:
-        raise Misused("--serve and --once: one of them")
+        raise Misused("--serve and --once cannot be combined")
     if not once and not serve:
         gc.disable()  # until the first screen: collecting takes a tenth of the start, without garbage yet
     feed, target, options["label"] = _feed(admin, data_dir, options["scope"], options["label"], options["label_color"])
@@ -145,7 +145,7 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
         raise Misused(f"-o {options['output']} goes with --once")
     served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # started by --serve, for a browser page
     if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+        raise Misused("stdout is not a terminal: use `pulsarbox top --once` for a snapshot")
     _run(feed, target, served, **options)
 
 
@@ -169,7 +169,7 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
         end_when_closed(sys.stdin.fileno(), sys.stderr.fileno())
     app.run()
     if app.has_failed:
-        raise Failed("the dashboard has failed; the error above says where: please report it")
+        raise Failed("the dashboard failed; please report the error above")
 
 
 def _order(kept: "Kept", view: str, sort: str | None) -> None:
@@ -283,7 +283,7 @@ def _serve(host: str, port: int) -> None:
     try:
         page.run(begun)
     except OSError as error:
-        raise Failed(f"{host}:{port} cannot be listened on: {error.strerror}; --serve-port takes another") from None
+        raise Failed(f"{host}:{port} cannot be bound: {error.strerror}; choose another port with --serve-port") from None
 
 
 def _without_serving(words: Sequence[str]) -> list[str]:
