@@ -155,7 +155,7 @@ def split_path(raw: str) -> list[str]:
 
 def _segment(text: str) -> Segment:
     if "%" in text and _NO_ESCAPE.search(text):
-        raise BadRequest("The path has a % that is not followed by two hexadecimal digits: write it %25")
+        raise BadRequest("The path has a % that is not followed by two hexadecimal digits: encode it as %25")
     try:
         decoded = unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -168,7 +168,7 @@ def _segment(text: str) -> Segment:
 
 def _check_nul(text: str) -> None:
     if "\0" in text:
-        raise BadRequest("The path has a NUL (%00): no name has one")
+        raise BadRequest("The path has a NUL (%00), which no name may contain")
 
 
 _NO_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")

@@ -224,7 +224,9 @@ def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
     try:
         return decompress(number, payload, size, EXPANDED_BYTES_MAX)
     except CodecMissing as error:
-        raise NotSupported(f"The message cannot be shown: {error}, where the box runs. Or consume it instead") from None
+        raise NotSupported(
+            f"The message cannot be shown: the box cannot decompress it ({error}); consume it instead"
+        ) from None
     except NotUnpacked as error:
         raise PersistenceError(f"The message cannot be decompressed: {error}") from None
 

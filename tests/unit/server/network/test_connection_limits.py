@@ -21,7 +21,7 @@ def test_half_open_connections_are_counted_by_address() -> None:
     for host in ("a", "a", "b"):
         assert gate.refusal(host) is None
         gate.enters(host)
-    assert "2 connections from a are half-open, maxHalfOpenConnectionsPerIp" in (gate.refusal("a") or "")
+    assert "2 connections from a are half-open, and maxHalfOpenConnectionsPerIp" in (gate.refusal("a") or "")
     assert gate.refusal("b") is None
     gate.known("a")
     assert gate.refusal("a") is None
