@@ -145,7 +145,7 @@ async def _serve(
     if not memory:
         await measure_disk(Path(settings.dataDirectory))
     reason = await ending.reason
-    log.info("stopping (%s): no new connections, finishing what is under way", reason)
+    log.info("stopping (%s): refusing new connections, completing requests in progress", reason)
     asked = time.monotonic()
     await serving.close()
     watch.stop()
@@ -164,7 +164,7 @@ def _memory_entry(running: Running) -> "MemoryEntry | None":
         entry = MemoryEntry()
         write(entry.path, running)
     except OSError as error:
-        log.info("`pulsarbox status --memory` will not find this box: %s", error)
+        log.info("cannot register this box for `pulsarbox status --memory`: %s", error)
         return None
     return entry
 
@@ -174,7 +174,7 @@ async def measure_disk(data: Path) -> None:
     try:
         times = await asyncio.get_running_loop().run_in_executor(None, sync_times, data, _SYNCS)
     except OSError as error:
-        log.debug("the disk's speed is not known: %s", error)
+        log.debug("cannot measure the speed of the disk: %s", error)
         return
     warning = slow(times, str(data))
     if warning:

@@ -9,4 +9,4 @@ def compiled(text: str) -> Pattern:
     try:
         return linear(text)
     except PatternError as error:
-        raise ValueError(f"'{text}' is no regular expression of RE2: {error}") from None
+        raise ValueError(f"'{text}' is not a valid RE2 regular expression: {error}") from None

@@ -59,9 +59,9 @@ class _Loader:
         if not report.usable or (kind == "hashing" and report.problems):
             raise PluginError("; ".join(report.problems), report.trace)
         for problem in report.problems:
-            log.warning("the %s plugin %r does not keep its contract: %s", kind, name, problem)
+            log.warning("the %s plugin %r violates its contract: %s", kind, name, problem)
         plugin = load(found)
-        log.info("the %s plugin %r is loaded from %s", kind, name, found.source)
+        log.info("loaded the %s plugin %r from %s", kind, name, found.source)
         return plugin
 
     def _looked_at(self, found: Found) -> Report:
@@ -102,7 +102,7 @@ def _write(path: Path | None, known: dict[str, list[str]]) -> None:
             json.dump(known, file, indent=1)
         beside.replace(path)
     except OSError as error:
-        log.info("what was found out about plugins is not kept: %s", error)
+        log.info("cannot cache the reports on plugins: %s", error)
 
 
 class Bringing:
@@ -145,7 +145,7 @@ class Bringing:
                 log.exception("the %s plugin %r could not be loaded", *key)
                 told(PluginError(f"{type(error).__name__}: {error}"))
 
-        too_late = PluginError(f"it was not loaded after {LOAD_SECONDS} seconds")
+        too_late = PluginError(f"it did not load within {LOAD_SECONDS} seconds")
         late = threading.Timer(LOAD_SECONDS, told, [too_late])
         late.daemon = True
         late.start()
@@ -190,7 +190,7 @@ class Watch:
             return
         for guard, call in self._seen.items():
             if before.get(guard) == call:
-                raise PluginEndless(f"it had not come back after {LOOK_SECONDS:g} seconds and was ended")
+                raise PluginEndless(f"the call did not return within {LOOK_SECONDS:g} seconds and was terminated")
 
 
 def _nothing() -> None:

@@ -201,7 +201,9 @@ class Serving:
     async def _listen(self, address: Address) -> list[socket.socket]:
         sockets = await listen(address.host, address.port, "bindAddresses")
         self.sockets += sockets
-        log.info("listener %s has %s:%d", address.listener, address.host, sockets[0].getsockname()[1])
+        log.info(
+            "listener %s accepts connections on %s:%d", address.listener, address.host, sockets[0].getsockname()[1]
+        )
         return sockets
 
     async def _serve(self, sockets: list[socket.socket], listener: str) -> None:
@@ -245,7 +247,7 @@ class Serving:
             try:
                 write(self._data, self.running)
             except OSError as error:
-                log.warning("`pulsarbox status` will not know the ports: %s", error)
+                log.warning("cannot record the ports for `pulsarbox status`: %s", error)
 
     @property
     def shutdown_seconds(self) -> float:

@@ -339,13 +339,13 @@ def test_policies_with_numbers_that_no_number_is() -> None:
     ],
 )
 def test_places_of_pages(data: bytes) -> None:
-    with pytest.raises(BadRequest, match="this place is not one of this topic's pages"):
+    with pytest.raises(BadRequest, match="this position is not from a page of this topic"):
         _merged(_MERGED + base64.urlsafe_b64encode(data).decode(), 1)
 
 
 def test_epochs_with_long_names() -> None:
     for named in ("9" * 5000 + ":1", "1:" * 100_000, "\u00b2:1", "1", 7, None):
-        with pytest.raises(BadRequest, match="is no transaction"):
+        with pytest.raises(BadRequest, match="is not a transaction ID"):
             _transactions({"transactions": [named]})
     for body in ({"writer": "w" * 257, "run": "r"}, {"writer": "w", "run": "r" * 257}):
         with pytest.raises(BadRequest, match="1 to 256 characters"):

@@ -84,7 +84,7 @@ def columns_of(query: Mapping[str, str], view: str, known: Iterable[str]) -> tup
 def check(name: str, parameter: str, view: str, known: Iterable[str]) -> None:
     """Raise BadRequest for an unknown column."""
     if name not in known:
-        hint = did_you_mean(name, dict.fromkeys(known)) or f"; there are {', '.join(known)}"
+        hint = did_you_mean(name, dict.fromkeys(known)) or f"; available: {', '.join(known)}"
         raise BadRequest(f"{parameter}: {view} has no column {name!r}{hint}")
 
 

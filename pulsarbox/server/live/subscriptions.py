@@ -14,7 +14,7 @@ from pulsarbox.server.live.view import Column, Scope, View, kept
 
 UNACKNOWLEDGED: Final = "unacknowledged"
 """The cause of a backlog that has been dispatched completely."""
-_UNACKNOWLEDGED_TEXT: Final = "everything is sent; the consumers have not acknowledged it"
+_UNACKNOWLEDGED_TEXT: Final = "all messages are dispatched but not yet acknowledged"
 
 
 def cause(sample: SubscriptionSample) -> Why | None:

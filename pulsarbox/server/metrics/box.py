@@ -23,19 +23,19 @@ from pulsarbox.server.metrics.table import EVICTIONS
 QUANTILES: Final = (0.5, 0.95, 0.99, 0.999, 0.9999, 1.0)
 
 SUMS: Final = (
-    ("topics_count", "Topics that are in memory", attrgetter("topics")),
+    ("topics_count", "Loaded topics", attrgetter("topics")),
     ("subscriptions_count", "Subscriptions", attrgetter("subscriptions")),
-    ("producers_count", "Producers that are connected", attrgetter("producers")),
-    ("consumers_count", "Consumers that are connected", attrgetter("consumers")),
-    ("rate_in", "Messages that come in, a second", attrgetter("messages_in")),
-    ("rate_out", "Messages that go out, a second", attrgetter("messages_out")),
-    ("throughput_in", "Bytes that come in, a second", attrgetter("bytes_in")),
-    ("throughput_out", "Bytes that go out, a second", attrgetter("bytes_out")),
-    ("storage_size", "Bytes of the entries that are kept", attrgetter("storage")),
-    ("storage_logical_size", "The same: there is one copy", attrgetter("storage")),
-    ("storage_write_rate", "Entries that are stored, a second", attrgetter("entries_in")),
-    ("storage_read_rate", "Entries that go out to consumers, a second", attrgetter("entries_out")),
-    ("msg_backlog", "Entries that subscriptions have before them", attrgetter("backlog")),
+    ("producers_count", "Connected producers", attrgetter("producers")),
+    ("consumers_count", "Connected consumers", attrgetter("consumers")),
+    ("rate_in", "Messages published per second", attrgetter("messages_in")),
+    ("rate_out", "Messages dispatched per second", attrgetter("messages_out")),
+    ("throughput_in", "Bytes published per second", attrgetter("bytes_in")),
+    ("throughput_out", "Bytes dispatched per second", attrgetter("bytes_out")),
+    ("storage_size", "Bytes of stored entries", attrgetter("storage")),
+    ("storage_logical_size", "Bytes of stored entries without replicas: a box stores one copy", attrgetter("storage")),
+    ("storage_write_rate", "Entries stored per second", attrgetter("entries_in")),
+    ("storage_read_rate", "Entries dispatched to consumers per second", attrgetter("entries_out")),
+    ("msg_backlog", "Entries in the backlogs of all subscriptions", attrgetter("backlog")),
 )
 """Sums over all topics."""
 
@@ -55,34 +55,38 @@ def sums(topics: list[TopicRow], cluster: str) -> Iterator[Told]:
     for name, meaning, value in SUMS:
         yield _one(f"pulsar_broker_{name}", meaning, cluster, rounded(sum(map(value, topics))))
     name = "pulsar_broker_storage_backlog_quota_exceeded_evictions_total"
-    meaning = "Times that the oldest messages of backlogs were let go because of their quota"
+    meaning = "Evictions of the oldest messages of backlogs that exceeded their quota"
     evicted = [(f'{cluster},quota_type="{kind}"', sum(map(value, topics))) for kind, value in EVICTIONS]
     yield Metric(name, meaning, itself), evicted
     user = f'{cluster},system_subscription="false"'
-    yield _one("pulsar_broker_out_bytes_total", "Bytes that went out", user, sum(row.total_bytes_out for row in topics))
+    yield _one(
+        "pulsar_broker_out_bytes_total", "Bytes dispatched in total", user, sum(row.total_bytes_out for row in topics)
+    )
     user = f'{cluster},system_topic="false"'
-    yield _one("pulsar_broker_in_bytes_total", "Bytes that came in", user, sum(row.total_bytes_in for row in topics))
+    yield _one(
+        "pulsar_broker_in_bytes_total", "Bytes published in total", user, sum(row.total_bytes_in for row in topics)
+    )
 
 
 def commits(times: CommitTimes, latencies: Latencies, cluster: str) -> Iterator[Told]:
     """Yield the metrics of commits, which all topics share."""
     name, kind = "pulsar_broker_publish_latency", "summary"
-    meaning = "Milliseconds until the receipt; no entry waited longer than this tells; quantiles of the last minute"
+    meaning = "Publish latency in ms; quantiles over the last minute, as upper bounds"
     if latencies.entries:
         quantiles = [(f'{cluster},quantile="{share}"', latencies.quantile(share)) for share in QUANTILES]
         yield Metric(name, meaning, itself, kind), quantiles
     yield Metric(f"{name}_count", meaning, itself, kind, family=name), [(cluster, times.entries)]
     yield Metric(f"{name}_sum", meaning, itself, kind, family=name), [(cluster, rounded(times.waited_ms))]
-    name, kind, meaning = "pulsarbox_commit_seconds", "histogram", "Seconds that the disk took for a commit"
+    name, kind, meaning = "pulsarbox_commit_seconds", "histogram", "Duration of a commit on disk in seconds"
     upto = list(accumulate(times.by_commit))
     buckets = [(f'{cluster},le="{bound / 1000:g}"', upto[i]) for i, bound in enumerate(FINE_MS) if bound in LATENCY_MS]
     buckets.append((f'{cluster},le="+Inf"', times.commits))
     yield Metric(f"{name}_bucket", meaning, itself, kind, family=name), buckets
     yield Metric(f"{name}_count", meaning, itself, kind, family=name), [(cluster, times.commits)]
     yield Metric(f"{name}_sum", meaning, itself, kind, family=name), [(cluster, times.seconds)]
-    yield _one("pulsarbox_commit_entries_total", "Entries that were committed", cluster, times.entries, "counter")
-    yield _one("pulsarbox_commit_bytes_total", "Bytes that went into the journal", cluster, times.bytes, "counter")
-    yield _one("pulsarbox_commit_failures_total", "Commits that failed", cluster, times.failed, "counter")
+    yield _one("pulsarbox_commit_entries_total", "Entries committed", cluster, times.entries, "counter")
+    yield _one("pulsarbox_commit_bytes_total", "Bytes written to the journal", cluster, times.bytes, "counter")
+    yield _one("pulsarbox_commit_failures_total", "Failed commits", cluster, times.failed, "counter")
 
 
 def cache(broker: Broker, topics: list[TopicRow], cluster: str, now: Now) -> Iterator[Told]:
@@ -96,12 +100,12 @@ def cache_values(broker: Broker, topics: list[TopicRow], now: Now) -> Iterator[t
     use = broker.core.cache_use
     read, bytes_read = use.misses(now)
     out, bytes_out = sum(row.entries_out for row in topics), sum(row.stored_bytes_out for row in topics)
-    yield "hits_rate", "Entries a second that went out from memory", rounded(max(out - read, 0.0))
-    yield "hits_throughput", "Bytes a second that went out from memory", rounded(max(bytes_out - bytes_read, 0.0))
-    yield "misses_rate", "Entries a second that were read from the disk", rounded(read)
-    yield "misses_throughput", "Bytes a second that were read from the disk", rounded(bytes_read)
+    yield "hits_rate", "Entries dispatched from memory per second", rounded(max(out - read, 0.0))
+    yield "hits_throughput", "Bytes dispatched from memory per second", rounded(max(bytes_out - bytes_read, 0.0))
+    yield "misses_rate", "Entries read from disk per second", rounded(read)
+    yield "misses_throughput", "Bytes read from disk per second", rounded(bytes_read)
     yield "used_size", "Bytes in the cache of recent entries", use.cache.size
-    yield "evictions", "Times in the last minute that it gave up its oldest entries", round(use.evictions(now))
+    yield "evictions", "Evictions of the oldest cached entries in the last minute", round(use.evictions(now))
 
 
 def usage() -> dict[str, float]:
@@ -115,32 +119,36 @@ def around(broker: Broker, cluster: str) -> Iterator[Told]:
     """Yield the metrics of versions, connections and load balancing."""
     host = label(broker.endpoints.host)
     version = f'{cluster},version="{COMPATIBLE_PULSAR_VERSION}",commit="pulsarbox-{__version__}"'
-    yield _one("pulsar_version_info", "The Pulsar whose behaviour this is, and what it is", version, 1)
+    yield _one("pulsar_version_info", "Compatible version of Pulsar, and version of the box", version, 1)
     python = f'{cluster},runtime="{sys.implementation.name}",vendor="pulsarbox",version="{platform.python_version()}"'
-    yield _one("jvm_info", "Not a JVM: boards find brokers by this metric", python, 1)
+    yield _one("jvm_info", "Not a JVM: dashboards find brokers by this metric", python, 1)
     here = len(broker.cnxs)
     of = f'{cluster},broker="{host}",metric="broker_connection"'
     for name, meaning, value in (
-        ("active_connections", "Clients that are connected", here),
-        ("connection_created_total_count", "Connections since the start", broker.connections_made),
-        ("connection_create_success_count", "The same: none fails once it is accepted", broker.connections_made),
-        ("connection_create_fail_count", "None", 0),
-        ("connection_closed_total_count", "Connections that have ended", broker.connections_made - here),
+        ("active_connections", "Connected clients", here),
+        ("connection_created_total_count", "Connections accepted since startup", broker.connections_made),
+        (
+            "connection_create_success_count",
+            "Connections accepted since startup: none fails after that",
+            broker.connections_made,
+        ),
+        ("connection_create_fail_count", "Connections that failed after they were accepted: always 0", 0),
+        ("connection_closed_total_count", "Connections closed since startup", broker.connections_made - here),
     ):
         yield _one(f"pulsar_{name}", meaning, of, value)
     for name, meaning, value in (
-        ("pulsar_broker_throttled_connections", "Connections that are not read now", unread(broker)),
-        ("pulsarbox_producers_suspended", "Producers suspended until their receipts have left", suspended(broker)),
+        ("pulsar_broker_throttled_connections", "Connections that are currently not being read", unread(broker)),
+        ("pulsarbox_producers_suspended", "Producers suspended until their receipts are sent", suspended(broker)),
         (
             "pulsarbox_publish_held_bytes",
-            "Bytes of messages whose receipts publish rates hold back",
+            "Bytes of messages whose receipts are delayed by publish rate limits",
             held_bytes(broker),
         ),
     ):
         yield _one(name, meaning, cluster, value)
     of = f'{cluster},broker="{host}",metric="loadBalancing"'
     for name, share in usage().items():
-        yield _one(f"pulsar_lb_{name}", "Percent of what the machine has, 0 where it is not known", of, share)
+        yield _one(f"pulsar_lb_{name}", "Usage in percent of the machine's capacity; 0 if unknown", of, share)
 
 
 def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
@@ -149,14 +157,20 @@ def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
         return
     proved, failed = broker.authentication.successes, broker.authentication.failures
     of = [(f'{cluster},provider_name="{name}",auth_method="{method}"', proved[name, method]) for name, method in proved]
-    yield Metric("pulsar_authentication_success_total", "Names that were proved", itself, "counter"), of
+    yield Metric("pulsar_authentication_success_total", "Successful authentications", itself, "counter"), of
     of = [
         (f'{cluster},provider_name="{name}",auth_method="{method}",reason="{code}"', count)
         for (name, method, code), count in failed.items()
     ]
-    yield Metric("pulsar_authentication_failures_total", "Proofs that were none", itself, "counter"), of
+    yield Metric("pulsar_authentication_failures_total", "Failed authentications", itself, "counter"), of
     expired = broker.authentication.expired
-    yield _one("pulsar_expired_token_total", "Tokens that came and had expired", cluster, expired, "counter")
+    yield _one(
+        "pulsar_expired_token_total",
+        "Authentications rejected because the token had expired",
+        cluster,
+        expired,
+        "counter",
+    )
 
 
 def transactions(broker: Broker, cluster: str) -> Iterator[Told]:
@@ -165,20 +179,20 @@ def transactions(broker: Broker, cluster: str) -> Iterator[Told]:
     if not known.enabled:
         return
     of = f'{cluster},coordinator_id="0"'
-    yield _one("pulsar_txn_active_count", "Transactions that are open", of, len(known.open))
+    yield _one("pulsar_txn_active_count", "Open transactions", of, len(known.open))
     counters = (
-        ("committed", "Transactions that were committed", known.committed),
-        ("aborted", "Transactions that were aborted", known.aborted),
-        ("created", "Transactions that were begun", known.created),
-        ("timeout", "Transactions that nobody ended in time", known.timed_out),
-        ("append_log", "Rows of transactions that were written", known.appended),
+        ("committed", "Committed transactions", known.committed),
+        ("aborted", "Aborted transactions", known.aborted),
+        ("created", "Transactions started", known.created),
+        ("timeout", "Transactions aborted by their timeout", known.timed_out),
+        ("append_log", "Transaction rows written", known.appended),
     )
     for name, meaning, value in counters:
         yield _one(f"pulsar_txn_{name}_total", meaning, of, value, "counter")
-        yield _one(f"pulsar_txn_{name}_count", f"{meaning}, as boards call it", of, value)
+        yield _one(f"pulsar_txn_{name}_count", f"{meaning}, under the name that dashboards use", of, value)
     for suffix, count in zip((*map(str, OPEN_MS), "overflow"), known.latencies, strict=True):
         name = f"pulsar_txn_execution_latency_le_{suffix}"
-        yield _one(name, f"Transactions by ms until their end, bucket {suffix}", of, count)
+        yield _one(name, f"Transactions by duration in ms, bucket {suffix}", of, count)
 
 
 def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
@@ -186,23 +200,43 @@ def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
     virtual, resident = process.memory()
     files, files_max = process.files()
     started = broker.core.started / 1000
-    yield _one("process_cpu_seconds_total", "CPU time", cluster, process.cpu_seconds(), "counter")
-    yield _one("process_start_time_seconds", "When the box was started", cluster, started)
-    yield _one("process_virtual_memory_bytes", "Address space, with the maps of the journal", cluster, virtual)
-    yield _one("process_resident_memory_bytes", "Memory, with mapped pages of the journal", cluster, resident)
+    yield _one("process_cpu_seconds_total", "CPU time in seconds", cluster, process.cpu_seconds(), "counter")
+    yield _one("process_start_time_seconds", "Start time in seconds since 1970", cluster, started)
+    yield _one(
+        "process_virtual_memory_bytes", "Address space in bytes, including mappings of the journal", cluster, virtual
+    )
+    yield _one(
+        "process_resident_memory_bytes",
+        "Resident memory in bytes, including mapped pages of the journal",
+        cluster,
+        resident,
+    )
     yield _one("process_open_fds", "Open files and sockets", cluster, files)
-    yield _one("process_max_fds", "How many there may be", cluster, files_max)
+    yield _one("process_max_fds", "Maximum number of open files and sockets", cluster, files_max)
 
 
 def store(broker: Broker, cluster: str) -> Iterator[Told]:
     """Yield the metrics of the log and its checkpoints."""
     housekeeping = broker.core.commits.housekeeping
     refusing = int(housekeeping.refusal is not None)
-    yield _one("pulsarbox_checkpoint_lag_bytes", "Journal that no checkpoint speaks for yet", cluster, housekeeping.lag)
-    yield _one("pulsarbox_refusing_messages", "1 while the store takes no messages", cluster, refusing)
-    kept = broker.core.unsubscribed
     yield _one(
-        "pulsarbox_unsubscribed_bytes", "Bytes that no subscription has covered and that are kept", cluster, kept.bytes
+        "pulsarbox_checkpoint_lag_bytes",
+        "Bytes of the journal not yet covered by a checkpoint",
+        cluster,
+        housekeeping.lag,
     )
-    yield _one("pulsarbox_unsubscribed_limit_bytes", "How many there may be; -1: any number", cluster, kept.limit)
-    yield _one("pulsarbox_unsubscribed_topics", "Topics that hold any", cluster, kept.topics)
+    yield _one("pulsarbox_refusing_messages", "1 while the store refuses messages", cluster, refusing)
+    kept = broker.core.unsubscribed
+    yield _one("pulsarbox_unsubscribed_bytes", "Bytes retained that no subscription has covered", cluster, kept.bytes)
+    yield _one(
+        "pulsarbox_unsubscribed_limit_bytes",
+        "Limit of pulsarbox_unsubscribed_bytes; -1: unlimited",
+        cluster,
+        kept.limit,
+    )
+    yield _one(
+        "pulsarbox_unsubscribed_topics",
+        "Topics with retained bytes that no subscription has covered",
+        cluster,
+        kept.topics,
+    )

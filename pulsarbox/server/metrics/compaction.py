@@ -30,23 +30,35 @@ class CompactionRow(NamedTuple):
 def _latency(i: int) -> Metric:
     suffix = f"le_{LATENCY_MILLIS[i]:g}".replace(".", "_") if i < len(LATENCY_MILLIS) else "overflow"
     name = f"pulsar_compaction_latency_{suffix}"
-    return Metric(name, "Writes of compactions by ms until they were durable", lambda row: row.record.latencies[i])
+    return Metric(name, "Compaction writes by latency in ms", lambda row: row.record.latencies[i])
 
 
 COMPACTION: Final = (
+    Metric("pulsar_compaction_removed_event_count", "Messages removed by compactions", lambda row: row.record.removed),
+    Metric("pulsar_compaction_succeed_count", "Successful compactions", lambda row: row.record.succeeded),
+    Metric("pulsar_compaction_failed_count", "Failed compactions", lambda row: row.record.failed),
     Metric(
-        "pulsar_compaction_removed_event_count", "Messages that compactions left out", lambda row: row.record.removed
+        "pulsar_compaction_duration_time_in_mills",
+        "Total duration of all compactions in ms",
+        lambda row: row.record.duration,
     ),
-    Metric("pulsar_compaction_succeed_count", "Compactions that succeeded", lambda row: row.record.succeeded),
-    Metric("pulsar_compaction_failed_count", "Compactions that failed", lambda row: row.record.failed),
-    Metric("pulsar_compaction_duration_time_in_mills", "Milliseconds of all of them", lambda row: row.record.duration),
     Metric(
-        "pulsar_compaction_read_throughput", "Bytes that the running one reads, a second", lambda row: row.read_rate
+        "pulsar_compaction_read_throughput",
+        "Bytes read per second by the running compaction",
+        lambda row: row.read_rate,
     ),
-    Metric("pulsar_compaction_write_throughput", "Bytes that it writes, a second", lambda row: row.write_rate),
-    Metric("pulsar_compaction_compacted_entries_count", "Entries of the compacted view", lambda row: row.entries),
-    Metric("pulsar_compaction_compacted_entries_size", "Bytes of these", lambda row: row.size),
+    Metric(
+        "pulsar_compaction_write_throughput",
+        "Bytes written per second by the running compaction",
+        lambda row: row.write_rate,
+    ),
+    Metric("pulsar_compaction_compacted_entries_count", "Entries in the compacted view", lambda row: row.entries),
+    Metric("pulsar_compaction_compacted_entries_size", "Bytes in the compacted view", lambda row: row.size),
     *(_latency(i) for i in range(len(LATENCY_MILLIS) + 1)),
-    Metric("pulsar_compaction_latency_sum", "Milliseconds of all writes", lambda row: rounded(row.record.latency_sum)),
-    Metric("pulsar_compaction_latency_count", "Writes of compactions", lambda row: sum(row.record.latencies)),
+    Metric(
+        "pulsar_compaction_latency_sum",
+        "Sum of the latencies of compaction writes in ms",
+        lambda row: rounded(row.record.latency_sum),
+    ),
+    Metric("pulsar_compaction_latency_count", "Compaction writes", lambda row: sum(row.record.latencies)),
 )

@@ -8,20 +8,32 @@ from pulsarbox.storage.compression.topic_usage import CompressedTopic
 
 COMPRESSION = (
     Metric(
-        "pulsarbox_compressed_entries", "Entries in packed volumes that were to be compressed", lambda sums: sums[0]
+        "pulsarbox_compressed_entries",
+        "Entries in packed volumes for which compression was configured",
+        lambda sums: sums[0],
     ),
-    Metric("pulsarbox_compressed_bytes", "Bytes of their bodies as they came", lambda sums: sums[1]),
-    Metric("pulsarbox_compressed_stored_bytes", "And as they stand on the disk", lambda sums: sums[2]),
-    Metric("pulsarbox_compression_dictionaries", "Dictionaries that these entries need", lambda sums: sums[3]),
+    Metric("pulsarbox_compressed_bytes", "Bytes of these entries before compression", lambda sums: sums[1]),
+    Metric("pulsarbox_compressed_stored_bytes", "Bytes of these entries on disk", lambda sums: sums[2]),
+    Metric(
+        "pulsarbox_compression_dictionaries", "Compression dictionaries required by these entries", lambda sums: sums[3]
+    ),
 )
 
 
 UNPACKED = (
     Metric(
-        "pulsarbox_unpacked_hits_total", "Compressed entries read that were in memory", lambda use: use.hits, "counter"
+        "pulsarbox_unpacked_hits_total",
+        "Reads of compressed entries served from memory",
+        lambda use: use.hits,
+        "counter",
     ),
-    Metric("pulsarbox_unpacked_misses_total", "And those that were unpacked", lambda use: use.misses, "counter"),
-    Metric("pulsarbox_unpacked_bytes", "Memory that unpacked entries take", lambda use: use.bytes),
+    Metric(
+        "pulsarbox_unpacked_misses_total",
+        "Reads of compressed entries that required decompression",
+        lambda use: use.misses,
+        "counter",
+    ),
+    Metric("pulsarbox_unpacked_bytes", "Memory used by cached decompressed entries in bytes", lambda use: use.bytes),
 )
 
 

@@ -10,11 +10,17 @@ from pulsarbox.server.metrics.exposition import Metric, Rows, labels
 _QUANTILES: Final = (("0.5", "p50_ns"), ("0.99", "p99_ns"))
 
 PLUGINS: Final = (
-    Metric("pulsarbox_plugin_calls_total", "Calls of a plugin", lambda cost: cost.calls, "counter"),
-    Metric("pulsarbox_plugin_errors_total", "Calls that failed", lambda cost: cost.errors, "counter"),
-    Metric("pulsarbox_plugin_tripped", "1: it is not asked any more", lambda cost: int(cost.tripped)),
+    Metric("pulsarbox_plugin_calls_total", "Calls of the plugin", lambda cost: cost.calls, "counter"),
+    Metric("pulsarbox_plugin_errors_total", "Failed calls of the plugin", lambda cost: cost.errors, "counter"),
+    Metric(
+        "pulsarbox_plugin_tripped",
+        "1 if the plugin is no longer called, because of its errors",
+        lambda cost: int(cost.tripped),
+    ),
 )
-DURATION: Final = Metric("pulsarbox_plugin_seconds", "Time of a call, of one in 256", lambda nanos: nanos / 1e9)
+DURATION: Final = Metric(
+    "pulsarbox_plugin_seconds", "Duration of a call in seconds, sampled from one call in 256", lambda nanos: nanos / 1e9
+)
 
 
 def costs(plugins: Plugins, cluster: str) -> Iterator[tuple[Metric, Rows]]:

@@ -48,13 +48,13 @@ class Certificate(NamedTuple):
     def problem(self, wall: int) -> str:
         """Return why it is invalid at a time; empty if it is valid."""
         if wall >= self.ends:
-            return f"has expired on {day(self.ends)}"
+            return f"expired on {day(self.ends)}"
         return f"is not valid before {day(self.begins)}" if wall < self.begins else ""
 
     def warning(self, wall: int) -> str:
         """Return a warning about its expiry; empty if none is due."""
         if problem := self.problem(wall):
-            return f"{problem}: clients refuse it"
+            return f"{problem}: clients reject it"
         days = (self.ends - wall) // DAY_MS
         return f"expires on {day(self.ends)}, in {days} days" if days < WARNED_DAYS else ""
 
@@ -66,7 +66,7 @@ def certificate_in(path: Path) -> Certificate:
     try:
         found = x509.load_pem_x509_certificate(_read("tlsCertificateFilePath", path))
     except ValueError as error:
-        raise CertificateError(f"tlsCertificateFilePath: {path} holds no certificate in PEM: {error}") from None
+        raise CertificateError(f"tlsCertificateFilePath: {path} contains no PEM certificate: {error}") from None
     names = found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     subject = str(names[0].value) if names else found.subject.rfc4514_string()
     begins, ends = (int(time.timestamp() * 1000) for time in (found.not_valid_before_utc, found.not_valid_after_utc))
@@ -88,7 +88,7 @@ def context_of(settings: Settings) -> ssl.SSLContext:
             context.load_verify_locations(path)
         except ssl.SSLError as error:
             raise CertificateError(
-                f"tlsTrustCertsFilePath: {path} holds no certificates in PEM: {_why(error)}"
+                f"tlsTrustCertsFilePath: {path} contains no PEM certificates: {_why(error)}"
             ) from None
         required = settings.tlsRequireTrustedClientCertOnConnect
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
@@ -100,14 +100,16 @@ def _load_key(context: ssl.SSLContext, settings: Settings) -> None:
     _read("tlsCertificateFilePath", certificate)
     content = _read("tlsKeyFilePath", key)
     if b"PRIVATE KEY-----" not in content:
-        raise CertificateError(f"tlsKeyFilePath: {key} holds no key in PEM")
+        raise CertificateError(f"tlsKeyFilePath: {key} contains no PEM private key")
     if b"ENCRYPTED" in content:
-        raise CertificateError(f"tlsKeyFilePath: {key} has a password: name one without, readable by its owner only")
+        raise CertificateError(
+            f"tlsKeyFilePath: {key} is protected by a password: use a key without one, readable only by its owner"
+        )
     try:
         context.load_cert_chain(certificate, key, password=lambda: b"")  # never prompt on the terminal
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            problem = f"tlsKeyFilePath: {key} is not the key of the certificate in {certificate}"
+            problem = f"tlsKeyFilePath: {key} does not match the certificate in {certificate}"
             raise CertificateError(problem) from None
         raise CertificateError(
             f"tlsCertificateFilePath, tlsKeyFilePath: {certificate} and {key}: {_why(error)}"
@@ -120,7 +122,7 @@ def _choose_ciphers(context: ssl.SSLContext, text: str) -> None:
         try:
             context.set_ciphers(name)
         except ssl.SSLError:
-            raise CertificateError(f"tlsCiphers: {name} is no suite that OpenSSL has here") from None
+            raise CertificateError(f"tlsCiphers: {name} is not a cipher suite of this OpenSSL") from None
     if older:
         context.set_ciphers(":".join(older))
         if not newest:
@@ -128,7 +130,7 @@ def _choose_ciphers(context: ssl.SSLContext, text: str) -> None:
     else:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     if context.minimum_version > context.maximum_version:
-        raise CertificateError("tlsCiphers: none of these suites belongs to the versions of tlsProtocols")
+        raise CertificateError("tlsCiphers: none of these cipher suites is valid for the versions in tlsProtocols")
 
 
 def _read(setting: str, path: Path) -> bytes:
@@ -161,8 +163,8 @@ class Certificates:
         self._warn_at = 0
         if settings.tlsAllowInsecureConnection and settings.tlsTrustCertsFilePath:
             log.warning(
-                "tlsAllowInsecureConnection: clients whose certificate is not of tlsTrustCertsFilePath are refused all "
-                "the same; those that show none are let in unless tlsRequireTrustedClientCertOnConnect is set"
+                "tlsAllowInsecureConnection: clients with a certificate not issued by tlsTrustCertsFilePath are still "
+                "refused; those without one are accepted unless tlsRequireTrustedClientCertOnConnect is set"
             )
         log.info("TLS with the certificate of %s, valid until %s", self.certificate.subject, day(self.certificate.ends))
 
@@ -186,7 +188,7 @@ class Certificates:
             self.context, self.certificate = self._made(wall)
         except CertificateError as error:
             self._refused = stamp
-            log.error("the new certificate is not used, the one of before goes on: %s", error)
+            log.error("the new certificate is unusable, the previous one stays in use: %s", error)
             return
         self._stamp, self._refused, self._warn_at = stamp, None, 0
         log.info("new certificate: %s, valid until %s", self.certificate.subject, day(self.certificate.ends))

@@ -98,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
             text = advice(what, self.cnx.secure, False, shell.doors)
             if words := answer(what, text):
                 self.outbox.send(words)
-            self.cnx.abort(f"it speaks {what}: {text}")
+            self.cnx.abort(f"the client speaks {what}: {text}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release a lost connection."""

@@ -69,19 +69,19 @@ class Gate:
     def refusal(self, host: str) -> str | None:
         """Return why a connection from ``host`` is refused on any port, or None."""
         if self.open >= self._files:
-            return f"there are {self.open} connections, and the process may open no more files: {WAY_OUT}"
+            return f"{self.open} connections are open, and the process may open no more files: {WAY_OUT}"
         half = self._half.get(host, 0)
         if self._half_of_one and half >= self._half_of_one:
-            return f"{half} connections from {host} are half-open, maxHalfOpenConnectionsPerIp allows no more"
+            return f"{half} connections from {host} are half-open, and maxHalfOpenConnectionsPerIp allows no more"
         return None
 
     def broker_refusal(self, host: str, there: int) -> str | None:
         """Return why a Pulsar connection is refused beside ``there`` existing ones, or None."""
         if self._most and there >= self._most:
-            return f"there are {there} connections, brokerMaxConnections allows no more"
+            return f"{there} connections are open, and brokerMaxConnections allows no more"
         same = self._of.get(host, 0)
         if self._most_of_one and same >= self._most_of_one:
-            return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
+            return f"{same} connections from {host} are open, and brokerMaxConnectionsPerIp allows no more"
         return None
 
     # Logging

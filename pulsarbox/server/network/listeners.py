@@ -30,7 +30,7 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
                 raise
             port = sockets[0].getsockname()[1]
         if not sockets:
-            raise OSError(errno.EADDRNOTAVAIL, "none of its addresses is on this machine")
+            raise OSError(errno.EADDRNOTAVAIL, "the host has no address on this machine")
     except OSError as error:
         for each in sockets:
             each.close()
@@ -39,7 +39,7 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
         if error.errno == errno.EADDRINUSE:
             kind = PortTaken
             why += f" by {described(listener(port))}"
-        raise kind(f"port {port} on {host} cannot be listened on ({why}): {advice}") from None
+        raise kind(f"cannot listen on port {port} of {host} ({why}): {advice}") from None
     return sockets
 
 
@@ -48,8 +48,8 @@ def advice_on(error: OSError, option: str) -> str:
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return "name an address of this machine with --host (bindAddress)"
     if error.errno == errno.EACCES:
-        return f"ports below 1024 are for root, or who has CAP_NET_BIND_SERVICE: choose another with {option}"
-    return f"stop what holds it, or choose another with {option}"
+        return f"ports below 1024 require root or CAP_NET_BIND_SERVICE: choose another with {option}"
+    return f"stop the process that uses it, or choose another port with {option}"
 
 
 def _listening(family: int, address: str, port: int) -> socket.socket:

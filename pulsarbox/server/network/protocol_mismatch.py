@@ -41,14 +41,14 @@ def advice(what: str, secure: bool, web: bool, doors: Doors) -> str:
     url = (doors.web_tls if web else doors.pulsar_tls) if secure else (doors.web if web else doors.pulsar)
     here += f" over TLS ({url})" if secure else f" ({url})"
     if what == HTTP:
-        place = f"HTTP is answered at {doors.web or doors.web_tls}"
+        place = f"HTTP is served at {doors.web or doors.web_tls}"
     elif what == TLS:
         other = doors.web_tls if web else doors.pulsar_tls
-        place = f"TLS is spoken at {other}" if other else "no port of this kind speaks TLS"
+        place = f"TLS is served at {other}" if other else "TLS is not enabled for this protocol"
     elif what == PULSAR:
         place = f"the service URL is {doors.pulsar or doors.pulsar_tls}"
     else:
-        place = "what came is neither that nor anything known"
+        place = "the received bytes match no known protocol"
     return f"This is the port of {here}; {place}"
 
 

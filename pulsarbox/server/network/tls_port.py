@@ -77,7 +77,7 @@ class TlsPort:
             except OSError as error:
                 if error.errno not in _SCARCE:
                     raise
-                self._gate.tell("scarce", "no connection can be accepted: %s", error.strerror)
+                self._gate.tell("scarce", "cannot accept connections: %s", error.strerror)
                 self._rest()
                 return
             self._came(accepted, str(peer[0]), f"{peer[0]}:{peer[1]}")
@@ -123,7 +123,7 @@ class TlsPort:
                 ssl_handshake_timeout=self._seconds,
             )
         except TimeoutError:
-            self._failed(address, f"nothing came within {self._seconds:g} s")
+            self._failed(address, f"nothing received within {self._seconds:g} s")
         except ssl.SSLError as error:
             self._failed(address, getattr(error, "verify_message", "") or error.reason or str(error))
         except OSError as error:
@@ -148,10 +148,12 @@ class TlsPort:
         if words := answer(what, text):
             accepted.recv(65536)  # unread input would make the system reset the connection and discard the answer
             accepted.send(words)
-        self._gate.tell("no TLS", "closing the connection of %s: it speaks %s: %s", address, what or "no TLS", text)
+        self._gate.tell(
+            "no TLS", "closing the connection of %s: the client speaks %s: %s", address, what or "no TLS", text
+        )
 
     def _failed(self, address: str, reason: str) -> None:
-        self._gate.tell("handshake", "no TLS handshake with %s: %s", address, reason.replace("_", " ").lower())
+        self._gate.tell("handshake", "TLS handshake with %s failed: %s", address, reason.replace("_", " ").lower())
 
 
 def _tell(there: "asyncio.Future[None]") -> None:

@@ -29,7 +29,7 @@ class Judgement:
         what = f"{free >> 20:,} MiB of the disk's {total >> 20:,} MiB are free"
         if not self._low and free < bound:
             self._low = True
-            return "disk-low", f"{what}: messages are refused when nothing is left"
+            return "disk-low", f"{what}: messages are refused when the disk is full"
         if self._low and free >= 2 * bound:
             self._low = False
             return "disk-room", f"{what} again"

@@ -61,12 +61,12 @@ def pid_of(path: Path) -> int:
 
 
 def _made() -> tuple[Path, int]:
-    failure = OSError("there is no place for it")
+    failure = OSError("no suitable directory")
     for place in places():
         try:
             place.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
             if not _is_own(place):
-                failure = PermissionError(f"{place} is another user's")
+                failure = PermissionError(f"{place} belongs to another user")
                 continue
             path = place / f"{_PREFIX}{os.getpid()}"
             shutil.rmtree(path, ignore_errors=True)  # left by an earlier process with the same id

@@ -10,7 +10,7 @@ _OUR_OWN = (b"--log-to", b"--report-to")
 def described(pid: int) -> str:
     """Describe a process with its command, for a one-line message."""
     if not pid:
-        return "a process unknown here"
+        return "an unknown process"
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:  # it has ended, or runs in another container

@@ -34,7 +34,7 @@ def heed(file: LogFile | None) -> Ending:
     if file is not None:
         loop.add_signal_handler(signal.SIGHUP, _reopen, file)
     elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, ending.ask, "SIGHUP, the terminal is gone")
+        loop.add_signal_handler(signal.SIGHUP, ending.ask, "SIGHUP, the terminal was closed")
     return ending
 
 
@@ -42,6 +42,6 @@ def _reopen(file: LogFile) -> None:
     try:
         file.reopen()
     except OSError as error:
-        log.warning("SIGHUP: the log cannot be opened again, it goes on where it was: %s", error)
+        log.warning("SIGHUP: cannot reopen the log, still writing to the previous file: %s", error)
     else:
-        log.info("SIGHUP: the log is opened again")
+        log.info("SIGHUP: log reopened")

@@ -83,4 +83,4 @@ class EventKeeper:
     def _failed(self, error: OSError) -> None:
         left_out = self._sparing.due()
         if left_out is not None:
-            log.warning("events are not written to %s: %s%s", self.folder, error, and_more(left_out))
+            log.warning("cannot write events to %s: %s%s", self.folder, error, and_more(left_out))

@@ -125,7 +125,7 @@ class Store:
             self._give_up()
             left_out = self._sparing.due()
             if left_out is not None:
-                log.warning("the history is not written to %s: %s%s", self._folder, error, and_more(left_out))
+                log.warning("cannot write the history to %s: %s%s", self._folder, error, and_more(left_out))
 
     def _give_up(self) -> None:
         """Abandon the file after an error, and delete it if empty: a full disk would leave many over days."""
@@ -194,7 +194,7 @@ class Recorder:
             self._cost += time.thread_time() - begin
             self._gathered(stop.value)
         except Exception:
-            log.exception("the history could not be recorded")
+            log.exception("cannot record the history")
             self._wait(self._seconds)
         else:
             self._timer = asyncio.get_running_loop().call_later(0, lambda: self._go_on(work, self._shell.now()))
@@ -211,5 +211,5 @@ class Recorder:
 
     def _written(self, shown: Shown, result: None, error: Exception | None) -> None:
         if error is not None:
-            log.error("the history could not be written", exc_info=error)
+            log.error("cannot write the history", exc_info=error)
         self._busy = False

@@ -119,7 +119,7 @@ def test_whatever_a_plugin_does_at_run_time_the_box_goes_on(own_box: Box, folder
     client.close()
     assert own_box.stop() == 0
     said = own_box.log.read_text()
-    for reason in ("hash32 gave -1", "PluginEndless: it had not come back after 0.5 seconds and was ended"):
+    for reason in ("hash32 gave -1", "PluginEndless: the call did not return within 0.5 seconds and was terminated"):
         assert reason in said
 
 

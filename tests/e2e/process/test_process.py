@@ -143,7 +143,7 @@ def test_a_port_that_is_taken(place: Place, option: str, how: tuple[str, ...]) -
         port = taken.getsockname()[1]
         done = place.call("start", *ANY_PORTS, "--host", "127.0.0.1", option, str(port), *how)
     assert done.returncode == 4
-    assert f"port {port} on 127.0.0.1 cannot be listened on" in done.stderr
+    assert f"cannot listen on port {port} of 127.0.0.1" in done.stderr
     assert f"by process {os.getpid()} (" in done.stderr and option in done.stderr
     assert place.status()[1]["state"] == "not running"
     assert list(place.path.iterdir()) == []  # nothing is left of the data directory that it would have had
@@ -233,7 +233,7 @@ def test_the_log_of_a_box_in_the_background_is_followed_cut_and_tells_what_was_d
         admin(rows["http"], "PUT", "tenants/logged", "{}")
     moved = log.rename(log.with_name("pulsarbox.log-yesterday"))
     os.kill(int(rows["process"]), signal.SIGHUP)
-    while not log.exists() or "SIGHUP: the log is opened again" not in log.read_text():
+    while not log.exists() or "SIGHUP: log reopened" not in log.read_text():
         pass
     assert log_descriptors(rows["process"]) == {"1": str(log), "2": str(log)}
     client = connect(rows["pulsar"])

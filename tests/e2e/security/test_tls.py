@@ -255,9 +255,9 @@ def test_commands_are_told_of_the_wrong_port(secure: Secure) -> None:
     ):
         assert words in told("produce", "u", "x", "--url", wrong, *trust, code=6).stderr
     for url, words in (
-        (box.service_url.replace("pulsar", "http"), f"HTTP is answered at {box.admin_url}"),
-        (box.service_url_tls.replace("pulsar+ssl", "http"), f"HTTP is answered at {box.admin_url}"),
-        (box.admin_url_tls.replace("https", "http"), f"HTTP is answered at {box.admin_url}"),
+        (box.service_url.replace("pulsar", "http"), f"HTTP is served at {box.admin_url}"),
+        (box.service_url_tls.replace("pulsar+ssl", "http"), f"HTTP is served at {box.admin_url}"),
+        (box.admin_url_tls.replace("https", "http"), f"HTTP is served at {box.admin_url}"),
     ):
         with pytest.raises(urllib.error.HTTPError, match="400") as refused:
             urllib.request.urlopen(f"{url}/admin/v2/clusters", timeout=30)
@@ -284,5 +284,5 @@ def test_a_box_does_not_start_with_a_certificate_that_cannot_be_used(tmp_path: P
         return commands.run(*given, code=1, folder=tmp_path).stderr.decode()
 
     assert "cannot start: tlsCertificateFilePath: the certificate of old in" in said(old.certificate, old.key)
-    assert "is not the key of the certificate" in said(other.certificate, old.key)
+    assert "does not match the certificate" in said(other.certificate, old.key)
     assert not (tmp_path / "data").exists()

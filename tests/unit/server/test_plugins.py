@@ -76,7 +76,7 @@ def test_a_bad_hash_is_not_used_and_looked_at_each_time_and_an_odd_router_is_war
     written(tmp_path, "odd", kind="routing")
     for _ in range(2):
         load(tmp_path, "routing", "odd", tmp_path)
-    assert caplog.text.count("the routing plugin 'odd' does not keep its contract: range: it gives -1") == 2
+    assert caplog.text.count("the routing plugin 'odd' violates its contract: range: it gives -1") == 2
 
 
 class Brought:
@@ -120,7 +120,7 @@ def test_one_that_is_not_loaded_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     Bringing(loads, brought).bring(("hashing", "it"))
     brought.wait()
     goes_on.set()
-    assert "not loaded after" in str(brought.found["it"])
+    assert "did not load within" in str(brought.found["it"])
 
 
 def test_a_few_at_a_time() -> None:

@@ -101,7 +101,7 @@ def test_a_box_is_described_as_it_was_started() -> None:
 def test_a_process_is_described_by_its_command() -> None:
     assert described(os.getpid()).startswith(f"process {os.getpid()} (")
     assert described(2**22 + 1) == f"process {2**22 + 1}"
-    assert described(0) == "a process unknown here"
+    assert described(0) == "an unknown process"
 
 
 SAMPLE = runtime_file.Running(os.getpid(), 5, "1", "pulsar://a:1", "http://a:2", "localhost", 1, 2, "/x")

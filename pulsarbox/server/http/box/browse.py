@@ -106,7 +106,7 @@ def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
         return [moment(text, call.now.wall)] * count
     except ValueError:
         raise BadRequest(
-            f"from: {text[:60]!r} is none of earliest, latest, a message id (ledger:entry[:partition[:index]]) and a"
+            f"from: {text[:60]!r} is not earliest, latest, a message ID (ledger:entry[:partition[:index]]) or a"
             " time (2026-11-21T10:00Z, -1h, milliseconds since 1970)"
         ) from None
 
@@ -118,7 +118,7 @@ def _place(text: str) -> tuple[Place, int]:
     except ValueError:
         numbers = []
     if not numbers or not all(-1 <= number < 2**63 for number in numbers):
-        raise BadRequest(f"from: {text[:60]!r} is no message id: it looks like 12:345 or 12:345:-1:0")
+        raise BadRequest(f"from: {text[:60]!r} is not a message ID; expected the form 12:345 or 12:345:-1:0")
     ledger, entry, partition, index = [*numbers, -1, -1][:4]
     return Place(ledger, entry, index), partition
 
@@ -134,7 +134,7 @@ def _merged(text: str, count: int) -> list[Place | int | None]:
     except (ValueError, TypeError, RecursionError):
         places = []
     if len(places) != count:
-        raise BadRequest("from: this place is not one of this topic's pages, or its partitions have become more")
+        raise BadRequest("from: this position is not from a page of this topic, or partitions were added since")
     return places
 
 
@@ -142,7 +142,7 @@ def _place_of(ledger: object, entry: object, index: object) -> Place:
     """Validate a place returned by an earlier page. Raises ValueError."""
     for each in (ledger, entry, index):
         if not isinstance(each, int) or not -1 <= each < 2**63:
-            raise ValueError(f"{each!r} is no part of a place")
+            raise ValueError(f"{each!r} is not part of a position")
     assert isinstance(ledger, int) and isinstance(entry, int) and isinstance(index, int)
     return Place(ledger, entry, index)
 

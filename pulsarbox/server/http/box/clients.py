@@ -10,7 +10,7 @@ def kicked(call: Call) -> Answer:
 
     Raises NotFound, BadRequest.
     """
-    by = call.principal.role if call.principal is not None else "who uses the Admin API"
+    by = call.principal.role if call.principal is not None else "a user of the Admin API"
     kick(find(call.broker, call.path["id"]), by, call.now)
     return DONE
 

@@ -70,7 +70,7 @@ def _only(call: Call, name: str) -> Any:
 
 def _whole(value: object, name: str) -> int:
     if type(value) is not int:
-        raise BadRequest(f'"{name}" must be a text or a whole number of milliseconds')
+        raise BadRequest(f'"{name}" must be a string or a whole number of milliseconds')
     return value
 
 
@@ -78,7 +78,7 @@ def _instant(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise BadRequest(f'"{text[:60]}" is no time: it looks like 2026-12-24T18:00:00Z') from None
+        raise BadRequest(f'"{text[:60]}" is not a time; expected the form 2026-12-24T18:00:00Z') from None
     found = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(found.timestamp() * 1000)
 

@@ -37,7 +37,7 @@ def _subscriptions(call: Call) -> list[Subscription]:
     if not found:
         raise NotFound(f"Subscription {name} not found for topic {topic}")
     if not all(each.durable for each in found):
-        raise NotAllowed(f"{_WHAT} needs a durable subscription: {name} ends with its consumer")
+        raise NotAllowed(f"{_WHAT} requires a durable subscription, and {name} is not durable")
     return found
 
 

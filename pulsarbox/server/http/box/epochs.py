@@ -62,7 +62,7 @@ def stage(call: Call) -> Later:
     core.transactions.check_coordinator(0)
     sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
     if epoch < 0:
-        raise BadRequest("Epochs are numbered from 0")
+        raise BadRequest("The epoch must be at least 0")
     txn = core.epochs.stage(sink, epoch, _writer(body), _timeout(body), call, call.now)
     named = None if txn is None else f"{txn.id.most}:{txn.id.least}"
     begun = answer({"transaction": named, "committed": txn is None})
@@ -94,7 +94,7 @@ def _sink(call: Call) -> str:
     if not call.broker.tenants.has_namespace(namespace):
         raise NotFound("Namespace not found")
     if not sink.strip() or len(sink) > NAME_MAX:
-        raise BadRequest(f"The name of a sink has 1 to {NAME_MAX} characters")
+        raise BadRequest(f"The name of a sink must have 1 to {NAME_MAX} characters")
     return f"{namespace}/{sink}"
 
 
@@ -102,16 +102,18 @@ def _writer(body: dict[str, Any]) -> Writer:
     """Return the writer named in a body. Raises BadRequest."""
     name, run, takes_over = body.get("writer", ""), body.get("run", ""), body.get("takeOver", False)
     if not (isinstance(name, str) and isinstance(run, str) and isinstance(takes_over, bool)):
-        raise BadRequest("writer and run are texts, takeOver is true or false")
+        raise BadRequest("writer and run must be strings, takeOver must be true or false")
     if len(name) > NAME_MAX or len(run) > NAME_MAX or bool(name) != bool(run) or (takes_over and not name):
-        raise BadRequest(f"A writer has a name and a run, of 1 to {NAME_MAX} characters each, and only one takes over")
+        raise BadRequest(
+            f"writer and run must be given together, with 1 to {NAME_MAX} characters each; takeOver requires both"
+        )
     return Writer(name, run, takes_over)
 
 
 def _timeout(body: dict[str, Any]) -> int:
     timeout = body.get("timeoutMs", 0)
     if not isinstance(timeout, int) or isinstance(timeout, bool) or timeout < 0:
-        raise BadRequest("timeoutMs is a whole number of milliseconds, 0 for the longest that the box allows")
+        raise BadRequest("timeoutMs must be a whole number of milliseconds; 0 for the maximum that the box allows")
     return timeout
 
 
@@ -124,7 +126,7 @@ def _transactions(body: dict[str, Any]) -> list[TxnId]:
         halves = each.split(":") if isinstance(each, str) else []
         numbers = [number for half in halves if (number := long_of(half)) is not None and number >= 0]
         if len(halves) != 2 or len(numbers) != 2:
-            raise BadRequest(f"{str(each)[:40]!r} is no transaction: it is written 0:17")
+            raise BadRequest(f"{str(each)[:40]!r} is not a transaction ID; expected the form 0:17")
         found.append(TxnId(*numbers))
     return found
 

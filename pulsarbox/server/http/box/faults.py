@@ -40,14 +40,14 @@ def clear(call: Call) -> Answer:
 def _faults(call: Call) -> Faults:
     faults = call.broker.faults
     if faults is None:
-        raise Conflict("This box injects no faults: start it with --faults (in Python, make it with faults=True)")
+        raise Conflict("This box has fault injection disabled: start it with --faults (in Python, with faults=True)")
     return faults
 
 
 def _number(call: Call) -> int:
     number = long_of(call.path["id"])
     if number is None or number < 0:
-        raise BadRequest(f"{call.path['id'][:40]!r} is no number of a fault")
+        raise BadRequest(f"{call.path['id'][:40]!r} is not the number of a fault")
     return number
 
 

@@ -51,7 +51,7 @@ def history(call: Call) -> Later:
 def _folder(call: Call) -> Path:
     broker = call.broker
     if broker.folder is None or not broker.core.settings.historyMaxMbytes:
-        raise NotFound("There is no recorded history: the box is in memory, or historyMaxMbytes is 0")
+        raise NotFound("No history is recorded: the box runs in memory, or historyMaxMbytes is 0")
     return broker.folder / FOLDER
 
 
@@ -78,7 +78,7 @@ def recorded(call: Call) -> Later:
     around = {"view": name, "complete": True, "recorded": True, "readOnly": True, "virtualClock": None}
     if name == overview.NAME:
         if scope.prefix:
-            raise NotFound("Of a tenant alone the overview is not recorded")
+            raise NotFound("The overview is not recorded per tenant")
         return _beside(call, lambda: around | _overview(History(folder), at))
     view = VIEWS.get(name)
     if view is None:
@@ -143,7 +143,7 @@ def _nothing(found: History, at: int) -> str:
     first, last, _ = found.extent()
     if not first:
         return "Nothing is recorded yet"
-    return f"Nothing is recorded of {_words(at)}: the history goes from {_words(first)} to {_words(last)}"
+    return f"Nothing is recorded for {_words(at)}: the history goes from {_words(first)} to {_words(last)}"
 
 
 def _words(time: int) -> str:

@@ -102,7 +102,7 @@ def _told(later: Later, name: str, found: Grouping, now: Now) -> None:
 def _limit(call: Call) -> int:
     text = call.query.get("limit", str(LIMIT))
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= LIMIT_MAX):
-        raise BadRequest(f"limit is a number of entries from 1 to {LIMIT_MAX}, not {text[:40]!r}")
+        raise BadRequest(f"limit must be a number of entries from 1 to {LIMIT_MAX}, not {text[:40]!r}")
     return int(text)
 
 

@@ -41,7 +41,7 @@ def top(call: Call) -> Later:
         return _in_turns(call, _overviewed(call, scope, columns), lambda found, now: _overview(call, scope, found, now))
     view = VIEWS.get(name)
     if view is None:
-        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS, STORAGE))}")
+        raise NotFound(f"There is no view {name!r}; available: {', '.join((overview.NAME, *VIEWS, STORAGE))}")
     question = asked(view, call.query)
     choices = _CHOICES.setdefault(call.broker, Choices())
     work = answers(call.broker, question, choices, call.now)

@@ -215,13 +215,13 @@ def _names(said: list[Any], what: str) -> list[TopicName]:
     if not all(isinstance(each, str) for each in said):
         raise BadRequest(_NAME_TOPICS)
     if len(said) > TOPICS_MAX:
-        raise BadRequest(f"{len(said)} topics in one request: {TOPICS_MAX} at most")
+        raise BadRequest(f"{len(said)} topics in one request; the maximum is {TOPICS_MAX}")
     try:
         names = [parse_topic(each) for each in said]
     except InvalidTopicName as error:
         raise BadRequest(str(error)) from None
     if any(each.domain != PERSISTENT for each in names):
-        raise BadRequest(f"{what} on a non-persistent topic: it keeps nothing")
+        raise BadRequest(f"{what} of a non-persistent topic do not exist: it stores no messages")
     return names
 
 
@@ -272,7 +272,7 @@ def _position(name: str, said: Any, default: Position) -> Position:
             return Position(*map(int, parts))
     except ValueError:
         pass
-    raise BadRequest(f"{name}: {text[:60]!r} is no place: it looks like 12:345, a ledger and an entry")
+    raise BadRequest(f"{name}: {text[:60]!r} is not a position; expected ledger:entry, such as 12:345")
 
 
 def _shown(position: Position) -> str:

@@ -17,7 +17,7 @@ def storage(call: Call) -> Later:
     """Return ``rows`` of the volumes, newest first, and ``totals`` of the box. Not available per tenant."""
     scope = scope_of(call.query)
     if scope.prefix:
-        raise AuthorizationError("The store is the whole box's: it is not shown of a tenant alone")
+        raise AuthorizationError("The store belongs to the whole box: it is not shown per tenant")
     later, broker = Later(), call.broker
 
     def told(found: dict[str, Any] | None, error: Exception | None) -> None:

@@ -71,7 +71,7 @@ def _job(authorization: Authorization, call: Call) -> None:
             else:
                 authorization.require_on_topic(call.principal, job.spec.topic, (CONSUME,), job.spec.subscription)
         except AuthorizationError:  # the existence of a job is not disclosed
-            raise AuthorizationError(f"There is no job {call.path['id'][:20]} on topics of yours") from None
+            raise AuthorizationError(f"There is no job {call.path['id'][:20]} on topics that you may access") from None
         return
     body = call.json()
     try:

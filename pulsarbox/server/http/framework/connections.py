@@ -121,7 +121,7 @@ class HttpConnection(web.RequestHandler):
     def _turn_away(self, what: str) -> None:
         text = advice(what, self.secure, True, self._server.doors)
         self._server.gate.tell(
-            "HTTP wrong port", "closing the HTTP connection of %s: it speaks %s: %s", self._host, what, text
+            "HTTP wrong port", "closing the HTTP connection of %s: the client speaks %s: %s", self._host, what, text
         )
         if self.transport is not None:
             self.transport.write(answer(what, text))
@@ -161,7 +161,7 @@ class HttpConnection(web.RequestHandler):
             async with asyncio.timeout(TAKEN_SECONDS_MAX):
                 return await super().finish_response(*parts)
         except TimeoutError:
-            log.warning("a client took more than %g s to read an answer", TAKEN_SECONDS_MAX)
+            log.warning("a client took more than %g s to read a response", TAKEN_SECONDS_MAX)
             if self.transport is not None:
                 _abort(self.transport)
             raise ConnectionResetError from None
@@ -186,12 +186,12 @@ class HttpConnection(web.RequestHandler):
         if status >= 500:
             return super().handle_error(request, status, exc, message)
         if request.writer.output_size > 0:
-            raise ConnectionError("the answer is under way already")
+            raise ConnectionError("the response has already started")
         if isinstance(exc, LineTooLong):
             status = 414 if "b'/" in (message or "") else 431
         text = " ".join((message or "").split())[:200]
-        log.debug("from %s came what is no request: %s", request.remote, text)
-        body = json.dumps({"reason": f"The request cannot be read: {text}"}, separators=(",", ":"))
+        log.debug("malformed HTTP request from %s: %s", request.remote, text)
+        body = json.dumps({"reason": f"Malformed HTTP request: {text}"}, separators=(",", ":"))
         headers = {"Server": "pulsarbox"}
         answer = web.Response(status=status, text=body, content_type="application/json", headers=headers)
         answer.force_close()

@@ -108,16 +108,16 @@ def _foreign(headers: Headers, rules: Rules, places: list[Authority | None]) -> 
 
 _ALLOW: Final = "To allow it, add {it} to the setting {setting}, which can be changed while the box runs"
 _HOST: Final = (
-    "Host {shown} is neither an IP address nor localhost nor a name that this box is known by, so a web page may have"
-    " made a browser send this (DNS rebinding). " + _ALLOW.format(it="{name}", setting="httpAllowedHosts")
+    "Host {shown} is neither an IP address nor localhost nor a known name of this box, so the request may come from a"
+    " web page (DNS rebinding). " + _ALLOW.format(it="{name}", setting="httpAllowedHosts")
     + ", or name it in advertisedAddress or advertisedListeners. See docs/security.md"
 )  # fmt: skip
 _ORIGIN: Final = (
-    "A web page of the origin {shown} has made a browser send this, and pages of other origins are refused. "
+    "The request was sent by a web page of the origin {shown}, and cross-origin requests are refused. "
     + _ALLOW.format(it="the origin", setting="httpAllowedOrigins") + ". See docs/security.md"
 )  # fmt: skip
 _CROSS_SITE: Final = (
-    "A web page of another site has made a browser send this (Sec-Fetch-Site: cross-site), and such requests are"
+    "The request was sent by a web page of another site (Sec-Fetch-Site: cross-site), and cross-site requests are"
     " refused. " + _ALLOW.format(it="its origin", setting="httpAllowedOrigins") + ". See docs/security.md"
 )
 

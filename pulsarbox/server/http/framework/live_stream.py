@@ -96,7 +96,7 @@ class LiveAnswers:
                 await response.prepare(request)
                 await self._send(response, given, wake, may_still)
         except (ConnectionError, TimeoutError):
-            log.debug("%s has left %s", request.remote, request.path)
+            log.debug("%s disconnected from %s", request.remote, request.path)
             response.force_close()
         finally:
             leave()

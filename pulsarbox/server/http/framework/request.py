@@ -65,7 +65,7 @@ class Later:
 
     def give(self, given: Answer) -> None:
         """Give the answer."""
-        assert self._given is None, "an answer is given once"
+        assert self._given is None, "the answer was already given"
         self._given = given
         if self._told is not None:
             self._told(given)
@@ -79,7 +79,7 @@ class Later:
         if isinstance(error, PulsarBoxError):
             self.give(refusal(error.http_status, str(error)))
         else:
-            log.error("a request failed", exc_info=error)
+            log.error("request failed", exc_info=error)
             self.give(refusal(500, FAILED))
 
     def when_given(self, told: Callable[[Answer], None]) -> None:
@@ -89,7 +89,7 @@ class Later:
             told(self._given)
 
 
-FAILED: Final = "The broker failed to carry this out; its log says why"
+FAILED: Final = "The broker failed to process the request; its log has the reason"
 """The message that a client gets for an internal error."""
 
 
@@ -143,7 +143,7 @@ class Call:
         """
         number = long_of(self.path[name])
         if number is None:
-            raise NotFound(f"There is nothing at this path: {self.path[name][:40]!r} is no whole number")
+            raise NotFound(f"There is nothing at this path: {self.path[name][:40]!r} is not a whole number")
         return number
 
     def namespace(self) -> str:
@@ -176,7 +176,7 @@ def asker(call: Call) -> tuple[str, str]:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _number(text: str) -> float:
@@ -194,7 +194,9 @@ def _check(body: bytes, value: object) -> None:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise BadRequest("The body is not JSON: it has half of a surrogate pair, which is no character") from None
+            raise BadRequest(
+                "The body is not JSON: it contains half of a surrogate pair, which is not a character"
+            ) from None
 
 
 def _is_deep(value: object) -> bool:
@@ -238,8 +240,10 @@ def texts(value: object, what: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise BadRequest(f"{what} must be a JSON object of texts, not {kind_of(value)}")
+        raise BadRequest(f"{what} must be a JSON object with string values, not {kind_of(value)}")
     wrong = [name for name, each in value.items() if each is None or isinstance(each, dict | list)]
     if wrong:
-        raise BadRequest(f"{what} must be a JSON object of texts: {wrong[0]!r} has {kind_of(value[wrong[0]])}")
+        raise BadRequest(
+            f"{what} must be a JSON object with string values: {wrong[0]!r} has {kind_of(value[wrong[0]])}"
+        )
     return {name: each if isinstance(each, str) else json.dumps(each) for name, each in value.items()}

@@ -22,23 +22,31 @@ Handler = Callable[[Call], Answer | Later | Pieces | Live]
 class Permission(enum.Enum):
     """Roles that may call an endpoint with authorization enabled; ``authorization`` has the rule of each."""
 
-    ANYONE = "anyone, without a name too"
-    NAMED = "whoever has proved a name"
+    ANYONE = "anyone, even unauthenticated"
+    NAMED = "any authenticated role"
     SUPERUSER = "superusers"
-    WATCHER = "superusers and viewers; where the query names a tenant or a namespace, the admins of that tenant too"
+    WATCHER = "superusers and viewers; if the query names a tenant or a namespace, also the admins of that tenant"
     TENANT_ADMIN = "superusers and the admins of the tenant"
-    TENANT = "superusers and the admins of the tenant; others do not learn whether it exists"
+    TENANT = "superusers and the admins of the tenant; its existence is not disclosed to others"
     TENANT_ADMIN_OF_TOPICS = "superusers and the admins of the tenants whose topics the body names"
-    NAMESPACE_USER = "those, and who may produce or consume in the whole namespace"
-    NAMESPACE_CONSUMER = "those, and who may consume in the whole namespace, with the subscription where one is named"
-    FUNCTIONS = "those, and who was granted functions in the namespace"
-    SOURCES = "those, and who was granted sources in the namespace"
-    SINKS = "those, and who was granted sinks in the namespace"
-    PACKAGES = "those, and who was granted packages in the namespace"
-    TOPIC_USER = "those, and who may produce to the topic or consume from it"
-    TOPIC_PRODUCER = "those, and who may produce to the topic"
-    TOPIC_CONSUMER = "those, and who may consume from the topic, with the subscription where one is named"
-    JOB = "those, and who may consume from the topic of the job, with its subscription, and produce to its target"
+    NAMESPACE_USER = "superusers, tenant admins, and roles that may produce or consume in the whole namespace"
+    NAMESPACE_CONSUMER = (
+        "superusers, tenant admins, and roles that may consume in the whole namespace, with the subscription if one is"
+        " named"
+    )
+    FUNCTIONS = "superusers, tenant admins, and roles with the functions permission in the namespace"
+    SOURCES = "superusers, tenant admins, and roles with the sources permission in the namespace"
+    SINKS = "superusers, tenant admins, and roles with the sinks permission in the namespace"
+    PACKAGES = "superusers, tenant admins, and roles with the packages permission in the namespace"
+    TOPIC_USER = "superusers, tenant admins, and roles that may produce to the topic or consume from it"
+    TOPIC_PRODUCER = "superusers, tenant admins, and roles that may produce to the topic"
+    TOPIC_CONSUMER = (
+        "superusers, tenant admins, and roles that may consume from the topic, with the subscription if one is named"
+    )
+    JOB = (
+        "superusers, tenant admins, and roles that may consume from the job's topic with its subscription and produce"
+        " to its target"
+    )
 
 
 class Route(NamedTuple):
@@ -147,7 +155,7 @@ def split_path(raw: str) -> list[str]:
 
 def _segment(text: str) -> Segment:
     if "%" in text and _NO_ESCAPE.search(text):
-        raise BadRequest("The path has a % that is not followed by two hexadecimal digits: write it %25")
+        raise BadRequest("The path has a % that is not followed by two hexadecimal digits: encode it as %25")
     try:
         decoded = unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -160,7 +168,7 @@ def _segment(text: str) -> Segment:
 
 def _check_nul(text: str) -> None:
     if "\0" in text:
-        raise BadRequest("The path has a NUL (%00): no name has one")
+        raise BadRequest("The path has a NUL (%00), which no name may contain")
 
 
 _NO_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")

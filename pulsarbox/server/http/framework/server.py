@@ -151,14 +151,14 @@ class HttpServer:
             return too_large
         packed = request.headers.get("Content-Encoding", "identity")
         if packed != "identity":
-            return refusal(415, f"A body cannot be packed ({packed[:40]}): send it as it is")
+            return refusal(415, f"Content-Encoding {packed[:40]} is not supported: send the body uncompressed")
         try:
             async with asyncio.timeout(self._body_seconds):
                 return await request.read()
         except web.HTTPRequestEntityTooLarge:
             return too_large
         except TimeoutError:
-            return refusal(408, f"The body has not come within {self._body_seconds:g} s (httpServerIdleTimeout)")
+            return refusal(408, f"The body was not received within {self._body_seconds:g} s (httpServerIdleTimeout)")
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             return refusal(400, f"The body cannot be read: {error}")
 
@@ -229,7 +229,7 @@ class HttpServer:
         if method == "OPTIONS":
             return Answer(200, ", ".join(allowed).encode(), "text/plain", headers)
         reason = (
-            f"{printable(raw_path)} is there for {', '.join(others)}, not for {method}"
+            f"{printable(raw_path)} supports {', '.join(others)}, not {method}"
             if method in _METHODS
             else f"{method} is not a method of this API"
         )
@@ -251,7 +251,9 @@ class HttpServer:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 return await future
         except TimeoutError:
-            return refusal(504, f"This takes longer than {ANSWER_SECONDS_MAX:g} s; it goes on")
+            return refusal(
+                504, f"The request takes longer than {ANSWER_SECONDS_MAX:g} s and continues in the background"
+            )
 
     async def _durable(self, given: Answer) -> Answer:
         """Return the answer once everything that the core has changed so far is durable."""
@@ -268,5 +270,7 @@ class HttpServer:
                 async with asyncio.timeout(DURABLE_SECONDS_MAX):
                     await future
             except TimeoutError:
-                return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
+                return refusal(
+                    ServiceNotReady.http_status, "The change was not stored in time; it may still take effect"
+                )
         return given

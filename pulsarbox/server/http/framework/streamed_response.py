@@ -34,9 +34,9 @@ async def stream(request: web.BaseRequest, given: Pieces, headers: Mapping[str, 
             await response.prepare(request)
             await _send(response, given.pieces, pack)
     except ConnectionError:
-        log.debug("%s did not wait for all of %s", request.remote, request.path)
+        log.debug("%s disconnected before the end of %s", request.remote, request.path)
     except TimeoutError:
-        log.warning("%s took more than %g s for %s", request.remote, STREAM_SECONDS_MAX, request.path)
+        log.warning("%s took more than %g s to read %s", request.remote, STREAM_SECONDS_MAX, request.path)
         response.force_close()
     return response
 

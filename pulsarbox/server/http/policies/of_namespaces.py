@@ -22,7 +22,6 @@ def _get(row: PolicyRow, place: Place) -> Handler:
         policies = call.broker.tenants.policies(call.namespace())
         return shown(place.value_in(policies, call.broker.core.settings.clusterName), place.unset)
 
-    handler.__doc__ = row.meaning
     return handler
 
 

@@ -68,7 +68,6 @@ def _get(row: PolicyRow, place: Place) -> Handler:
             return shown(in_effect(row, levels(call, name), call.broker.core.settings).value, place.unset)
         return shown(own(call, name).get(place.key), place.unset)
 
-    handler.__doc__ = row.meaning
     return handler
 
 

@@ -22,7 +22,7 @@ OF_TOPIC = "backLogQuotaMap"
 def _type(call: Call) -> str:
     kind = call.query.get("backlogQuotaType") or QUOTA_TYPES[0]
     if kind not in QUOTA_TYPES:
-        raise NotFound(f"backlogQuotaType is one of {', '.join(QUOTA_TYPES)}, not {kind[:40]!r}")
+        raise NotFound(f"backlogQuotaType must be one of {', '.join(QUOTA_TYPES)}, not {kind[:40]!r}")
     return kind
 
 

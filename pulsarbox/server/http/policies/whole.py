@@ -109,7 +109,7 @@ def _add_group(kept: dict[str, Any], group: Any) -> None:
     if group is None:
         return
     if not isinstance(group, str):
-        raise BadRequest(f"resource_group_name must be a text, not {kind_of(group)}")
+        raise BadRequest(f"resource_group_name must be a string, not {kind_of(group)}")
     kept["resource_group_name"] = group
 
 

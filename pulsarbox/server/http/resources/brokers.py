@@ -67,7 +67,7 @@ def shut_down(call: Call) -> Answer:
     if not _INT.fullmatch(pace):
         raise BadRequest(f"maxConcurrentUnloadPerSec must be a whole number, not {pace[:40]!r}")
     if call.broker.on_shutdown is None:
-        raise NotAllowed("This box lives in another program, which alone can close it")
+        raise NotAllowed("This box is embedded in another program, and only that program can close it")
     call.broker.on_shutdown("POST /admin/v2/brokers/shutdown")
     return DONE
 

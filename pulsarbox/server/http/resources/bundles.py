@@ -51,7 +51,9 @@ def check_bundle(tenants: Tenants, namespace: str, bundle: str) -> str:
     boundaries: list[str] = tenants.policies(namespace)["bundles"]["boundaries"]
     lower, _, upper = bundle.partition("_")
     if not (_BOUNDARY.fullmatch(lower) and _BOUNDARY.fullmatch(upper)):
-        raise PreconditionFailed(f"Invalid bundle range: {bundle}: it looks like {boundaries[0]}_{boundaries[1]}")
+        raise PreconditionFailed(
+            f"Invalid bundle range: {bundle}: expected a range such as {boundaries[0]}_{boundaries[1]}"
+        )
     if lower not in boundaries[:-1]:
         raise PreconditionFailed(f"Cannot find bundle {namespace}/{bundle} in the bundles list")
     expected = boundaries[boundaries.index(lower) + 1]

@@ -30,7 +30,7 @@ AT_ONCE = 20
 def truncate(call: Call) -> Later:
     """Acknowledge everything for every subscription, and delete it regardless of retention. On each partition."""
     if call.path["domain"] == "non-persistent":
-        raise PreconditionFailed("unsupport truncate: a non-persistent topic keeps nothing")
+        raise PreconditionFailed("unsupport truncate: a non-persistent topic stores no messages")
     topics = _stored(call, "Truncate")
     later = Later()
     done, _ = when_all(later, len(topics), lambda: DONE)
@@ -54,7 +54,7 @@ def close_ledger(call: Call) -> Answer:
     topic = stored_topic(call, "Closing a ledger", PERSISTENT)
     older = (call.json_object() or {}).get("olderThanMs", 0)
     if not isinstance(older, int) or isinstance(older, bool) or older < 0:
-        raise BadRequest(f"olderThanMs: {str(older)[:60]!r} is no number of milliseconds")
+        raise BadRequest(f"olderThanMs: {str(older)[:60]!r} is not a number of milliseconds")
     closed = None if topic.termination.ended else topic.ledgers.close(older, call.now)
     topic.trim(call.now)
     return answer({"closed": closed})

@@ -61,7 +61,7 @@ def peek(call: Call) -> Later:
     topic = stored_topic(call, "Peek messages")
     subscription = subscription_of(topic, call.path["subscription"])
     if number < 1:
-        raise PreconditionFailed("Messages are counted from 1")
+        raise PreconditionFailed("The number of the message must be at least 1")
     later = Later()
 
     def found(position: Position | None, now: Now) -> None:
@@ -218,13 +218,17 @@ def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
     if not number or not size:
         return payload if not number else b""
     if size > EXPANDED_BYTES_MAX:
-        raise NotSupported(f"The message has {size} bytes, no more than {EXPANDED_BYTES_MAX} are shown: consume it")
+        raise NotSupported(
+            f"The message has {size} bytes, and at most {EXPANDED_BYTES_MAX} can be shown: consume it instead"
+        )
     try:
         return decompress(number, payload, size, EXPANDED_BYTES_MAX)
     except CodecMissing as error:
-        raise NotSupported(f"The message cannot be shown: {error}, where the box runs. Or consume it") from None
+        raise NotSupported(
+            f"The message cannot be shown: the box cannot decompress it ({error}); consume it instead"
+        ) from None
     except NotUnpacked as error:
-        raise PersistenceError(f"The message cannot be unpacked: {error}") from None
+        raise PersistenceError(f"The message cannot be decompressed: {error}") from None
 
 
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"

@@ -74,11 +74,11 @@ def _set_clusters(call: Call, policy: str) -> Answer:
     if not clusters and policy == "replication_clusters":
         raise PreconditionFailed("ClusterIds should not be null or empty")
     if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
-        raise BadRequest(f"The body must be a list of names of clusters, not {kind_of(clusters)}")
+        raise BadRequest(f"The body must be a list of cluster names, not {kind_of(clusters)}")
     own = call.broker.core.settings.clusterName
     strange = sorted(set(clusters) - {own})
     if strange:
-        raise AuthorizationError(f"Invalid cluster id: {strange[0]}: this box is '{own}', the only cluster there is")
+        raise AuthorizationError(f"Invalid cluster id: {strange[0]}: the only cluster is this box, '{own}'")
     if not clusters:
         raise BadRequest(f"Allowed clusters do not contain the replication cluster [{own}]")
     call.broker.tenants.set_policy(call.namespace(), policy, [own])

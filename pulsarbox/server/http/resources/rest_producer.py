@@ -69,7 +69,7 @@ class _Request:
         self._name = call.topic()
         require_namespace(call, self._name)
         if partition is not None and self._name.base != self._name:
-            raise BadRequest("The topic's name cannot have a partition, where the path has one")
+            raise BadRequest("The topic name must not name a partition if the path does")
         self._partitions = call.broker.topics.partitions(self._name)
         self._partition = partition
         if partition is not None and not 0 <= partition < self._partitions:
@@ -205,7 +205,7 @@ def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
 def _text(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
-        raise BadRequest(f"{name} must be a text, not {kind_of(value)}")
+        raise BadRequest(f"{name} must be a string, not {kind_of(value)}")
     return value
 
 
@@ -232,7 +232,7 @@ def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> Steps[StoredSc
     if version >= 0:
         stored = call.broker.schemas.get(name, version)
         if stored is None:
-            raise NotFound(f"{name} has no schema of version {version}")
+            raise NotFound(f"{name} has no schema version {version}")
         return stored
     key, value = _text(body, "keySchema"), _text(body, "valueSchema")
     brought = _given("valueSchema", value) if value else _STRING
@@ -250,7 +250,7 @@ def _given(what: str, text: str) -> Schema:
         properties = texts(info.get("properties"), f"The properties of {what}")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise BadRequest(
-            f'{what} must be a text with JSON in it: {{"type": "AVRO", "schema": "<base64>", "properties": {{}}}}'
+            f'{what} must be a string that contains JSON: {{"type": "AVRO", "schema": "<base64>", "properties": {{}}}}'
         ) from None
     if kind not in SCHEMA_TYPES and kind != "BYTES":
         raise BadRequest(f"There is no schema type {kind!r} for {what}")
@@ -267,7 +267,7 @@ def _encoders(schema: Schema) -> Steps[tuple[Encode | None, Encode]]:
         if schema.type != Schema.Type.KeyValue:
             return None, (yield from making(schema))
         if not key_value.is_separated(schema):
-            raise InvalidSchema("texts are not encoded by KEY_VALUE schemas that keep the key in the payload")
+            raise InvalidSchema("KEY_VALUE schemas that keep the key in the payload are not supported")
         key, value = key_value.split(schema)
         return (yield from making(key)), (yield from making(value))
     except InvalidSchema as error:

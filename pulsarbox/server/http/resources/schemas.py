@@ -129,12 +129,12 @@ def _brought(call: Call) -> Schema:
     """Parse the schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
     topic, body = call.topic("persistent"), call.json_object()
     if body is None:
-        raise BadRequest('The body must hold a schema: {"type": ..., "schema": ..., "properties": {...}}')
+        raise BadRequest('The body must be a schema: {"type": ..., "schema": ..., "properties": {...}}')
     if not call.broker.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace does not exist")
     name, text = body.get("type"), body.get("schema")
     if not isinstance(name, str) or not isinstance(text, str):
-        raise BadRequest(f"type and schema must be texts, not {kind_of(name)} and {kind_of(text)}")
+        raise BadRequest(f"type and schema must be strings, not {kind_of(name)} and {kind_of(text)}")
     if name in _CLIENT_SIDE:
         raise Unprocessable(f"Schema {name} is a client-side schema type")
     name = "NONE" if name == "BYTES" else name

@@ -14,7 +14,7 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.transactions import TxnId, aborted_of
 
-SCALED = "A box has one transaction coordinator: it takes part in every transaction, and needs no others"
+SCALED = "A box has exactly one transaction coordinator, which handles every transaction"
 
 
 def coordinators(call: Call) -> Answer:

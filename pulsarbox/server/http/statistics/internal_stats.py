@@ -66,8 +66,6 @@ def cursor_stats(subscription: Subscription) -> dict[str, Any]:
     row = topic.core.catalog.get(cursor_key(ledger.topic_id, cursor.cursor_id)) if cursor.durable else None
     read = subscription.source.position
     next_unread = ledger.next(*mark) if not subscription.consumers else read
-    behind = ledger.entries_between(mark, ledger.last_confirmed)
-    before_read = ledger.entries_between(read, ledger.last_confirmed) + (read <= ledger.last_confirmed)
     return {
         "markDeletePosition": f"{mark.ledger_id}:{mark.entry_id}",
         "readPosition": f"{next_unread.ledger_id}:{next_unread.entry_id}",
@@ -80,12 +78,20 @@ def cursor_stats(subscription: Subscription) -> dict[str, Any]:
         "lastLedgerSwitchTimestamp": timestamp((row or {}).get("created", 0)),
         "state": "Open",
         "active": bool(subscription.consumers),
-        "numberOfEntriesSinceFirstNotAckedMessage": behind - before_read + 1 if subscription.consumers else 1,
+        "numberOfEntriesSinceFirstNotAckedMessage": entries_since_first_unacked(subscription),
         "totalNonContiguousDeletedMessagesRange": len(ranges),
         "subscriptionHavePendingRead": _waits(subscription) or subscription.source.reading,
         "subscriptionHavePendingReplayRead": False,
         "properties": {},
     }
+
+
+def entries_since_first_unacked(subscription: Subscription) -> int:
+    """Return the entries after mark-delete up to and including the read position, as in Pulsar: 1 if caught up."""
+    if not subscription.consumers:
+        return 1  # Pulsar rewinds the cursor when the last consumer disconnects
+    mark, read = subscription.cursor.mark_delete, subscription.source.position
+    return subscription.cursor.ledger.entries_between(mark, read) if mark < read else 0
 
 
 def _ranges_text(subscription: Subscription) -> str:

@@ -15,7 +15,7 @@ def metrics(call: Call) -> Pieces:
         off = (
             ""
             if call.broker.authentication
-            else ": authenticateMetricsEndpoint is on, and authenticationEnabled is not"
+            else ": authenticateMetricsEndpoint is on, but authenticationEnabled is off"
         )
         raise AuthenticationError(f"Authentication required{off}")
     return Pieces(CONTENT_TYPE, scrape(call.broker, call.now))
@@ -27,7 +27,7 @@ def status(call: Call) -> Answer:
     if not path:
         raise NotFound("statusFilePath is not set: /brokers/ready of the Admin API says whether the box is ready")
     if not Path(path).is_file():
-        raise NotFound(f"The status file {path} is not there")
+        raise NotFound(f"The status file {path} does not exist")
     return Answer(200, b"OK", "text/plain")
 
 

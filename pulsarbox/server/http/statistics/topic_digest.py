@@ -15,6 +15,7 @@ from pulsarbox.broker.topic.producer import Producer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.http.framework.request import compact
+from pulsarbox.server.http.statistics.internal_stats import entries_since_first_unacked
 from pulsarbox.server.http.statistics.topic_stats import timestamp
 
 text: Final = encode_basestring
@@ -98,20 +99,21 @@ def _consumers(subscription: AnySubscription, now: Now) -> tuple[str, Together]:
 
 def _subscription(subscription: AnySubscription, consumers: str, rates: Together, now: Now) -> str:
     out, throughput, given_back, acknowledged, unacked = rates
-    backlog, blocked, type_name, more = 0, False, TYPE_NAMES[subscription.type], ""
+    backlog, expired, blocked, type_name, more = 0, 0.0, False, TYPE_NAMES[subscription.type], ""
     if isinstance(subscription, NonPersistentSubscription):
         more = f'"msgDropRate":{subscription.drop_rate(now)}'
     if isinstance(subscription, Subscription):
         cursor = subscription.cursor
         backlog, blocked = cursor.backlog_entries, subscription.blocked
+        expired = subscription.clearing.rate_expired(now)
         if not subscription.served:
             type_name = "None"
         more = (
-            f'"numberOfEntriesSinceFirstNotAckedMessage":{backlog},'
+            f'"numberOfEntriesSinceFirstNotAckedMessage":{entries_since_first_unacked(subscription)},'
             f'"totalNonContiguousDeletedMessagesRange":{len(cursor.ranges)}'
         )
     return (
-        f'{{"consumers":[{consumers}],"msgBacklog":{backlog},"msgRateExpired":0.0,"msgRateOut":{out},'
+        f'{{"consumers":[{consumers}],"msgBacklog":{backlog},"msgRateExpired":{expired},"msgRateOut":{out},'
         f'"messageAckRate":{acknowledged},"msgThroughputOut":{throughput},"msgRateRedeliver":{given_back},'
         f'"type":"{type_name}","filterProcessedMsgCount":0,"filterAcceptedMsgCount":0,"filterRejectedMsgCount":0,'
         f'"filterRescheduledMsgCount":0,"blockedSubscriptionOnUnackedMsgs":{_BOOLEAN[blocked]},'

@@ -75,7 +75,7 @@ def test_a_body_that_does_not_come(how: str) -> None:
         assert (got.status, got.closed, json.loads(got.body)["reason"]) == (
             408,
             True,
-            "The body has not come within 0.15 s (httpServerIdleTimeout)",
+            "The body was not received within 0.15 s (httpServerIdleTimeout)",
         )
         assert not list(box.broker.topics)
         writer.close()
@@ -90,8 +90,8 @@ def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pyt
         _, writer = await asyncio.open_connection("127.0.0.1", box.port, limit=1024)
         for _ in range(30):
             writer.write(f"GET {ADMIN}/persistent/public/default HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        await until(lambda: "to read an answer" in caplog.text)
-        assert "a client took more than 0.2 s to read an answer" in caplog.text
+        await until(lambda: "to read a response" in caplog.text)
+        assert "a client took more than 0.2 s to read a response" in caplog.text
         assert (await box.get("/tenants")).status == 200
         writer.close()
 
@@ -177,14 +177,14 @@ BODIES: list[tuple[bytes, int, str]] = [
     (b'{"a":"1","a":"2"}', 204, ""),
     (b'\xef\xbb\xbf{"a":"2"}', 204, ""),
     ('{"a":"2"}'.encode("utf-16"), 204, ""),
-    (b'{"a":NaN}', 400, "The body is not JSON: NaN is no number of JSON"),
-    (b'{"a":-Infinity}', 400, "The body is not JSON: -Infinity is no number of JSON"),
+    (b'{"a":NaN}', 400, "The body is not JSON: NaN is not a JSON number"),
+    (b'{"a":-Infinity}', 400, "The body is not JSON: -Infinity is not a JSON number"),
     (b'{"a":1e999}', 400, "The body is not JSON: 1e999 is too large"),
     (b'{"a":' + b"9" * 5000 + b"}", 400, "The body is not JSON"),
     (b'{"a":"1"} more', 400, "The body is not JSON: Extra data"),
     (b'{"a":"\xff"}', 400, "The body is not JSON"),
-    (b'{"a":"\\ud800"}', 400, "The body is not JSON: it has half of a surrogate pair"),
-    (b'{"\\uD800":"a"}', 400, "The body is not JSON: it has half of a surrogate pair"),
+    (b'{"a":"\\ud800"}', 400, "The body is not JSON: it contains half of a surrogate pair"),
+    (b'{"\\uD800":"a"}', 400, "The body is not JSON: it contains half of a surrogate pair"),
     (b'{"a":"\\ud83d\\udc20"}', 204, ""),
     (b'{"a":' * 10_000, 400, "The body is nested too deep"),
     (b"[" * 10_000 + b"]" * 10_000, 400, "The body is nested too deep"),
@@ -193,9 +193,9 @@ BODIES: list[tuple[bytes, int, str]] = [
     (b'{"a":"' + b"[" * 1000 + b'"}', 204, ""),
     (b"{", 400, "The body is not JSON"),
     (b"\x00", 400, "The body is not JSON"),
-    (b"0", 400, "Properties of a topic must be a JSON object of texts, not a number"),
-    (b'"a"', 400, "Properties of a topic must be a JSON object of texts, not a string"),
-    (b'{"a":{}}', 400, "Properties of a topic must be a JSON object of texts: 'a' has an object"),
+    (b"0", 400, "Properties of a topic must be a JSON object with string values, not a number"),
+    (b'"a"', 400, "Properties of a topic must be a JSON object with string values, not a string"),
+    (b'{"a":{}}', 400, "Properties of a topic must be a JSON object with string values: 'a' has an object"),
 ]
 
 
@@ -360,7 +360,7 @@ def test_a_handshake_of_tls_is_cut_off_and_told(caplog: pytest.LogCaptureFixture
             writer.close()
 
     with_box(scenario)
-    assert caplog.text.count("it speaks TLS: This is the port of the Admin API") == 1
+    assert caplog.text.count("the client speaks TLS: This is the port of the Admin API") == 1
 
 
 def test_half_open_connections_of_one_address_are_bounded() -> None:

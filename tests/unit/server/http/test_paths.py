@@ -102,7 +102,7 @@ BAD: list[Any] = [
     ("/namespaces/public/%2e%2e%2fdefault", 412, "Namespace name is not valid"),
     (f"{NS}/t/subscription/%00", 400, "The path has a NUL"),
     (f"{NS}/t/subscription/s%2500", 400, "The path has a NUL"),
-    (f"{NS}/{'n' * 9000}", 414, "The request cannot be read"),
+    (f"{NS}/{'n' * 9000}", 414, "Malformed HTTP request"),
 ]
 
 

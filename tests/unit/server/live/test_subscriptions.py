@@ -29,7 +29,7 @@ def test_the_row_of_a_subscription_that_is_read() -> None:
         "topic": TOPIC, "subscription": "s", "type": "Shared", "backlog": 3, "unacked": 3, "consumers": 1,
     }  # fmt: skip
     assert (row["loaded"], row["delayed"], row["drain"], row["cause"]) == (True, 0, None, "unacknowledged")
-    assert row["causeText"].startswith("everything is sent")
+    assert row["causeText"].startswith("all messages are dispatched")
     client.ack(*ids[1:])
     row = subscription(box)
     assert (row["backlog"], row["drain"], row["cause"], row["causeText"], row["oldest"]) == (0, 0, None, None, None)

@@ -21,7 +21,7 @@ def test_half_open_connections_are_counted_by_address() -> None:
     for host in ("a", "a", "b"):
         assert gate.refusal(host) is None
         gate.enters(host)
-    assert "2 connections from a are half-open, maxHalfOpenConnectionsPerIp" in (gate.refusal("a") or "")
+    assert "2 connections from a are half-open, and maxHalfOpenConnectionsPerIp" in (gate.refusal("a") or "")
     assert gate.refusal("b") is None
     gate.known("a")
     assert gate.refusal("a") is None
@@ -85,14 +85,14 @@ def test_what_is_spoken(head: bytes, what: str) -> None:
 
 def test_who_can_be_told_is_told_where_to_go() -> None:
     assert advice(HTTP, False, False, DOORS) == (
-        "This is the port of the Pulsar protocol (pulsar://h:1); HTTP is answered at http://h:3"
+        "This is the port of the Pulsar protocol (pulsar://h:1); HTTP is served at http://h:3"
     )
     assert "over TLS (pulsar+ssl://h:2); the service URL is pulsar://h:1" in advice(PULSAR, True, False, DOORS)
-    assert advice(TLS, False, True, DOORS).endswith("(http://h:3); TLS is spoken at https://h:4")
+    assert advice(TLS, False, True, DOORS).endswith("(http://h:3); TLS is served at https://h:4")
     only = Doors("", "pulsar+ssl://h:2", "", "https://h:4")
-    assert advice(HTTP, True, False, only).endswith("HTTP is answered at https://h:4")
+    assert advice(HTTP, True, False, only).endswith("HTTP is served at https://h:4")
     assert advice(PULSAR, True, True, only).endswith("the service URL is pulsar+ssl://h:2")
-    assert advice(TLS, False, False, DOORS._replace(pulsar_tls="")).endswith("no port of this kind speaks TLS")
+    assert advice(TLS, False, False, DOORS._replace(pulsar_tls="")).endswith("TLS is not enabled for this protocol")
     head, _, body = answer(HTTP, "there").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body) == {"reason": "there"}

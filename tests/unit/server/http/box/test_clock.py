@@ -45,7 +45,7 @@ def test_it_is_advanced_and_set() -> None:
         ("POST", f"{CLOCK}/advance", {"by": 1.5}, "a whole number"),
         ("POST", f"{CLOCK}/advance", {"by": -1}, "forward only"),
         ("POST", f"{CLOCK}/advance", {"by": "2932000d"}, "year 9999"),
-        ("PUT", CLOCK, {"to": "tomorrow"}, "it looks like 2026-12-24"),
+        ("PUT", CLOCK, {"to": "tomorrow"}, "expected the form 2026-12-24"),
         ("PUT", CLOCK, {"to": True}, "a whole number"),
         ("PUT", CLOCK, {"to": "2001-01-01"}, "forward only"),
     ],

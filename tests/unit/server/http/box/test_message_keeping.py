@@ -73,6 +73,8 @@ def test_what_has_expired_is_told_with_its_rate() -> None:
         await advance(box, "61s")
         stats = (await box.get(STATS)).value["subscriptions"]["s"]
         assert (stats["msgBacklog"], stats["totalMsgExpired"], stats["msgRateExpired"]) == (0, 5, 5.0)
+        (of_all,) = (await box.get("/broker-stats/topics")).value["public/default"].values()
+        assert of_all["persistent"][T]["subscriptions"]["s"]["msgRateExpired"] == 5.0
         assert stats["lastExpireTimestamp"] == box.shell.now().wall
         found = await scraped(box)
         assert one(found, "pulsar_subscription_total_msg_expired", subscription="s") == 5

@@ -181,7 +181,7 @@ def test_places_of_many_topics() -> None:
         for wrong in ([], {}, {"topics": T}, {"topics": [1]}, {"topics": ["a/b"]}, {"topics": [f"non-{T}"]}):
             assert (await box.ask("POST", "/pulsarbox/v1/places", wrong)).status == 400, wrong
         got = await box.ask("POST", "/pulsarbox/v1/places", {"topics": [T] * 1001})
-        assert got.status == 400 and "1000 at most" in got.reason
+        assert got.status == 400 and "the maximum is 1000" in got.reason
 
     with_box(scenario)
 
@@ -217,7 +217,7 @@ def test_segments_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
         ):
             assert (await box.ask("POST", path, wrong)).status == 400, wrong
         got = await box.ask("POST", path, {"topics": [{"topic": f"non-{T}"}]})
-        assert got.status == 400 and "Segments on a non-persistent topic" in got.reason
+        assert got.status == 400 and "Segments of a non-persistent topic" in got.reason
 
     with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=4))
 

@@ -53,7 +53,7 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(box: Box) -> None:
         box.shell.held = True
         got = await box.put("/persistent/public/default/t")
-        assert (got.status, got.reason) == (503, "The store did not take the change in time; it may yet")
+        assert (got.status, got.reason) == (503, "The change was not stored in time; it may still take effect")
         box.shell.held = False
         box.shell.kick()
         assert (await box.get("/persistent/public/default")).value == ["persistent://public/default/t"]
@@ -73,8 +73,8 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             501,
             "getOffloadPolicies is not supported by this version of pulsarbox: offloading to other storage will be",
         ),
-        ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants is there for GET, not for POST"),
-        ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health is there for GET, not for POST"),
+        ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants supports GET, not POST"),
+        ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health supports GET, not POST"),
         ("GET", "/admin/v2/other", 404, "There is nothing at /admin/v2/other"),
         ("GET", "/admin/v2", 404, "There is nothing at /admin/v2"),
         ("GET", "/", 404, "There is nothing at /"),
@@ -123,7 +123,7 @@ def test_a_failure_is_logged_and_not_shown(monkeypatch: pytest.MonkeyPatch, capl
     async def scenario(box: Box) -> None:
         monkeypatch.setattr(box.broker, "tenants", None)
         got = await box.get("/tenants")
-        assert (got.status, got.reason) == (500, "The broker failed to carry this out; its log says why")
+        assert (got.status, got.reason) == (500, "The broker failed to process the request; its log has the reason")
 
     with_box(scenario)
     assert "AttributeError" in caplog.text

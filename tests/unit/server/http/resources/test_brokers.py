@@ -77,7 +77,10 @@ def test_dynamic_configuration() -> None:
 def test_a_box_that_lives_in_another_program_is_not_shut_down_from_outside() -> None:
     async def scenario(box: Box) -> None:
         got = await box.post("/brokers/shutdown?maxConcurrentUnloadPerSec=0&forcedTerminateTopic=true")
-        assert (got.status, got.reason) == (405, "This box lives in another program, which alone can close it")
+        assert (got.status, got.reason) == (
+            405,
+            "This box is embedded in another program, and only that program can close it",
+        )
 
     with_box(scenario)
 

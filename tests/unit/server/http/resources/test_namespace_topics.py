@@ -71,8 +71,8 @@ def test_a_namespace_that_is_missing(method: str, path: str, reason: str) -> Non
             " Expected upper boundary of public/default/0x00000000_0x40000000",
         ),
         ("0xffffffff_0xffffffff", "Cannot find bundle public/default/0xffffffff_0xffffffff in the bundles list"),
-        ("nonsense", "Invalid bundle range: nonsense: it looks like 0x00000000_0x40000000"),
-        ("0xzz_0x40000000", "Invalid bundle range: 0xzz_0x40000000: it looks like 0x00000000_0x40000000"),
+        ("nonsense", "Invalid bundle range: nonsense: expected a range such as 0x00000000_0x40000000"),
+        ("0xzz_0x40000000", "Invalid bundle range: 0xzz_0x40000000: expected a range such as 0x00000000_0x40000000"),
     ],
 )
 def test_a_bundle_that_is_none(bundle: str, reason: str) -> None:

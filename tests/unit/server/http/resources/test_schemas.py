@@ -148,9 +148,9 @@ def test_types_without_a_definition(given: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
-        (None, 400, "The body must hold a schema"),
+        (None, 400, "The body must be a schema"),
         (b"{bad", 400, "The body is not JSON"),
-        ({}, 400, "type and schema must be texts, not null and null"),
+        ({}, 400, "type and schema must be strings, not null and null"),
         ({"type": "STRING", "schema": "", "properties": [1]}, 400, "Properties of a schema must be a JSON object"),
         ({"type": "NOPE", "schema": ""}, 422, "There is no schema type 'NOPE'"),
         ({"type": "AUTO_CONSUME", "schema": ""}, 422, "Schema AUTO_CONSUME is a client-side schema type"),

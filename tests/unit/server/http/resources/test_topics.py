@@ -41,9 +41,19 @@ def test_what_makes_a_topic(body: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "reason"),
     [
-        ("public/default/t", [1], 400, "Properties of a topic must be a JSON object of texts, not an array"),
-        ("public/default/t", {"a": None}, 400, "Properties of a topic must be a JSON object of texts: 'a' has null"),
-        ("public/default/t", {"a": {}}, 400, "Properties of a topic must be a JSON object of texts: 'a' has an object"),
+        ("public/default/t", [1], 400, "Properties of a topic must be a JSON object with string values, not an array"),
+        (
+            "public/default/t",
+            {"a": None},
+            400,
+            "Properties of a topic must be a JSON object with string values: 'a' has null",
+        ),
+        (
+            "public/default/t",
+            {"a": {}},
+            400,
+            "Properties of a topic must be a JSON object with string values: 'a' has an object",
+        ),
         ("public/default/t", b"{bad", 400, "The body is not JSON"),
         ("public/default/x-partition-0", None, 412, "'x-partition-0' cannot be a partition of"),
         ("public/default/%20", None, 412, "Topic name is not valid"),

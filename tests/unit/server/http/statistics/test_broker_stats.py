@@ -48,11 +48,12 @@ OTHER_NAMES: Final = {
     "msgOutCount": "msgOutCounter",
     "bytesInCount": "bytesInCounter",
     "bytesOutCount": "bytesOutCounter",
-    "numberOfEntriesSinceFirstNotAckedMessage": "msgBacklog",
     "totalNonContiguousDeletedMessagesRange": "nonContiguousDeletedMessagesRanges",
 }
 """How the statistics of a topic name what is named so here."""
-HERE_ONLY: Final = {"producerCount", "filteredEntriesCount", "pendingAddEntriesCount"}
+HERE_ONLY: Final = {
+    "producerCount", "filteredEntriesCount", "pendingAddEntriesCount", "numberOfEntriesSinceFirstNotAckedMessage",
+}  # fmt: skip
 
 
 def says_the_same(here: Any, there: Any) -> None:
@@ -78,6 +79,35 @@ def test_what_is_told_of_a_topic_among_all_is_what_its_own_statistics_say() -> N
             here = found[await bundle_of(box, topic)][domain][topic]
             assert here["msgOutCount"] > 0 < len(here["subscriptions"])
             says_the_same(here, (await box.get(f"/{topic.replace('://', '/')}/stats")).value)
+
+    with_box(scenario)
+
+
+async def subscription_of(box: Box, name: str) -> dict[str, Any]:
+    """The subscription on ``T`` as the statistics of all topics report it."""
+    found = (await box.get("/broker-stats/topics")).value["public/default"]
+    subscription: dict[str, Any] = found[await bundle_of(box, T)]["persistent"][T]["subscriptions"][name]
+    return subscription
+
+
+def test_entries_since_the_first_unacknowledged_one_are_those_up_to_the_read_position() -> None:
+    name = "numberOfEntriesSinceFirstNotAckedMessage"
+
+    async def scenario(box: Box) -> None:
+        async def reported() -> int:
+            cursors = (await box.get(f"/{T.replace('://', '/')}/internalStats")).value["cursors"]
+            number: int = (await subscription_of(box, "s"))[name]
+            assert number == cursors["s"][name]
+            return number
+
+        client = Client(box)
+        consumer = client.subscribe(T, "s", permits=4)
+        positions = client.publish(T, 10)
+        assert (await subscription_of(box, "s"))["msgBacklog"] == 10
+        assert await reported() == 5, "four dispatched entries and the one to be read next"
+        client.ack(consumer, *positions[:4])
+        assert (await subscription_of(box, "s"))["msgBacklog"] == 6
+        assert await reported() == 1
 
     with_box(scenario)
 
