@@ -241,7 +241,7 @@ async def test_messages_are_browsed_both_ways_and_nothing_is_acknowledged() -> N
         await driver.at("Question", answered=False)
         await driver.type("nowhere")
         await driver.press("enter")
-        await driver.until(lambda: "'nowhere' is no time" in driver.text())
+        await driver.until(lambda: "invalid time 'nowhere'" in driver.text())
         field = driver.screen.query_one(Input)
         field.value = "earliest"
         await driver.press("enter")
