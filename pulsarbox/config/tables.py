@@ -5,8 +5,8 @@ from typing import Final
 TABLES: Final = {
     "network": "Ports, listeners and connection limits",
     "tls": "TLS ports, server and client certificates, protocol versions and cipher suites",
-    "broker": "Cluster name, data directory and settings of the whole process",
-    "topics": "Creation of topics and subscriptions, and the allowed types",
+    "broker": "Process-wide settings: cluster name, data directory, shutdown",
+    "topics": "Topics and subscriptions: creation, allowed types, patterns, deduplication",
     "policies": "Defaults for topics without a policy of their own or of their namespace",
     "throttling": "Rate limits for publishing, dispatch and subscribing",
     "transactions": "Transactions: atomic publishing and acknowledgement",

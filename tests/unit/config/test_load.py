@@ -100,7 +100,9 @@ def test_the_prefix_does_not_make_variables_alike() -> None:
 
 
 def test_a_malformed_variable_is_refused() -> None:
-    message = 'environment: PULSARBOX_webServicePort: expected a whole number from 0 to 65535, or "" to disable, not "x"'
+    message = (
+        'environment: PULSARBOX_webServicePort: expected a whole number from 0 to 65535, or "" to disable, not "x"'
+    )
     assert refusal(None, PULSARBOX_webServicePort="x") == message
 
 

@@ -16,7 +16,11 @@ FILES = {"tlsCertificateFilePath": "c.pem", "tlsKeyFilePath": "k.pem"}
     ("values", "key", "words"),
     [
         ({"brokerServicePortTls": 6651}, "tlsCertificateFilePath", "is empty, but brokerServicePortTls requires it"),
-        ({"webServicePortTls": 0, "tlsCertificateFilePath": "x"}, "tlsKeyFilePath", "but webServicePortTls requires it"),
+        (
+            {"webServicePortTls": 0, "tlsCertificateFilePath": "x"},
+            "tlsKeyFilePath",
+            "but webServicePortTls requires it",
+        ),
         (
             {"advertisedListeners": "a:pulsar+ssl://h:1", "bindAddresses": "a:pulsar+ssl://localhost:0"},
             "tlsCertificateFilePath",
@@ -25,7 +29,11 @@ FILES = {"tlsCertificateFilePath": "c.pem", "tlsKeyFilePath": "k.pem"}
         (FILES | {"brokerServicePortTls": 8080}, "brokerServicePortTls", "port 8080 is also set for webServicePort"),
         ({"brokerServicePort": OFF}, "brokerServicePort", "is empty, like brokerServicePortTls"),
         ({"webServicePort": OFF}, "webServicePort", "is empty, like webServicePortTls"),
-        ({"tlsRequireTrustedClientCertOnConnect": True}, "tlsRequireTrustedClientCertOnConnect", "requires tlsTrustCerts"),
+        (
+            {"tlsRequireTrustedClientCertOnConnect": True},
+            "tlsRequireTrustedClientCertOnConnect",
+            "requires tlsTrustCerts",
+        ),
         ({"tlsProtocols": "TLSv1.4"}, "tlsProtocols", 'unknown TLS version "TLSv1.4"'),
     ],
 )

@@ -73,7 +73,12 @@ def test_check_lists_everything_with_its_line() -> None:
     [
         ("x.toml", "[network]\n", 0, ""),
         ("x.toml", "[network\n", 1, r"ERROR x.toml:1: not TOML: .*\n"),
-        ("x.toml", "[network]\nbrokerServicePort = 8080\n", 1, r"ERROR default: webServicePort: port 8080 is also set for .*\n"),
+        (
+            "x.toml",
+            "[network]\nbrokerServicePort = 8080\n",
+            1,
+            r"ERROR default: webServicePort: port 8080 is also set for .*\n",
+        ),
         ("b.conf", "zookeeperServers=x\n", 0, r"WARNING b.conf:1: zookeeperServers: has no effect here\n"),
         ("b.conf", "webServicePort=x\nbrokerServicePort=y\n", 1, r"ERROR b.conf:1: .*\nERROR b.conf:2: .*\n"),
     ],
