@@ -105,7 +105,7 @@ class CompressionTests(_PluginTests):
 
     def test_there_and_back(self) -> None:
         """Decompression restores the original bytes."""
-        self._assert("there and back")
+        self._assert("round trip")
 
     def test_growth(self) -> None:
         """Incompressible data hardly grows."""

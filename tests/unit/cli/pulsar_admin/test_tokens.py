@@ -86,7 +86,7 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         (("create", "-s", "ann", "-sk", base64.b64encode(b"short").decode()), "must have at least 32 bytes, not 5"),
         (("create", "-s", "ann", "-sk", "file:///nowhere/k"), "/nowhere/k: No such file or directory"),
         (("create", "-s", "ann", "-sk", "not base64!"), "neither an existing file nor base64"),
-        (("create", "-s", "ann", "-sk", "data:nothing"), "looks like data:;base64,..."),
+        (("create", "-s", "ann", "-sk", "data:nothing"), "expected data:;base64,..."),
         (("create", "-s", "ann", "-sk", base64.b64encode(b"k" * 32).decode(), "-e", "soon"), "a duration looks like"),
         (("validate", "x"), "give one of --secret-key and --public-key"),
         (("create-secret-key", "-o", str(tmp_path / "no" / "key")), "No such file or directory"),

@@ -89,11 +89,11 @@ def test_a_message_that_is_meant() -> None:
     circle = FileDescriptorSet(file=[*whole.file[:1], FileDescriptorProto(name="a.proto", dependency=["b.proto"])])
     for changed, says in (
         ({"rootMessageTypeName": "C"}, "does not define the message 'C'"),
-        ({"rootMessageTypeName": 7}, "do not make a message"),
-        ({"rootFileDescriptorName": "c.proto"}, "have no 'c.proto'"),
+        ({"rootMessageTypeName": 7}, "does not define the message"),
+        ({"rootFileDescriptorName": "c.proto"}, "does not contain 'c.proto'"),
         ({"fileDescriptorSet": "!"}, "it must be a JSON object"),
         ({"fileDescriptorSet": b64encode(b"\xff\xff").decode()}, "it must be a JSON object"),
-        ({"fileDescriptorSet": b64encode(alone.SerializeToString()).decode()}, "do not make a message 'B'"),
+        ({"fileDescriptorSet": b64encode(alone.SerializeToString()).decode()}, "does not define the message 'B'"),
         ({"fileDescriptorSet": b64encode(circle.SerializeToString()).decode()}, "need one another"),
     ):
         definition_text = json.dumps({**told, **changed}).encode()
