@@ -90,7 +90,7 @@ def test_messages_go_through_it_and_it_ends(make: Maker) -> None:
     until(lambda: threading.active_count() <= threads)
     del client, consumer
     until_closed(files)
-    with pytest.raises(BoxError, match="does not run"):
+    with pytest.raises(BoxError, match="not running"):
         box.restart()
 
 
@@ -172,7 +172,7 @@ def test_a_snapshot_under_load_holds_all_that_was_told_before_and_a_beginning_of
 
 def test_storages_are_not_mixed(tmp_path: Path) -> None:
     with PulsarBox() as memory, PulsarBox(data_dir=tmp_path / "data") as disk, memory.snapshot() as snapshot:
-        refused = pytest.raises(BoxError, match="a box on memory cannot be restored to")
+        refused = pytest.raises(BoxError, match="a box on memory to a box on")
         with refused:
             disk.restore(snapshot)
 
@@ -268,7 +268,7 @@ def test_what_stands_in_the_way_of_a_start_is_told(make: Maker, tmp_path: Path) 
         if one.data_dir is not None:
             with pytest.raises(BoxError, match=r"in use by process \d+.*data_dir="):
                 PulsarBox(data_dir=one.data_dir).start()
-        with pytest.raises(BoxError, match="runs already"):
+        with pytest.raises(BoxError, match="already running"):
             one.start()
         until(lambda: threading.active_count() <= threads)
         until_closed(files)

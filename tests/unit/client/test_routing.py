@@ -202,7 +202,7 @@ def test_where_backlogs_are_not_to_be_had_the_last_ones_stand() -> None:
         now[0] += seconds
         found.append(backlogs())
     assert found == [(1,), (1,), (1,), (2,)]
-    assert told == ["backlogs are not known, so partitions are taken in turn: gone"]
+    assert told == ["cannot read the backlogs, using the partitions in turn: gone"]
 
 
 # In the official client -----------------------------------------------------------------------------------------------
@@ -235,9 +235,9 @@ def test_for_the_official_client() -> None:
 def test_what_is_wrong_with_it_is_told_at_once() -> None:
     with pytest.raises(PluginError, match="unknown routing plugin 'x'"):
         router("x")
-    with pytest.raises(ValueError, match="batch_messages is at least 1"):
+    with pytest.raises(ValueError, match="batch_messages must be at least 1"):
         router(batch_messages=0)
-    with pytest.raises(ValueError, match="name it with topic="):
+    with pytest.raises(ValueError, match="admin_url requires topic="):
         router("least-backlog", admin_url="http://localhost:8080")
     with pytest.raises(ValueError, match="admin_url is like"):
         router("least-backlog", topic="t", admin_url="localhost:8080")

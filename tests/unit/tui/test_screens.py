@@ -81,7 +81,7 @@ async def test_a_filter_is_a_word_a_pattern_or_an_expression() -> None:
         assert isinstance(field, Input)
         field.value = "backlog >"
         await driver.press("enter")
-        await driver.until(lambda: any("cannot be read" in each for each in driver.said))
+        await driver.until(lambda: any("invalid expression" in each for each in driver.said))
         await driver.until(lambda: isinstance(driver.app.focused, Input))
         await driver.press("escape")
         await driver.until(lambda: driver.table.has_focus)
