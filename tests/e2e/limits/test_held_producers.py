@@ -60,7 +60,7 @@ def test_produce_goes_on_once_the_backlog_is_smaller(box: Running, space: str, b
         assert process.stderr is not None
         process.stdin.write(b"".join(b"x" * 500 + b"\n" for _ in range(count)))
         process.stdin.flush()
-        assert b"holds the producer back" in process.stderr.readline()
+        assert b"blocks the producer" in process.stderr.readline()
         box.admin("POST", f"{admin_path(topic)}/subscription/s/skip_all")
         assert process.stderr.readline() == b"pulsarbox: the broker accepts messages again\n"
         process.stdin.close()

@@ -239,5 +239,5 @@ def test_what_is_wrong_with_it_is_told_at_once() -> None:
         router(batch_messages=0)
     with pytest.raises(ValueError, match="admin_url requires topic="):
         router("least-backlog", admin_url="http://localhost:8080")
-    with pytest.raises(ValueError, match="admin_url is like"):
+    with pytest.raises(ValueError, match="invalid admin_url"):
         router("least-backlog", topic="t", admin_url="localhost:8080")

@@ -390,7 +390,7 @@ async def test_back_in_time_and_forth() -> None:
         await driver.at("Question", answered=False)
         await driver.type("-1000000")
         await driver.press("enter")
-        await driver.until(lambda: "no time" in driver.text())
+        await driver.until(lambda: "invalid time" in driver.text())
         driver.screen.query_one(Input).value = str(NOW - 3_600_000)
         await driver.press("enter")
         await driver.until(lambda: f"at={NOW - 3_600_000}" in driver.box.asked_rows())
