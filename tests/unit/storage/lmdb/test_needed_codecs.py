@@ -142,7 +142,9 @@ def test_without_its_codec_a_store_does_not_open_and_says_whose_entries_need_it(
     plugged.engine = None
     report = check(plugged.path)
     assert not report.damaged
-    assert any("compressed entries are not verified: cannot use the codec 'deflate'" in each.what for each in report.findings)
+    assert any(
+        "compressed entries are not verified: cannot use the codec 'deflate'" in each.what for each in report.findings
+    )
     # With it everything is there; and what is dead needs nothing.
     plugged.there = (Deflate,)
     plugged.open()
