@@ -55,7 +55,7 @@ class Trouble(NamedTuple):
     def __str__(self) -> str:
         if self.loading:
             return f"the {self.kind} plugin {self.name!r} cannot be used: {self.reason}"
-        then = "; it is not asked any more: from here on the built-in one decides" if self.tripped else ""
+        then = "; it is disabled until the next start, and the built-in one is used" if self.tripped else ""
         return f"the {self.kind} plugin {self.name!r} failed: {self.reason}{then}"
 
 
@@ -128,7 +128,7 @@ class Guard:
                 if found.__class__ is int and 0 <= found <= most:  # faster than type(found)
                     busy = False
                     return found
-                raise _OutOfContract(f"hash32 gave {found!r:.80}, which is not a number from 0 to {HASH_MAX}")
+                raise _OutOfContract(f"hash32 returned {found!r:.80}, expected a number from 0 to {HASH_MAX}")
             except KeyboardInterrupt:
                 busy = False
                 raise
@@ -160,7 +160,7 @@ class Guard:
                 if found.__class__ is int and 0 <= found < partitions:
                     busy = False
                     return found
-                raise _OutOfContract(f"of {partitions} partitions it chose {found!r:.80}")
+                raise _OutOfContract(f"choose returned {found!r:.80}, expected one of {partitions} partitions")
             except KeyboardInterrupt:
                 busy = False
                 raise
@@ -197,7 +197,7 @@ class Guard:
                     if each is found:
                         busy = False
                         return found
-                raise _OutOfContract(f"of {len(ready)} consumers it chose {found!r:.80}, which is none of them")
+                raise _OutOfContract(f"choose returned {found!r:.80}, expected one of {len(ready)} consumers")
             except KeyboardInterrupt:
                 busy = False
                 raise
@@ -215,14 +215,16 @@ class Guard:
         Raises PluginFailed if the call fails, if its result does not satisfy ``fits``, or if the guard has tripped.
         """
         if self.tripped:
-            raise PluginFailed(f"the {self.kind} plugin {self.name!r} is not asked any more")
+            raise PluginFailed(f"the {self.kind} plugin {self.name!r} is disabled after repeated errors")
         self._calls += 1
         self._busy = True
         try:
             found = decide(*arguments) if self._calls & SAMPLE - 1 else self._timed(decide, *arguments, counts=0)
             if fits(found):
                 return found
-            raise _OutOfContract(f"{getattr(decide, '__name__', 'it')} gave {found!r:.80}, which is none of those here")
+            raise _OutOfContract(
+                f"{getattr(decide, '__name__', 'it')} returned {found!r:.80}, expected one of the consumers"
+            )
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -243,7 +245,7 @@ class Guard:
                 found = work(*arguments) if self._calls & SAMPLE - 1 else self._timed(work, *arguments, counts=0)
                 if type(found) is bytes:
                     return found
-                raise _OutOfContract(f"it gave {type(found).__name__}, not bytes")
+                raise _OutOfContract(f"it returned {type(found).__name__}, expected bytes")
             except KeyboardInterrupt:
                 raise
             except BaseException as error:

@@ -23,13 +23,13 @@ def opened(plugin: Any, producing: Producing, guard: Guard | None) -> Choose:
 
 def _open(plugin: Any, producing: Producing) -> Choose:
     if not hasattr(plugin, "open"):
-        raise PluginError(f"{plugin.name!r} chooses among consumers, not among partitions")
+        raise PluginError(f"{plugin.name!r} selects consumers, not partitions")
     try:
         choose: Choose = plugin.open(producing)
     except ValueError as error:
-        raise PluginError(f"the route {plugin.name!r} cannot be opened: {error}") from None
+        raise PluginError(f"cannot open the router {plugin.name!r}: {error}") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise PluginError(f"the route {plugin.name!r} cannot be opened: {type(error).__name__}: {error}") from None
+        raise PluginError(f"cannot open the router {plugin.name!r}: {type(error).__name__}: {error}") from None
     return choose

@@ -46,7 +46,7 @@ def probe(found: Found, seconds: float = SECONDS_MAX, memory: int = MEMORY_MAX) 
     if report.digest and not report.problems:
         other = _in_a_process(found, "digest", seconds, memory)
         if other.digest != report.digest:
-            said = "another process gets other answers: Python's hash(), for one, differs from process to process"
+            said = "results differ between processes, as those of Python's hash() do"
             return report._replace(problems=[f"processes: {said}"])
     return report
 
@@ -66,9 +66,9 @@ def _in_a_process(found: Found, what: str, seconds: float, memory: int) -> Repor
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Report(False, [f"it had not come to an end after {_patience(seconds):g} seconds"])
+        return Report(False, [f"not finished after {_patience(seconds):g} seconds"])
     except OSError as error:
-        return Report(False, [f"no process could be made for it: {error.strerror}"])
+        return Report(False, [f"cannot start a process for the check: {error.strerror}"])
     try:
         return Report(*json.loads(done.stdout.splitlines()[-1]))
     except (IndexError, ValueError, TypeError):
@@ -84,10 +84,10 @@ def _ending(code: int, seconds: float) -> str:
     from signal import SIGKILL, SIGXCPU, Signals
 
     if code in (-SIGXCPU, -SIGKILL):
-        return f"it needed more than {seconds:g} seconds of a processor"
+        return f"exceeded {seconds:g} seconds of CPU time"
     if code < 0:
-        return f"its process was ended by {Signals(-code).name}"
-    return f"it ended its process with exit code {code}"
+        return f"its process was killed by {Signals(-code).name}"
+    return f"its process exited with code {code}"
 
 
 def _bounded() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import ast
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_NAME_FORM: Final = "lower-case letters, digits, - and _, beginning with a letter"
 
 _BUILT_IN: Final = {
     "routing": {
@@ -96,7 +97,7 @@ def find(directory: Path | None = None) -> list[Found]:
         known = taken.setdefault((each.kind, each.name), each.source)
         problem = each.problem
         if known != each.source and not problem:
-            problem = f"the name is taken: {known} has it"
+            problem = f"duplicate name: already used by {known}"
         found.append(each._replace(problem=problem))
     return sorted(found, key=lambda each: KINDS.index(each.kind) if each.kind in KINDS else len(KINDS))
 
@@ -113,7 +114,7 @@ def load(found: Found) -> Any:
         raise PluginError(f"{type(error).__name__}: {error}", traceback.format_exc()) from None
     problem = misfit(found.kind, made)
     if not problem and made.name != found.name:
-        problem = f"it calls itself {made.name!r}"
+        problem = f"its attribute name is {made.name!r}"
     if problem:
         raise PluginError(problem)
     return made
@@ -134,7 +135,7 @@ def choose(found: Iterable[Found], kind: str, name: str) -> Found:
     named = [each for each in of_kind if each.name == name]
     if not named:
         names = ", ".join(each.name for each in of_kind)
-        raise PluginError(f"there is no plugin {name!r} for {kind}: there are {names}")
+        raise PluginError(f"unknown {kind} plugin {name!r}: expected one of {names}")
     return next((each for each in named if not each.problem), named[0])
 
 
@@ -142,20 +143,20 @@ def misfit(kind: str, plugin: object) -> str:
     """Return why an object does not fit the contract of a kind; empty if it does."""
     api, name = getattr(plugin, "api", None), getattr(plugin, "name", None)
     if not isinstance(api, int):
-        return f"it does not say for which version of the contract it was written (api = {API[kind]})"
+        return f"the attribute api is missing: set it to the version of the contract, api = {API[kind]}"
     if api != API[kind]:
-        newer = "upgrade pulsarbox" if api > API[kind] else "it has to be brought up to date"
-        return f"it was written for version {api} of the contract for {kind}, and this is version {API[kind]}: {newer}"
+        newer = "upgrade pulsarbox" if api > API[kind] else "upgrade the plugin"
+        return f"it was written for version {api} of the {kind} contract, but this is version {API[kind]}: {newer}"
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        return f"its name is {name!r}: that has to be lower-case letters, digits, - and _, with a letter first"
+        return f"invalid name {name!r}: expected {_NAME_FORM}"
     forms = _METHODS[kind]
     if not any(all(callable(getattr(plugin, method, None)) for method in form) for form in forms):
         wanted = " or ".join(", ".join(f"{method}()" for method in form) for form in forms)
-        return f"it has not what {kind} needs: {wanted}"
+        return f"it lacks the methods of a {kind} plugin: {wanted}"
     if kind == "compression":
         tag = getattr(plugin, "rest_tag", None)
         if tag is not None and not (isinstance(tag, bytes) and len(tag) == 4):
-            return f"its rest_tag is {tag!r}: that has to be four bytes, or None"
+            return f"invalid rest_tag {tag!r}: expected four bytes or None"
     return ""
 
 
@@ -201,7 +202,7 @@ def _of_distributions() -> Iterable[Found]:
         for entry in sorted(entry_points(group=f"pulsarbox.{kind}"), key=lambda each: (each.name, each.value)):
             of = entry.dist
             source = f"{of.name} {of.version}" if of is not None else "an entry point"
-            problem = "" if NAME.fullmatch(entry.name) else "its name is not one for settings and commands"
+            problem = "" if NAME.fullmatch(entry.name) else f"invalid name: expected {_NAME_FORM}"
             yield Found(kind, entry.name, source, entry.value, problem)
 
 
@@ -218,18 +219,18 @@ def _of_file(path: Path) -> Found:
     import ast
 
     said: dict[str, Any] = {}
-    problem = "there is no class Plugin in it"
+    problem = "it has no class Plugin"
     try:
         for node in ast.parse(path.read_bytes()).body:
             if isinstance(node, ast.ClassDef) and node.name == "Plugin":
                 said, problem = _said(node), ""
     except (SyntaxError, ValueError) as error:
-        problem = f"it is no Python: {error}"
+        problem = f"not valid Python: {error}"
     except OSError as error:
-        problem = f"it cannot be read: {error.strerror}"
+        problem = f"cannot read the file: {error.strerror}"
     kind, name = said.get("kind", ""), said.get("name", path.stem)
     if not problem and kind not in KINDS:
-        problem = f"its class says kind = {kind!r}: that has to be one of {', '.join(KINDS)}"
+        problem = f"invalid kind = {kind!r} in class Plugin: expected one of {', '.join(KINDS)}"
     return Found(str(kind), str(name), str(path), str(path), problem)
 
 

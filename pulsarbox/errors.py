@@ -87,7 +87,7 @@ class EntryDamaged(PersistenceError):
         counts: tuple[int, int, int, int] | None = None,
     ) -> None:
         what = f"entry {ledger_id}:{first}" if first == last else f"entries {ledger_id}:{first} to {last}"
-        super().__init__(f"{what} cannot be served: {reason}")
+        super().__init__(f"cannot read {what}: {reason}")
         self.ledger_id = ledger_id
         self.first = first
         self.last = last

@@ -98,7 +98,7 @@ def compiled(text: str) -> Pattern:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ValueError(f"'{text}' is no regular expression: {error}") from None
+        raise ValueError(f"invalid regular expression '{text}': {error}") from None
 
 
 class Language:
@@ -143,7 +143,7 @@ class Language:
         """
         self._now = now
         if len(text) > LENGTH_MAX:
-            raise ValueError(f"the expression has {len(text)} characters, and {LENGTH_MAX} are allowed")
+            raise ValueError(f"the expression is too long: {len(text)} characters, the maximum is {LENGTH_MAX}")
         if self._searched is not None and text.lstrip("! \t").startswith("/"):
             return self._search(text, self._searched)
         try:
@@ -151,19 +151,19 @@ class Language:
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else str(error)
             raise ValueError(
-                f"'{text}' cannot be read: {reason}. There are comparisons, as x == 'a', x > 1 and 'a' in x; and, or, "
-                f"not; and functions, as contains(x, 'a'): {_CALLED}"
+                f"invalid expression '{text}': {reason}. Use comparisons (x == 'a', x > 1, 'a' in x), and, or, not, "
+                f"and functions such as contains(x, 'a'): {_CALLED}"
             ) from None
         try:
             value = self._value(tree, 0)
         except RecursionError:  # raised by ast.unparse for an error message
-            raise ValueError(f"the expression is nested more than {DEPTH_MAX} deep") from None
+            raise ValueError(f"the expression is nested more than {DEPTH_MAX} levels deep") from None
         return lambda thing: bool(value(thing))
 
     def _search(self, text: str, searched: Callable[[Any], Iterable[str]]) -> Callable[[Any], bool]:
         before, _, pattern = text.strip().partition("/")
         if before.strip() not in ("", "!"):
-            raise ValueError(f"'{text}' cannot be read: a search is /pattern or !/pattern")
+            raise ValueError(f"invalid search '{text}': expected /pattern or !/pattern")
         search, wanted = self._compiled(pattern).search, "!" not in before
         unseen = "" if _SCHEME_MARK in pattern else _USUAL_SCHEME
         return lambda thing: any(search(each.removeprefix(unseen)) is not None for each in searched(thing)) is wanted
@@ -174,29 +174,29 @@ class Language:
             return lambda thing: constant
         value = self._names(node.id)
         if value is None:
-            raise ValueError(f"'{node.id}' is not known: there are {self._known}")
+            raise ValueError(f"unknown name '{node.id}': expected one of {self._known}")
         return value
 
     def _member(self, node: ast.expr, depth: int) -> Value:
         found = _path(node)
         value = self._member_of(*found) if found is not None else None
         if value is None:
-            raise ValueError(f"'{ast.unparse(node)}' is not known: there are {self._known}")
+            raise ValueError(f"unknown name '{ast.unparse(node)}': expected one of {self._known}")
         return value
 
     def _value(self, node: ast.expr, depth: int) -> Value:
         if depth > DEPTH_MAX:
-            raise ValueError(f"the expression is nested more than {DEPTH_MAX} deep")
+            raise ValueError(f"the expression is nested more than {DEPTH_MAX} levels deep")
         make = self._nodes.get(type(node))
         if make is None:
             text = ast.unparse(node)
-            raise ValueError(f"'{text}' is not taken: there are comparisons, and, or, not, in, and functions")
+            raise ValueError(f"'{text}' is not supported: use comparisons, and, or, not, in, and functions")
         return make(node, depth + 1)
 
     def _constant(self, node: ast.Constant, depth: int) -> Value:
         value = node.value
         if value is not None and not isinstance(value, str | int | float):
-            raise ValueError(f"'{ast.unparse(node)}' is neither text nor number")
+            raise ValueError(f"'{ast.unparse(node)}' is neither a string nor a number")
         return lambda thing: value
 
     def _all_or_any(self, node: ast.BoolOp, depth: int) -> Value:
@@ -213,7 +213,7 @@ class Language:
             number = node.operand.value
             if isinstance(number, int | float):
                 return lambda thing: -number
-        raise ValueError(f"'{ast.unparse(node)}' is not taken")
+        raise ValueError(f"'{ast.unparse(node)}' is not supported")
 
     def _compare(self, node: ast.Compare, depth: int) -> Value:
         values = [self._value(each, depth) for each in (node.left, *node.comparators)]
@@ -239,10 +239,10 @@ class Language:
         if name == "time":
             return self._moment(node)
         if name not in _FUNCTIONS:
-            raise ValueError(f"'{name}(...)' is not known: there are {_CALLED}")
+            raise ValueError(f"unknown function '{name}': expected one of {_CALLED}")
         count, call = _FUNCTIONS[name]
         if len(node.args) != count or node.keywords:
-            raise ValueError(f"{name} takes {count} value{'s' * (count > 1)}: '{ast.unparse(node)}'")
+            raise ValueError(f"{name} takes {count} argument{'s' * (count > 1)}: '{ast.unparse(node)}'")
         values = [self._value(each, depth) for each in node.args]
         return lambda thing: call(*[value(thing) for value in values])
 
@@ -255,7 +255,7 @@ class Language:
 
     def _moment(self, node: ast.Call) -> Value:
         if len(node.args) != 1 or not isinstance(node.args[0], ast.Constant) or not isinstance(node.args[0].value, str):
-            raise ValueError('time takes a text: time("-1h"), time("2026-11-21")')
+            raise ValueError('time takes a string: time("-1h"), time("2026-11-21")')
         when = moment(node.args[0].value, self._now)
         return lambda thing: when
 

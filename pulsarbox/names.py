@@ -74,7 +74,7 @@ def parse_topic(text: str) -> TopicName:
     """
     if len(text) > TOPIC_NAME_MAX:  # checked first, to keep it out of the cache
         raise InvalidTopicName(
-            f"Invalid topic name {text[:100]!r}...: it has {len(text)} characters, and {TOPIC_NAME_MAX} are allowed"
+            f"Invalid topic name {text[:100]!r}...: {len(text)} characters, the maximum is {TOPIC_NAME_MAX}"
         )
     return _parsed(text)
 
@@ -87,19 +87,19 @@ def _parsed(text: str) -> TopicName:
         if len(parts) == 1:
             parts = ["public", "default", text]
         elif len(parts) != 3:
-            raise InvalidTopicName(f"Invalid topic name {text!r}: a short name is 'topic' or 'tenant/namespace/topic'")
+            raise InvalidTopicName(f"Invalid topic name {text!r}: expected topic or tenant/namespace/topic")
         domain, rest = PERSISTENT, "/".join(parts)
     if domain not in DOMAINS:
         raise InvalidTopicName(f"Invalid topic name {text!r}: the domain must be persistent:// or non-persistent://")
     parts = rest.split("/")
     if len(parts) != 3:
-        raise InvalidTopicName(f"Invalid topic name {text!r}: it must be {domain}://tenant/namespace/topic")
+        raise InvalidTopicName(f"Invalid topic name {text!r}: expected {domain}://tenant/namespace/topic")
     tenant, namespace, local = parts
     for what, part in (("tenant", tenant), ("namespace", namespace)):
         if not is_entity_name(part):
-            raise InvalidTopicName(f"Invalid topic name {text!r}: {part!r} is no valid {what} name")
+            raise InvalidTopicName(f"Invalid topic name {text!r}: {part!r} is not a valid {what} name")
     if not local.strip():
-        raise InvalidTopicName(f"Invalid topic name {text!r}: the topic's own name is empty")
+        raise InvalidTopicName(f"Invalid topic name {text!r}: the local name is empty")
     return TopicName(domain, tenant, namespace, local)
 
 
@@ -130,7 +130,7 @@ def is_entity_name(text: str) -> bool:
 def check_entity_name(what: str, text: str) -> str:
     """Return ``text``. Raises PreconditionFailed if it is not a valid name for a ``what``."""
     if not is_entity_name(text):
-        raise PreconditionFailed(f"{what} name is not valid: {text!r} has more than letters, digits and - = : . _")
+        raise PreconditionFailed(f"{what} name is not valid: {text!r}; expected letters, digits and - = : . _ only")
     return text
 
 
@@ -138,5 +138,5 @@ def parse_namespace(text: str) -> tuple[str, str]:
     """Split ``tenant/namespace``. Raises PreconditionFailed if the text has another form."""
     parts = text.split("/")
     if len(parts) != 2:
-        raise PreconditionFailed(f"Invalid namespace {text!r}: it must be tenant/namespace")
+        raise PreconditionFailed(f"Invalid namespace {text!r}: expected tenant/namespace")
     return check_entity_name("Tenant", parts[0]), check_entity_name("Namespace", parts[1])

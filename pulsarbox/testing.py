@@ -105,7 +105,7 @@ class CompressionTests(_PluginTests):
 
     def test_there_and_back(self) -> None:
         """Decompression restores the original bytes."""
-        self._assert("there and back")
+        self._assert("round trip")
 
     def test_growth(self) -> None:
         """Incompressible data hardly grows."""
@@ -136,9 +136,9 @@ class CompressionTests(_PluginTests):
         plugin = self.plugin()
         if plugin.rest_tag is None:
             return
-        assert self.fixtures is not None, "what is for the disk needs fixtures: pulsarbox.testing.write_fixtures"
+        assert self.fixtures is not None, "no fixtures directory: create one with pulsarbox.testing.write_fixtures"
         names = sorted(path.stem for path in self.fixtures.glob("*.packed"))
-        assert names, f"there are no fixtures in {self.fixtures}: write them once with write_fixtures"
+        assert names, f"no fixtures in {self.fixtures}: create them once with pulsarbox.testing.write_fixtures"
         for name in names:
             plain = (self.fixtures / f"{name}.plain").read_bytes()
             packed = (self.fixtures / f"{name}.packed").read_bytes()

@@ -21,11 +21,11 @@ TIME_FORMS: Final = "such as 2026-11-21T10:00, 2026-11-21 10:00:00Z, -1h, +5m, o
 def duration(text: str) -> int:
     """Parse a duration and return milliseconds, at most ``WALL_MAX``. Raises ValueError with a readable message."""
     if not _DURATION.fullmatch(text):
-        raise ValueError(f"{_quoted(text)} is no length of time {DURATION_FORMS}")
+        raise ValueError(f"invalid duration {_quoted(text)}: expected a number and a unit, {DURATION_FORMS}")
     # A float holds any number of digits, as infinity at worst: check the bound before converting to an integer.
     length = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     if length > WALL_MAX:
-        raise ValueError(f"{_quoted(text)} is too long: lengths of time end at {WALL_MAX // _UNITS['d']}d")
+        raise ValueError(f"duration {_quoted(text)} is too long: the maximum is {WALL_MAX // _UNITS['d']}d")
     return round(length)
 
 
@@ -37,7 +37,7 @@ def moment(text: str, now: int) -> int:
     """
     found = _moment(text, now)
     if not 0 <= found <= WALL_MAX:
-        raise ValueError(f"{_quoted(text)} is out of range: times lie between the years 1970 and 9999")
+        raise ValueError(f"time {_quoted(text)} is out of range: expected a year from 1970 to 9999")
     return found
 
 
@@ -53,7 +53,7 @@ def _moment(text: str, now: int) -> int:
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{_quoted(text)} is no time {TIME_FORMS}") from None
+        raise ValueError(f"invalid time {_quoted(text)}: expected a form {TIME_FORMS}") from None
 
 
 def _quoted(text: str) -> str:

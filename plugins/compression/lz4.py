@@ -40,7 +40,7 @@ class Lz4:
     def decompress(self, data: bytes, size: int) -> bytes:
         """See Codec."""
         if size > _RATIO * len(data):
-            raise ValueError(f"{len(data)} bytes cannot be {size}")
+            raise ValueError(f"{len(data)} bytes cannot decompress to {size}")
         unpacked = bytearray(size)  # decompress_block pads its result with zeros to the requested size
         written = self._lz4.decompress_block_into(data, unpacked, output_len=size)
         return bytes(unpacked[:written])

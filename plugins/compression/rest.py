@@ -39,10 +39,10 @@ class RestCodecs:
                 found = self.load("compression", name)
             except PluginError as error:
                 advice = ": pip install 'pulsarbox[codecs]'" if name in _NEEDS_CRAMJAM else ""
-                raise CodecMissing(f"the codec {name!r} cannot be used: {error}{advice}") from None
+                raise CodecMissing(f"cannot use the codec {name!r}: {error}{advice}") from None
             assert found is not None
             if found.rest_tag is None or _BY_TAG.get(found.rest_tag, name) != name:
-                raise CodecMissing(f"the codec {name!r} is not for use on the disk: its rest_tag is {found.rest_tag!r}")
+                raise CodecMissing(f"the codec {name!r} cannot be used on disk: its rest_tag is {found.rest_tag!r}")
             self._known[name] = found
         return found
 
@@ -50,5 +50,5 @@ class RestCodecs:
         """Return the codec that writes ``tag``; ``name`` is its name at the time of writing. Raises CodecMissing."""
         found = self.named(_BY_TAG.get(tag, name))
         if found.rest_tag != tag:
-            raise CodecMissing(f"the codec {name!r} writes the tag {found.rest_tag!r} now, the disk has {tag!r}")
+            raise CodecMissing(f"the codec {name!r} writes the tag {found.rest_tag!r}, but the stored data has {tag!r}")
         return found

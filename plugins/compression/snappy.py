@@ -38,5 +38,5 @@ class Snappy:
         """See Codec."""
         told = self._snappy.decompress_raw_len(data)
         if told > size:
-            raise ValueError(f"the block has {told} bytes")
+            raise ValueError(f"expected {size} decompressed bytes, but the block has {told}")
         return bytes(self._snappy.decompress_raw(data))

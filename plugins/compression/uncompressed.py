@@ -31,5 +31,5 @@ class Uncompressed:
     def decompress(self, data: bytes, size: int) -> bytes:
         """See Codec."""
         if len(data) != size:
-            raise ValueError(f"there are {len(data)} bytes, not {size}")
+            raise ValueError(f"expected {size} bytes, not {len(data)}")
         return data

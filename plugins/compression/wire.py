@@ -47,12 +47,12 @@ def codec(number: int) -> Codec:
 
 def _opened(number: int) -> Codec:
     if number not in _CLASSES:
-        raise CodecMissing(f"compression {number} is not known: a newer client sent this")
+        raise CodecMissing(f"unknown compression type {number}, which a newer client has used")
     module, _, name = _CLASSES[number].partition(".")
     try:
         found: Compression = getattr(import_module(f"pulsarbox.plugins.compression.{module}"), name)()
     except ImportError:
-        said = f"{_NAMES[number].upper()} needs the package cramjam: pip install 'pulsarbox[codecs]'"
+        said = f"{_NAMES[number].upper()} requires the package cramjam: pip install 'pulsarbox[codecs]'"
         raise CodecMissing(said) from None
     return found.open()
 
@@ -67,12 +67,12 @@ def decompress(number: int, data: bytes, size: int, most: int = UNCOMPRESSED_MAX
     if not number:
         return data
     if size > most:
-        raise NotUnpacked(f"a body of {size} bytes is more than {most} bytes")
+        raise NotUnpacked(f"a message body of {size} bytes exceeds the limit of {most} bytes")
     found = codec(number)
     try:
         unpacked = found.decompress(data, size)
     except Exception as error:  # each library raises its own types
-        raise NotUnpacked(f"a body cannot be decompressed ({_NAMES[number]}): {error}") from None
+        raise NotUnpacked(f"cannot decompress a message body ({_NAMES[number]}): {error}") from None
     if len(unpacked) != size:
-        raise NotUnpacked(f"a body of {len(unpacked)} bytes says that it has {size} ({_NAMES[number]})")
+        raise NotUnpacked(f"a message body decompresses to {len(unpacked)} bytes, not {size} ({_NAMES[number]})")
     return unpacked

@@ -37,7 +37,7 @@ class Zlib:
         unpacked = unpacker.decompress(data, max(1, size))
         # No flush(): it would decompress all remaining input without a limit.
         if unpacker.unconsumed_tail and unpacker.decompress(unpacker.unconsumed_tail, 1):
-            raise ValueError(f"there are more than {size} bytes")
+            raise ValueError(f"expected {size} decompressed bytes, but there are more")
         if not unpacker.eof:
-            raise ValueError("its end is missing")
+            raise ValueError("the compressed data is truncated")
         return unpacked

@@ -29,7 +29,7 @@ class _Context:
         """See Codec."""
         told = zstandard.frame_content_size(data)
         if told > size:
-            raise ValueError(f"the frame has {told} bytes")
+            raise ValueError(f"expected {size} decompressed bytes, but the frame has {told}")
         return self._decompressor.decompress(data, max_output_size=size)
 
     def compress_many(self, bodies: Sequence[bytes]) -> list[bytes]:
@@ -42,7 +42,7 @@ class _Context:
         """See ManyAtOnce."""
         for data, size in zip(packed, sizes, strict=True):
             if zstandard.frame_content_size(data) != size:
-                raise ValueError(f"a frame has not the {size} bytes that it should")
+                raise ValueError(f"expected a frame of {size} decompressed bytes")
         told = struct.pack(f"={len(sizes)}Q", *sizes)
         return _all_of(self._decompressor.multi_decompress_to_buffer(list(packed), decompressed_sizes=told, threads=1))
 

@@ -29,10 +29,10 @@ def _there_and_back(plugin: Compression) -> Iterator[str]:
         for body in _BODIES:
             packed: Any = codec.compress(body)
             if type(packed) is not bytes:
-                yield f"compress gives {type(packed).__name__}, not bytes"
+                yield f"compress returned {type(packed).__name__}, expected bytes"
                 return
             if codec.decompress(packed, len(body)) != body:
-                yield f"{len(body)} bytes do not come back as they were{what}"
+                yield f"decompress does not restore {len(body)} bytes{what}"
                 return
 
 
@@ -41,7 +41,7 @@ def _growth(plugin: Compression) -> Iterator[str]:
         for body in _BODIES:
             size = len(codec.compress(body))
             if size > _GROWTH_MAX * len(body) + _GROWTH_BYTES:
-                yield f"{len(body)} bytes become {size}{what}"
+                yield f"{len(body)} incompressible bytes grow to {size}{what}"
                 return
 
 
@@ -56,7 +56,7 @@ def _lies(plugin: Compression) -> Iterator[str]:
         except Exception:
             continue
         if len(found) > told:
-            yield f"told that there are {told} bytes, it makes {len(found)}"
+            yield f"decompress returned {len(found)} bytes for a size of {told}"
             return
 
 
@@ -71,7 +71,7 @@ def _junk(plugin: Compression) -> Iterator[str]:
         except Exception:
             continue
         if type(found) is not bytes or len(found) > len(_BODIES[-1]):
-            yield f"of {len(each)} damaged bytes it makes {type(found).__name__} of {len(found)}"
+            yield f"decompress returned {type(found).__name__} of length {len(found)} for {len(each)} damaged bytes"
             return
 
 
@@ -81,7 +81,7 @@ def _repeats(plugin: Compression) -> Iterator[str]:
     other = type(plugin)().open()
     for each, body in zip(packed, _BODIES, strict=True):
         if other.decompress(each, len(body)) != body:
-            yield f"{len(body)} bytes that one object wrote another one cannot read"
+            yield f"another instance does not restore {len(body)} bytes"
             return
 
 
@@ -91,7 +91,7 @@ def _threads(plugin: Compression) -> Iterator[str]:
         return all(codec.decompress(codec.compress(body), len(body)) == body for body in _BODIES * 3)
 
     if not all(side_by_side(all_of_them)):
-        yield "codecs of two threads disturb each other"
+        yield "codecs of two threads interfere with each other"
 
 
 def _dictionary(plugin: Compression) -> Iterator[str]:
@@ -100,15 +100,15 @@ def _dictionary(plugin: Compression) -> Iterator[str]:
     if trained is None:
         return
     if type(trained) is not bytes or not 0 < len(trained) <= _DICTIONARY:
-        yield f"a dictionary of at most {_DICTIONARY} bytes was asked for, and there is {trained!r:.40}"
+        yield f"train returned {trained!r:.40}, expected a dictionary of at most {_DICTIONARY} bytes"
         return
     writer, reader = plugin.trained(trained), plugin.trained(trained)
     if writer is None or reader is None:
-        yield "it trains dictionaries and does not take them"
+        yield "train returns a dictionary, but trained does not accept it"
         return
     for body in samples[:200]:
         if reader.decompress(writer.compress(body), len(body)) != body:
-            yield "what was written with a dictionary cannot be read with it"
+            yield "decompress does not restore data compressed with a dictionary"
             return
 
 
@@ -119,18 +119,18 @@ def _many(plugin: Compression) -> Iterator[str]:
             continue
         packed = codec.compress_many(_BODIES)
         if [codec.decompress(each, len(body)) for each, body in zip(packed, _BODIES, strict=True)] != list(_BODIES):
-            yield f"what it compresses many at once does not come back one by one{what}"
+            yield f"decompress does not restore the output of compress_many{what}"
             return
         alone = [codec.compress(body) for body in _BODIES]
         if codec.decompress_many(alone, [len(body) for body in _BODIES]) != list(_BODIES):
-            yield f"what it compresses one by one does not come back many at once{what}"
+            yield f"decompress_many does not restore the output of compress{what}"
             return
         try:
             found = codec.decompress_many(alone, [max(0, len(body) - 1) for body in _BODIES])
         except Exception:
             continue
         if any(len(each) >= len(body) > 0 for each, body in zip(found, _BODIES, strict=True)):
-            yield f"told sizes that are too small, many at once make more{what}"
+            yield f"decompress_many returned more bytes than the given sizes{what}"
             return
 
 
@@ -143,12 +143,12 @@ def _codecs(plugin: Compression) -> Iterator[tuple[Codec, str]]:
 
 
 CHECKS: Final = {
-    "there and back": _there_and_back,
+    "round trip": _there_and_back,
     "growth": _growth,
     "sizes": _lies,
     "junk": _junk,
     "repeatable": _repeats,
     "threads": _threads,
     "dictionary": _dictionary,
-    "many at once": _many,
+    "bulk": _many,
 }

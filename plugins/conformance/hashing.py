@@ -19,7 +19,7 @@ def _range(plugin: Hashing) -> Iterator[str]:
     for key in (*ODD_KEYS, *PLAIN_KEYS):
         found: Any = plugin.hash32(key)
         if type(found) is not int or not 0 <= found <= HASH_MAX:
-            yield f"hash32({_shown(key)}) is {found!r}: that has to be a number from 0 to {HASH_MAX}"
+            yield f"hash32({_shown(key)}) returned {found!r}, expected a number from 0 to {HASH_MAX}"
             return
 
 
@@ -29,7 +29,7 @@ def _repeats(plugin: Hashing) -> Iterator[str]:
     other = type(plugin)()
     for key, known in zip(reversed(keys), reversed(first), strict=True):
         if (found := other.hash32(key)) != known:
-            yield f"hash32({_shown(key)}) was {known} first and {found} of another object later"
+            yield f"hash32({_shown(key)}) returned {known} first, and {found} on another instance"
             return
 
 
@@ -41,14 +41,14 @@ def _spreads(plugin: Hashing) -> Iterator[str]:
     chi_square = sum((count - mean) ** 2 for count in counts) / mean
     if chi_square > _CHI_SQUARE_MAX:
         shares = ", ".join(str(count) for count in counts)
-        yield f"{len(PLAIN_KEYS)} keys go to {_PARTITIONS} partitions as {shares}: far from evenly"
+        yield f"uneven distribution of {len(PLAIN_KEYS)} keys to {_PARTITIONS} partitions: {shares}"
 
 
 def _threads(plugin: Hashing) -> Iterator[str]:
     known = [plugin.hash32(key) for key in PLAIN_KEYS]
     for found in side_by_side(lambda: [plugin.hash32(key) for key in PLAIN_KEYS]):
         if found != known:
-            yield "two threads that ask at the same time get other answers"
+            yield "hash32 returns different results in concurrent threads"
             return
 
 

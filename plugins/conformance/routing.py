@@ -53,7 +53,7 @@ def _partition_range(plugin: Any) -> Iterator[str]:
         for message in _messages():
             found: Any = choose(message, partitions)
             if type(found) is not int or not 0 <= found < partitions:
-                yield f"of {partitions} partitions it chose {found!r}"
+                yield f"choose returned {found!r}, expected one of {partitions} partitions"
                 return
 
 
@@ -63,7 +63,7 @@ def _partition_growth(plugin: Any) -> Iterator[str]:
         for message in _messages()[:300]:
             found = choose(message, partitions)
             if not 0 <= found < partitions:
-                yield f"when partitions were added, it chose {found!r} of {partitions}"
+                yield f"after partitions were added, choose returned {found!r}, expected one of {partitions}"
                 return
 
 
@@ -71,7 +71,7 @@ def _partition_repeats(plugin: Any) -> Iterator[str]:
     first, other = opened(plugin), opened(type(plugin)())
     for message in _messages():
         if first(message, 16) != other(message, 16):
-            yield f"two producers that send the same choose differently, first for the key {message.key!r}"
+            yield f"two producers of the same messages choose different partitions, first for the key {message.key!r}"
             return
 
 
@@ -92,7 +92,7 @@ def _partition_share(plugin: Any) -> Iterator[str]:
     for i, key in enumerate(PLAIN_KEYS):
         counts[choose(Unrouted(key, {"region": f"r{i}"}, 100, i, i), 4)] += 1
     if min(counts) < _SHARE_MIN * len(PLAIN_KEYS) / 4:
-        yield f"{len(PLAIN_KEYS)} messages with different keys go to 4 partitions as {counts}"
+        yield f"uneven distribution of {len(PLAIN_KEYS)} messages with different keys to 4 partitions: {counts}"
 
 
 def _partition_threads(plugin: Any) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _partition_threads(plugin: Any) -> Iterator[str]:
 
     one, two = side_by_side(all_of_them)
     if one != two:
-        yield "producers in two threads that send the same choose differently"
+        yield "producers of the same messages in two threads choose different partitions"
 
 
 def _consumer_choice(plugin: Any) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _consumer_choice(plugin: Any) -> Iterator[str]:
     for number in range(1, len(ready) + 1):
         found = plugin.choose(ready[:number])
         if not any(found is each for each in ready[:number]):
-            yield f"of {number} consumers it chose {found!r}, which is none of them"
+            yield f"choose returned {found!r}, expected one of {number} consumers"
             return
 
 
@@ -153,7 +153,7 @@ def _division_range(plugin: Any) -> Iterator[str]:
     for count in divided.stages():
         owners = divided.owners()
         if -1 in owners:
-            yield f"of {count} consumers slot {_SLOTS[owners.index(-1)]} has none"
+            yield f"slot {_SLOTS[owners.index(-1)]} is not assigned to any of {count} consumers"
             return
 
 
@@ -162,10 +162,10 @@ def _division_repeats(plugin: Any) -> Iterator[str]:
     for count, _ in zip(divided.stages(), other.stages(), strict=True):
         owners = divided.owners()
         if owners != divided.owners():
-            yield f"with {count} consumers it changes its mind, though none of them has come or gone"
+            yield f"with {count} consumers the assignment changes, although none was added or removed"
             return
         if owners != other.owners():
-            yield f"two subscriptions with the same {count} consumers have their keys in different places"
+            yield f"two subscriptions with the same {count} consumers assign keys differently"
             return
 
 
@@ -176,7 +176,7 @@ def _division_threads(plugin: Any) -> Iterator[str]:
 
     one, two = side_by_side(all_of_them)
     if one != two:
-        yield "subscriptions in two threads that are told the same have their keys in different places"
+        yield "subscriptions with the same consumers in two threads assign keys differently"
 
 
 _PARTITION_CHECKS: Final = {

@@ -17,7 +17,7 @@ class ByProperty:
         hash32 = producing.hash32
         name = producing.options.get("property")
         if not name:
-            raise ValueError("it needs the name of the property: property=NAME")
+            raise ValueError("missing option: expected property=NAME")
 
         def choose(message: Unrouted, partitions: int) -> int:
             value = message.properties.get(name)

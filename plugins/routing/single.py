@@ -19,7 +19,7 @@ class Single:
         hash32 = producing.hash32
         told = producing.options.get("partition")
         if told is not None and not (told.isascii() and told.isdigit()):
-            raise ValueError(f"partition is a number from 0, not {told!r}")
+            raise ValueError(f"invalid option partition={told}: expected a number from 0")
         of_all = hash32(producing.topic.encode()) if told is None else int(told)
 
         def choose(message: Unrouted, partitions: int) -> int:

@@ -87,7 +87,7 @@ class Admin:
         try:
             return json.loads(reply.text) if reply.text else None
         except ValueError:
-            said = f"The answer to {method} {target} is not JSON: is this the Admin API?"
+            said = f"The response to {method} {target} is not JSON: is this the Admin API?"
             raise Refused(reply.status, said, method) from None
 
     # Names

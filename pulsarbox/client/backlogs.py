@@ -53,7 +53,7 @@ class PartitionBacklogs:
                 self._next = now + AFTER_AN_ERROR_SECONDS
                 if not self._told:
                     self._told = True
-                    self._tell(f"backlogs are not known, so partitions are taken in turn: {error}")
+                    self._tell(f"cannot read the backlogs, using the partitions in turn: {error}")
         return self._known
 
 

@@ -103,17 +103,17 @@ class Client:
         if away is before:
             return
         if away is ProducerHeld:
-            self.tell(f"the broker holds the producer back ({reason}): waiting, for {self.timeout:g} s")
+            self.tell(f"the broker blocks the producer ({reason}): waiting for up to {self.timeout:g} s")
         elif away is not None:
-            self.tell(f"the connection is lost ({reason}): trying again, for {self.timeout:g} s")
+            self.tell(f"connection lost ({reason}): retrying for up to {self.timeout:g} s")
         else:
-            self.tell("the broker takes messages again" if before is ProducerHeld else "connected again")
+            self.tell("the broker accepts messages again" if before is ProducerHeld else "reconnected")
 
     # Brokers ---------------------------------------------------------------------------------------------------------
 
     def service(self) -> Connection:
         """Return a connection to the first reachable host. Raises NotConnected."""
-        problem = NotConnected("the URL names no host")
+        problem = NotConnected("the URL has no host")
         for address in list(self._hosts):
             try:
                 return self.to(address)
@@ -146,7 +146,7 @@ class Client:
             if answer.response == CommandLookupTopicResponse.Connect:
                 return self._named(connection, answer)
             connection, authoritative = self.to(self._address_of(answer)), answer.authoritative
-        raise NotConnected(f"{topic} cannot be found: brokers point to each other")
+        raise NotConnected(f"cannot look up {topic}: brokers redirect to each other")
 
     def _named(self, connection: Connection, answer: CommandLookupTopicResponse) -> Connection:
         """Return a connection to the broker in a lookup response, through the responder if it requests that."""
@@ -298,5 +298,5 @@ def _address(url: str) -> Address:
     """Return host and port of a lookup response's URL: ``pulsar://host:port`` or ``pulsar+ssl://host:port``."""
     host, _, port = url.partition("://")[2].rstrip("/").rpartition(":")
     if not host or not port.isdigit():
-        raise NotConnected(f"the broker names a service URL that cannot be used: {url!r}")
+        raise NotConnected(f"the broker returned an invalid service URL: {url!r}")
     return host.strip("[]"), int(port)

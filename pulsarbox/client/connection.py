@@ -49,8 +49,8 @@ _SEND_SIZE: Final = 256 * 1024
 """Bytes of output that are flushed at once."""
 
 _OTHERS: Final = {
-    b"HT": "what answers there is HTTP: it may be the port of the Admin API",
-    b"\x15\x03": "what answers there is TLS: name it with pulsar+ssl://",
+    b"HT": "the server speaks HTTP: it may be the port of the Admin API",
+    b"\x15\x03": "the server speaks TLS: use pulsar+ssl://",
 }
 """Errors for other protocols, by the first two bytes received; those of a frame's size are zeros."""
 _MESSAGE_START = b"\x08\x09\x4a"
@@ -177,7 +177,7 @@ class Connection:
                 if self.closed:
                     raise NotConnected(self.closed)
                 if request_id in self._held_back:
-                    raise ProducerHeld("the broker lets the producer wait")
+                    raise ProducerHeld("the broker has not created the producer yet")
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise NoAnswer(f"no answer to {what} within {seconds:g} s")
@@ -241,10 +241,10 @@ class Connection:
                     if self.closed:
                         return
         except ProtocolError as error:
-            self.close(f"the broker broke the protocol: {error}")
+            self.close(f"the broker violated the protocol: {error}")
             return
         if decoder.error is not None:
-            self.close(f"the broker broke the protocol: {decoder.error}")
+            self.close(f"the broker violated the protocol: {decoder.error}")
 
     def _take(self, data: bytes) -> int:
         """Consume complete frames; return the offset of the first incomplete or invalid one."""
@@ -335,7 +335,7 @@ class Connection:
             refused = told(command.error.error, command.error.message)
             # NotAllowed before CONNECTED means that this port is not allowed for the client.
             self._refused = NotConnected(str(refused)) if isinstance(refused, NotAllowed) else refused
-            self.close(f"the broker refused: {command.error.message}")
+            self.close(f"the broker rejected the connection: {command.error.message}")
         if part.request_id in self._answers:
             self._answers[part.request_id] = command
 
@@ -344,7 +344,7 @@ class Connection:
     def _keep_alive(self, now: float) -> None:
         quiet = now - self._heard
         if quiet > 2 * KEEP_ALIVE_SECONDS and self._asked:
-            self.close(f"the broker has said nothing for {quiet:.0f} s")
+            self.close(f"nothing received from the broker for {quiet:.0f} s")
         elif quiet > KEEP_ALIVE_SECONDS:
             if not self._asked:
                 self.send(encode_frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing())))
@@ -387,7 +387,7 @@ class Connection:
                 raise NotConnected(self.closed)
             left = deadline - time.monotonic()
             if left <= 0:
-                self.close("it does not speak the Pulsar protocol")
+                self.close("the server does not speak the Pulsar protocol")
                 raise NotConnected(f"no answer to CONNECT within {seconds:g} s: is this a Pulsar broker's port?")
             self._loop.turn(left)
 
@@ -443,7 +443,7 @@ def wire_of(credentials: Credentials, secure: bool) -> Wire:
     try:
         return Wire(credentials.tls() if secure else None, credentials)
     except OSError as error:
-        raise NotConnected(f"the certificates cannot be used: {error}") from error
+        raise NotConnected(f"cannot load the certificates: {error}") from error
 
 
 def connect(
@@ -477,15 +477,15 @@ def _wrapped(sock: socket.socket, context: ssl.SSLContext, host: str, seconds: f
     except OSError as error:
         sock.close()
         if isinstance(error, TimeoutError):
-            raise NotConnected(f"no TLS handshake within {seconds:g} s: is this a port with TLS?") from None
-        raise NotConnected(f"no TLS handshake: {in_words(error)}") from error
+            raise NotConnected(f"no TLS handshake within {seconds:g} s: is this a TLS port?") from None
+        raise NotConnected(f"TLS handshake failed: {in_words(error)}") from error
 
 
 def in_words(error: OSError) -> str:
     """Describe a socket or TLS error, without its location in OpenSSL's source."""
     found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
     if found == "WRONG_VERSION_NUMBER":
-        return "what answers is not TLS: name it with pulsar://"
+        return "the server does not speak TLS: use pulsar://"
     return str(found).replace("_", " ").lower() if found else error.strerror or str(error)
 
 

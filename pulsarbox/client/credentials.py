@@ -85,7 +85,7 @@ class Credentials(NamedTuple):
         try:
             text = Path(self.token_file).expanduser().read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise AuthenticationError(f"the token of {self.token_file} cannot be read: {error}") from None
+            raise AuthenticationError(f"cannot read the token file {self.token_file}: {error}") from None
         return text.strip().removeprefix("token:")
 
     def tls(self) -> "ssl.SSLContext":

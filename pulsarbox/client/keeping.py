@@ -59,7 +59,7 @@ def _retains(retention: dict[str, Any]) -> bool:
 def loss_warning(topic: str, option: str) -> str:
     """Return the warning for a topic that keeps nothing; ``option`` is the option that creates a subscription."""
     return (
-        f"topic {topic} has no subscription and no retention: the broker does not keep what is published now;"
+        f"topic {topic} has no subscription and no retention: the broker does not keep new messages;"
         f" {option} creates a subscription before the first message"
     )
 

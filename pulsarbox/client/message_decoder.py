@@ -177,9 +177,9 @@ def unpack(entry: Entry, body: bytes, ack_set: list[int]) -> list[Message]:
             f"entry {entry.ledger}:{entry.entry}: message {len(found)} of {count}: {error}"
         ) from None
     except Exception as error:  # struct.error, whose class has no other name in C
-        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} is no batch of {count}: {error}") from None
+        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} is not a batch of {count}: {error}") from None
     if at > len(body):
-        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} ends before its batch of {count} messages does")
+        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} ends within its batch of {count} messages")
     entry.unacked = ((1 << count) - 1) & wanted
     return [each for each in found if wanted >> each.index & 1] if wanted != -1 else found
 

@@ -269,7 +269,7 @@ class TopicProducer:
         if sequence <= self._stored_before:
             return
         if sequence <= self._last_sequence:
-            raise ValueError(f"sequence id {sequence} is not above {self._last_sequence}, which came before")
+            raise ValueError(f"sequence ID {sequence} is not greater than the previous one, {self._last_sequence}")
         size = len(message.payload or b"")
         limit = min(BATCH_BYTES, self._max_message_size // 2)
         if not self._options.batching or message.deliver_at or size > limit:
@@ -305,8 +305,8 @@ class TopicProducer:
             return False
         elif stored.encrypted or given.chunk is not None:
             raise ValueError(
-                f"an encrypted message of {len(stored.body)} bytes is larger than the {self._max_message_size} that "
-                "the broker takes, and cannot be cut"
+                f"an encrypted message of {len(stored.body)} bytes exceeds the broker's limit of "
+                f"{self._max_message_size} bytes, and cannot be split into chunks"
             )
         else:
             self._send_in_chunks(stored.message, envelope, stored.body, tokens, first)
@@ -368,14 +368,15 @@ class TopicProducer:
         """Split a message that exceeds the broker's limit into several entries with the same sequence ID."""
         if not parse_topic(self.topic).persistent:
             raise ValueError(
-                f"a message of {len(packed)} bytes is larger than the {self._max_message_size} that the broker takes,"
-                " and in chunks it can go to persistent topics only"
+                f"a message of {len(packed)} bytes exceeds the broker's limit of {self._max_message_size} bytes, and"
+                " only persistent topics support chunks"
             )
         uuid = f"{self._name}-{sequence}"
         largest = envelope._replace(chunk=(uuid, 2**31 - 1, len(packed), 2**31 - 1))
         room = self._max_message_size - len(metadata(message, largest))
         if room <= 0:
-            raise ValueError(f"key and properties leave no room: a message has {self._max_message_size} bytes at most")
+            limit = self._max_message_size
+            raise ValueError(f"key and properties are too large: the broker's limit for a message is {limit} bytes")
         chunks = -(-len(packed) // room)
         for index in range(chunks):
             part = envelope._replace(chunk=(uuid, chunks, len(packed), index))
@@ -411,7 +412,7 @@ class TopicProducer:
             raise self.failed
         timeout = self._client.timeout
         if self._connection is not None and self._pending and time.monotonic() - self._progress > timeout:
-            raise NoAnswer(f"{len(self._pending)} sends to {self.topic} have had no receipt for {timeout:g} s")
+            raise NoAnswer(f"no receipts for {len(self._pending)} sends to {self.topic} within {timeout:g} s")
 
     # Connection callbacks --------------------------------------------------------------------------------------------
 
@@ -421,7 +422,7 @@ class TopicProducer:
         pending = self._pending
         if not pending or receipt.sequence_id != pending[0].sequence_id:
             if pending and receipt.sequence_id > pending[0].sequence_id and self._connection is not None:
-                self._connection.close(f"the broker left out the receipt of {pending[0].sequence_id}")
+                self._connection.close(f"the broker skipped the receipt for sequence ID {pending[0].sequence_id}")
             return
         sent = pending.popleft()
         self._pending_bytes -= len(sent.frame)

@@ -78,9 +78,9 @@ def made_router(
 ) -> Callable[[Any, int], int]:
     """See ``pulsarbox.client.router``."""
     if batch_messages < 1:
-        raise ValueError(f"batch_messages is at least 1, not {batch_messages}")
+        raise ValueError(f"batch_messages must be at least 1, not {batch_messages}")
     if admin_url and not topic:
-        raise ValueError("backlogs are those of a topic: name it with topic=")
+        raise ValueError("admin_url requires topic=, the topic whose backlogs are read")
     backlogs = _backlogs(admin_url, topic) if admin_url else _none_known
     return message_router(Route(name, options, hashing, directory, backlogs), topic, batch_messages)
 
@@ -93,7 +93,7 @@ def _backlogs(admin_url: str, topic: str) -> Backlogs:
 
     parts = urlsplit(admin_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"admin_url is like http://localhost:8080, not {admin_url!r}")
+        raise ValueError(f"invalid admin_url {admin_url!r}: expected a URL such as http://localhost:8080")
     secure = parts.scheme == "https"
     address = (parts.hostname, parts.port or (443 if secure else 80))
     return PartitionBacklogs(lambda: Admin([address], ANSWER_SECONDS, secure=secure), topic, log.warning)

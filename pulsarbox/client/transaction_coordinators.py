@@ -70,7 +70,7 @@ class Coordinators:
         if not self._count:
             self._count = self._client.partitions(_TOPIC, create=False)
         if not self._count:
-            raise NotAllowed("The broker has no transactions: enable them there (transactionCoordinatorEnabled)")
+            raise NotAllowed("Transactions are disabled on the broker: enable transactionCoordinatorEnabled")
         number = self._begun % self._count
         self._begun += 1
         # Despite its name, the field is in milliseconds.

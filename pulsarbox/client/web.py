@@ -104,7 +104,7 @@ class Web:
                 return reply
             target = self._moved(target, reply.headers["location"])
             reply = self._asked(method, target, body, kind, accept)
-        raise Unanswered(f"{REDIRECTS_MAX} redirects in a row, the last to {target}")
+        raise Unanswered(f"too many redirects ({REDIRECTS_MAX}), the last to {target}")
 
     def lines(self, target: str) -> Iterator[bytes]:
         """Yield the lines of a streaming response as they arrive; empty lines are heartbeats. Uses a connection of its
@@ -123,7 +123,7 @@ class Web:
             while line := response.readline(LINE_BYTES_MAX):
                 yield line.rstrip(b"\n")
         except TimeoutError as error:
-            raise TooSlow(f"nothing has come for {self._seconds:g} s") from error
+            raise TooSlow(f"no data received for {self._seconds:g} s") from error
         except (http.client.HTTPException, OSError) as error:
             raise Unanswered(_in_words(error)) from error
         finally:
@@ -135,9 +135,9 @@ class Web:
         scheme = "https" if self._secure else "http"
         to = urlsplit(urljoin(f"{scheme}://{host}:{port}{target}", location))
         if to.scheme not in ("http", "https") or not to.hostname:
-            raise Unanswered(f"the broker redirects to {location}, which is no web address")
+            raise Unanswered(f"the broker redirects to {location}, which is not an HTTP address")
         if to.scheme != scheme:
-            raise Unanswered(f"the broker redirects from {scheme} to {location}: name that broker with --admin-url")
+            raise Unanswered(f"the broker redirects from {scheme} to {location}: use this address for --admin-url")
         self.close()
         self._hosts = ((to.hostname, to.port or (443 if self._secure else 80)),)
         return to.path + (f"?{to.query}" if to.query else "")
@@ -175,7 +175,8 @@ class Web:
             if isinstance(error, ConnectionError | http.client.BadStatusLine):
                 raise
             self.close()
-            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS errors may surface here
+            # TLS errors may surface here as OSError.
+            what = "" if isinstance(error, OSError) else "the server does not speak HTTP: "
             raise Unanswered(f"{what}{error}") from error
         if response.will_close:
             self.close()
@@ -207,11 +208,11 @@ class Web:
         try:
             context = self._credentials.tls()
         except OSError as error:
-            raise Unanswered(f"the certificates cannot be used: {error}") from error
+            raise Unanswered(f"cannot load the certificates: {error}") from error
         return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
 
 
 def _in_words(error: Exception) -> str:
     if isinstance(error, http.client.RemoteDisconnected):
-        return "the connection ended without an answer: is it the port of the Admin API?"
+        return "connection closed without a response: is this the port of the Admin API?"
     return str(error) or type(error).__name__

@@ -19,20 +19,20 @@ def check_together(settings: "Settings") -> None:
     _check_ports(settings)
     if settings.journalMaxBatchMbytes > settings.journalVolumeSizeMbytes:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
-        raise ConfigError("", "journalMaxBatchMbytes", f"a batch must fit into a volume ({limit})")
+        raise ConfigError("", "journalMaxBatchMbytes", f"a batch must fit in a volume ({limit})")
     if settings.maxMessageSize > settings.journalVolumeSizeMbytes << 20:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
-        raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")
+        raise ConfigError("", "maxMessageSize", f"a message must fit in a volume ({limit})")
     if settings.preciseDispatcherFlowControl and settings.dispatchThrottlingOnBatchMessageEnabled:
         problem = (
-            "not together with dispatchThrottlingOnBatchMessageEnabled, which counts a batch as one message where this "
-            "looks at the messages in it: set one of them to false"
+            "cannot be combined with dispatchThrottlingOnBatchMessageEnabled, which counts a batch as one message: "
+            "set one of them to false"
         )
         raise ConfigError("", "preciseDispatcherFlowControl", problem)
     if settings.authorizationEnabled and not settings.authenticationEnabled:
         problem = (
-            "needs authenticationEnabled = true: what a client may do cannot be asked of one that has no name; set "
-            "both, or neither"
+            "requires authenticationEnabled = true, because permissions are granted to authenticated roles: set both "
+            "to true or both to false"
         )
         raise ConfigError("", "authorizationEnabled", problem)
     _check_listeners(settings)
@@ -45,7 +45,7 @@ def check_together(settings: "Settings") -> None:
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:
             hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
-            problem = f'"{name.strip()}" is no type of subscription: {", ".join(SUBSCRIPTION_TYPES)}{hint}'
+            problem = f'unknown subscription type "{name.strip()}": expected {", ".join(SUBSCRIPTION_TYPES)}{hint}'
             raise ConfigError("", "subscriptionTypesEnabled", problem)
 
 
@@ -62,19 +62,19 @@ def _check_ports(settings: "Settings") -> None:
     for name in PORTS:
         port = getattr(settings, name)
         if port > 0 and taken.setdefault(port, name) != name:
-            raise ConfigError("", name, f"is the port of {taken[port]} too ({port})")
+            raise ConfigError("", name, f"port {port} is also set for {taken[port]}")
     for plain, tls in (PORTS[::2], PORTS[1::2]):
         if getattr(settings, plain) == OFF == getattr(settings, tls):
-            raise ConfigError("", plain, f"is empty, and so is {tls}: one of them has to be a port")
+            raise ConfigError("", plain, f"is empty, like {tls}: set at least one of them to a port")
 
 
 def _check_tls(settings: "Settings") -> None:
     tls = uses_tls(settings)
     for name in ("tlsCertificateFilePath", "tlsKeyFilePath"):
         if tls and not getattr(settings, name):
-            raise ConfigError("", name, f"is empty, and {tls} needs it: name a PEM file")
+            raise ConfigError("", name, f"is empty, but {tls} requires it: set it to a PEM file")
     if settings.tlsRequireTrustedClientCertOnConnect and not settings.tlsTrustCertsFilePath:
-        problem = "needs tlsTrustCertsFilePath: the authorities of the certificates that clients are to show"
+        problem = "requires tlsTrustCertsFilePath, a PEM file with the authorities of client certificates"
         raise ConfigError("", "tlsRequireTrustedClientCertOnConnect", problem)
     try:
         versions(settings.tlsProtocols)
@@ -109,4 +109,4 @@ def _check_listeners(settings: "Settings") -> None:
     for name, where in used.items():
         if name not in listeners:
             there = ", ".join(listeners) or "which is empty"
-            raise ConfigError("", where, f"{name} is none of advertisedListeners ({there})")
+            raise ConfigError("", where, f"listener {name} is not in advertisedListeners ({there})")

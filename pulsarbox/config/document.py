@@ -14,36 +14,36 @@ _TOML_HEAD = """\
 #
 # Generated from the settings table (`make generate`); a copy with changed values is a configuration file:
 # `pulsarbox start --config FILE`. Without --config, ./pulsarbox.toml is read if there is one. Settings that are left
-# out keep their defaults. A key stands in its table; unknown keys are refused. See docs/configuration.md.
+# out keep their defaults. Each key belongs in its table; unknown keys are errors. See docs/configuration.md.
 """
 
 _MARKDOWN_HEAD = """\
 # Configuration
 
-This page is generated from the settings table (`make generate`).
+All settings with their defaults. This page is generated from the settings table (`make generate`).
 
-## Where a value comes from
+## Sources and precedence
 
-The later of these wins:
+Each source overrides the ones before it:
 
 1. the default;
 2. the configuration file: `pulsarbox start --config FILE`, or `./pulsarbox.toml` if there is one;
 3. an environment variable `PULSARBOX_<setting>`, for example `PULSARBOX_maxMessageSize=1048576`. The container image
-   also takes `<setting>` and `PULSAR_PREFIX_<setting>`: [operations.md](operations.md#in-a-container);
+   also accepts `<setting>` and `PULSAR_PREFIX_<setting>`: see [operations.md](operations.md#in-a-container);
 4. an option of `pulsarbox start`.
 
-`pulsarbox config show --origin` shows what came out and where each value is from. `pulsarbox config init` writes a file
-with every setting and its default, `pulsarbox config check FILE` lists all that is wrong with one, with its lines.
+`pulsarbox config show --origin` shows the resulting values and the source of each. `pulsarbox config init` writes a
+file with every setting and its default. `pulsarbox config check FILE` lists all errors of a file with their lines.
 
-A TOML file groups the settings by tables, as the headings below do; a key in another table, an unknown key and a value
-that the setting does not take are refused with file and line (exit code 2).
+A TOML file groups the settings into tables, one for each heading below. A key in the wrong table, an unknown key or an
+invalid value is an error, which is reported with file and line (exit code 2).
 
-A Pulsar `broker.conf` or `standalone.conf` works as a configuration file as it is: a file whose name ends in `.conf` or
-`.properties` is read as one. The settings below apply under the same names. Every other key is named in a warning and
-has no effect; a key without a value keeps the default.
+A Pulsar `broker.conf` or `standalone.conf` works unchanged: a file whose name ends in `.conf` or `.properties` is read
+in Pulsar's format. The settings below apply under the same names. Any other key has no effect and is reported in a
+warning; a key without a value keeps the default.
 
-Settings marked *dynamic* are those for which a running broker can take a new value, as in Pulsar. The rest are read at
-the start. "Own setting" marks those that Pulsar does not have.
+*Dynamic* settings can be changed while the broker runs, as in Pulsar. All others are read at the start. "Own setting"
+marks settings that Pulsar does not have.
 """
 
 
@@ -71,7 +71,12 @@ def _toml_setting(row: Setting) -> str:
         for text in (row.meaning, _facts_in_words(row))
         for line in textwrap.wrap(text, 118, break_on_hyphens=False)
     ]
-    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {toml_value(row.shown(row.default))}\n"
+    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {_default(row)}\n"
+
+
+def _default(row: Setting) -> str:
+    """Return the default as written to a file, in TOML syntax."""
+    return toml_value(row.written(row.shown(row.default)))
 
 
 def _facts_in_words(row: Setting) -> str:
@@ -88,17 +93,16 @@ def toml_value(value: Value) -> str:
 
 
 def _markdown_table(table: str) -> str:
-    head = f"\n## `[{table}]`\n\n{TABLES[table]}.\n\n| Setting | Default | Unit | Takes | Dynamic | Meaning |\n"
+    head = f"\n## `[{table}]`\n\n{TABLES[table]}.\n\n| Setting | Default | Unit | Values | Dynamic | Description |\n"
     return head + "|---|---|---|---|---|---|\n" + "".join(_markdown_row(row) for row in _rows(table))
 
 
 def _markdown_row(row: Setting) -> str:
-    default = f"`{toml_value(row.shown(row.default))}`"
-    cells = (f"`{row.name}`", default, row.unit, row.expected(), "yes" if row.dynamic else "", row.meaning)
+    cells = (f"`{row.name}`", f"`{_default(row)}`", row.unit, row.expected(), "yes" if row.dynamic else "", row.meaning)
     return f"| {' | '.join(cells)} |\n"
 
 
 def _other_variables() -> Iterator[str]:
-    yield "\n## Other environment variables\n\n| Variable | Meaning |\n|---|---|\n"
+    yield "\n## Other environment variables\n\n| Variable | Description |\n|---|---|\n"
     for name, meaning in OTHER_VARIABLES.items():
         yield f"| `{name}` | {meaning} |\n"

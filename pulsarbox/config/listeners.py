@@ -55,7 +55,7 @@ def advertised(text: str) -> Advertised:
         urls[address.scheme] = address.url
         place = (address.host.lower(), address.port)
         if whose.setdefault(place, address.listener) != address.listener:
-            raise ValueError(f"{address.host}:{address.port} is given to two listeners, {whose[place]} and others")
+            raise ValueError(f"{address.host}:{address.port} is assigned to {whose[place]} and to {address.listener}")
     return found
 
 
@@ -64,7 +64,7 @@ def bound(text: str) -> tuple[Address, ...]:
     found = tuple(_addresses(text, BOUND_SCHEMES))
     places = [(address.host, address.port) for address in found if address.port]
     if len(set(places)) < len(places):
-        raise ValueError("an address is there twice")
+        raise ValueError("duplicate address")
     return found
 
 
@@ -86,7 +86,7 @@ def _addresses(text: str, schemes: tuple[str, ...]) -> list[Address]:
 def _address(entry: str, schemes: tuple[str, ...]) -> Address:
     found = _ENTRY.fullmatch(entry)
     if found is None or int(found["port"]) > 65535:
-        raise ValueError(f'"{entry}" is not of the form name:scheme://host:port')
+        raise ValueError(f'invalid address "{entry}": expected name:scheme://host:port')
     if found["scheme"] not in schemes:
-        raise ValueError(f'"{entry}": {found["scheme"]} is not one of {", ".join(schemes)}')
+        raise ValueError(f'invalid address "{entry}": expected scheme {", ".join(schemes)}, not {found["scheme"]}')
     return Address(found["name"].strip(), found["scheme"], found["host"].strip("[]").lower(), int(found["port"]))

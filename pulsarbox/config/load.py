@@ -17,17 +17,20 @@ PLAIN_NAMES_VARIABLE: Final = "PULSARBOX_PLAIN_NAMES"
 OTHER_VARIABLES: Final = MappingProxyType(
     {
         "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
-        "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
-        "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
-        "PULSARBOX_PLAIN_NAMES": "`true`: variables with the plain name of a setting, or with `PULSAR_PREFIX_` before "
-        "it, set it too, as in Apache Pulsar's image. The container image sets this.",
-        "PULSARBOX_CONTEXT": "Context that commands use, instead of the one that was chosen.",
-        "PULSARBOX_TOKEN": "Token that commands show: `token:eyJ...`, or `file:///path` of one.",
-        "PULSARBOX_AUTH_PLUGIN": "How commands prove who asks, as with `--auth-plugin`: token, tls or basic.",
-        "PULSARBOX_AUTH_PARAMS": "What that needs, as with `--auth-params`.",
-        "PULSARBOX_TLS_TRUST_CERT_PATH": "Certificates that commands trust over TLS, as with `--tls-trust-cert-path`.",
-        "PULSARBOX_TLS_ALLOW_INSECURE": "`true`: commands trust whoever answers, as with `--tls-allow-insecure`.",
-        "PULSARBOX_TLS_ENABLE_HOSTNAME_VERIFICATION": "`true`: as with `--tls-enable-hostname-verification`.",
+        "PULSARBOX_SERVICE_URL": "Service URL for `produce`, `consume` and similar commands, as with `--url`.",
+        "PULSARBOX_ADMIN_URL": "Address of the Admin API for commands, as with `--admin-url`.",
+        "PULSARBOX_PLAIN_NAMES": "`true`: variables named like a setting, with or without the prefix `PULSAR_PREFIX_`, "
+        "configure it as well, as in Apache Pulsar's image. Set in the container image.",
+        "PULSARBOX_CONTEXT": "Context for commands; overrides the selected one.",
+        "PULSARBOX_TOKEN": "Token for commands: `token:eyJ...`, or `file:///path` of a file that holds it.",
+        "PULSARBOX_AUTH_PLUGIN": "Authentication method of commands, as with `--auth-plugin`: token, tls or basic.",
+        "PULSARBOX_AUTH_PARAMS": "Parameters of the authentication method, as with `--auth-params`.",
+        "PULSARBOX_TLS_TRUST_CERT_PATH": "PEM file with the certificate authorities that commands trust, as with "
+        "`--tls-trust-cert-path`.",
+        "PULSARBOX_TLS_ALLOW_INSECURE": "`true`: commands do not verify the server's certificate, as with "
+        "`--tls-allow-insecure`.",
+        "PULSARBOX_TLS_ENABLE_HOSTNAME_VERIFICATION": "`true`: commands verify that the certificate matches the host "
+        "name, as with `--tls-enable-hostname-verification`.",
     }
 )
 

@@ -16,21 +16,21 @@ def read_from(named: str) -> bytes:
         variable = named.removeprefix("env:")
         named = os.environ.get(variable, "").strip()
         if not named or named.startswith("env:"):
-            raise ValueError(f"the environment has nothing in {variable}")
+            raise ValueError(f"environment variable {variable} holds no value")
     try:
         if named.startswith("data:"):
             head, comma, data = named.partition(",")
             if not comma:
-                raise ValueError("a data: URL looks like data:;base64,...")
+                raise ValueError("invalid data: URL; expected data:;base64,...")
             return b64decode(data, validate=True) if head.endswith(";base64") else unquote_to_bytes(data)
         path = _path(named)
         return b64decode(named, validate=True) if path is None else path.read_bytes()
     except OSError as error:
         raise ValueError(f"{error.filename}: {error.strerror}") from None
     except ValueError as error:
-        if str(error).startswith("a data: URL"):
+        if str(error).startswith("invalid data: URL"):
             raise
-        raise ValueError("it is neither a file nor base64") from None
+        raise ValueError("it is neither an existing file nor base64") from None
 
 
 def path_of(named: str) -> Path | None:

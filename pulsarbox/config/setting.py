@@ -83,10 +83,10 @@ class Setting:
         if self.type is bool:
             return "true or false"
         if self.type is str:
-            return "text that is not empty" if self.facts.minimum else "text"
+            return "non-empty text" if self.facts.minimum else "text"
         kind = "a whole number" if self.type is int else "a number"
         words = " ".join(part for part in (kind, _range_in_words(self.facts)) if part)
-        return words if self.facts.empty is None else f'{words}, or "" for none'
+        return words if self.facts.empty is None else f'{words}, or "" to disable'
 
     def check(self, value: object) -> Value:
         """Return the value converted to the setting's type. Raises ``ValueError`` with a readable message."""

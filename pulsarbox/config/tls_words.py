@@ -16,7 +16,8 @@ def versions(text: str) -> tuple[str, str]:
     names = [name.strip() for name in text.split(",") if name.strip()] or list(DEFAULT_VERSIONS)
     for name in names:
         if name not in VERSIONS:
-            raise ValueError(f'"{name}" is no version of TLS: {", ".join(VERSIONS)}{did_you_mean(name, VERSIONS)}')
+            known = ", ".join(VERSIONS)
+            raise ValueError(f'unknown TLS version "{name}": expected one of {known}{did_you_mean(name, VERSIONS)}')
     names.sort(key=VERSIONS.index)
     return names[0], names[-1]
 

@@ -83,7 +83,7 @@ class PulsarBox:
         """
         if self._runner is not None and self._pid == os.getpid():
             if self._runner.alive:
-                raise BoxError("the box runs already")
+                raise BoxError("the box is already running")
             self._runner.kill() if isinstance(self._runner, ProcessRunner) else self._runner.stop()
         runner: ThreadRunner | ProcessRunner
         if self._scratch is not None:
@@ -220,7 +220,7 @@ class PulsarBox:
         """
         storage = "memory" if self._memory else "disk"
         if snapshot.storage != storage:
-            raise BoxError(f"a snapshot of a box on {snapshot.storage} cannot be restored to one on {storage}")
+            raise BoxError(f"cannot restore a snapshot of a box on {snapshot.storage} to a box on {storage}")
         if not snapshot.path.is_dir():
             raise BoxError(f"the snapshot in {snapshot.path} is closed")
         self._serves(self._started().restore(snapshot.path))
@@ -233,7 +233,7 @@ class PulsarBox:
         try:
             return self._messages(topic)
         except (PulsarBoxError, OSError) as error:
-            raise BoxError(f"{topic} cannot be read: {error}") from error
+            raise BoxError(f"cannot read {topic}: {error}") from error
 
     def assert_messages(
         self, topic: str, expected: Sequence[object], *, within: float = WITHIN_SECONDS, any_order: bool = False
@@ -249,7 +249,7 @@ class PulsarBox:
             try:
                 return [Seen(each.payload, each.key, each.properties) for each in self._messages(topic)], ""
             except TopicNotFound:
-                return [], " (there is no such topic)"
+                return [], " (the topic does not exist)"
 
         wait_until_as_expected(look, expected, what=topic, within=within, any_order=any_order)
 
@@ -279,17 +279,17 @@ class PulsarBox:
 
     def _started(self) -> ThreadRunner | ProcessRunner:
         if self._runner is None:
-            raise BoxError("the box does not run: start it, or use it in a `with` block")
+            raise BoxError("the box is not running: start it, or use it in a `with` block")
         if self._pid != os.getpid():
             raise BoxError(
-                f"the box was started in process {self._pid}, and this is {os.getpid()}: a fork has its address"
-                " (service_url, admin_url), and can start a box of its own, but this one is not its to command"
+                f"the box was started in process {self._pid}, but this is {os.getpid()}: a forked process can connect"
+                " to it (service_url, admin_url) or start its own box, but cannot control this one"
             )
         return self._runner
 
     def _known(self) -> Running:
         if self._running is None:
-            raise BoxError("the box was not started: start it, or use it in a `with` block")
+            raise BoxError("the box has not been started: start it, or use it in a `with` block")
         return self._running
 
     def _serves(self, running: Running) -> None:

@@ -97,7 +97,7 @@ class HostedBox:
     async def snapshot(self, to: Path) -> None:
         """Copy everything that has been acknowledged to clients into the empty directory ``to``."""
         if self._serving is None:
-            raise BoxError("the box does not serve, because it could not be opened again: restart or restore it")
+            raise BoxError("the box is not serving, because reopening it failed: restart or restore it")
         async with self._serving.shell.stillness():
             if self._disk is not None:
                 disk = self._disk
@@ -133,7 +133,7 @@ def _why(error: Exception, settings: Settings) -> str:
     if isinstance(error, DirectoryHeld):
         return (
             f"data directory {settings.dataDirectory} is in use by {described(error.pid)}:"
-            " stop that, or choose another with data_dir="
+            " stop it, or choose another directory with data_dir="
         )
     return str(error) or repr(error)
 

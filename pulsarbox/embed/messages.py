@@ -70,7 +70,7 @@ def _up_to_the_end(client: Client, part: TopicConsumer) -> list[Received]:
     # The last entries may be chunks of an incomplete message, which is never returned.
     while end.entry >= 0 and (part.has_some or part.seen is None or part.seen < (end.ledger, end.entry)):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{part.topic}: {len(found)} messages were read, the last one, {end}, did not come")
+            raise TimeoutError(f"{part.topic}: read {len(found)} messages, but the last one, {end}, did not arrive")
         if not part.has_some:
             client.turn(0.1)
         found += part.take(_AT_ONCE)

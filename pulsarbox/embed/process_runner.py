@@ -40,7 +40,7 @@ class ProcessRunner:
     def pid(self) -> int:
         """ID of the child process. Raises BoxError if there is none."""
         if self._process is None:
-            raise BoxError("the box does not run")
+            raise BoxError("the box is not running")
         return self._process.pid
 
     def start(self, seconds: float) -> Running:
@@ -84,10 +84,10 @@ class ProcessRunner:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BoxError(f"the box does not end within {seconds:g} s{self._tail()}") from None
+            raise BoxError(f"the box did not stop within {seconds:g} s{self._tail()}") from None
         self._process = None
         if code:
-            raise BoxError(f"the box has ended with exit code {code}{self._tail()}")
+            raise BoxError(f"the box exited with code {code}{self._tail()}")
 
     def _patience(self) -> float:
         """Return the time to wait for a shutdown in seconds: the box's current timeout plus a grace period."""
@@ -126,7 +126,7 @@ class ProcessRunner:
 
     def _ask(self, order: dict[str, Any], seconds: float) -> Any:
         if self._control is None or self._process is None:
-            raise BoxError("the box does not run")
+            raise BoxError("the box is not running")
         self._control.settimeout(seconds)
         line = b""
         try:
@@ -134,12 +134,12 @@ class ProcessRunner:
             while not line.endswith(b"\n"):
                 part = self._control.recv(1 << 16)
                 if not part:
-                    raise BoxError(f"the box has ended with exit code {self._process.wait()}{self._tail()}")
+                    raise BoxError(f"the box exited with code {self._process.wait()}{self._tail()}")
                 line += part
         except TimeoutError:
-            raise BoxError(f"the box has not done it after {seconds:g} s{self._tail()}") from None
+            raise BoxError(f"no response from the box within {seconds:g} s{self._tail()}") from None
         except OSError:
-            raise BoxError(f"the box has ended with exit code {self._process.wait()}{self._tail()}") from None
+            raise BoxError(f"the box exited with code {self._process.wait()}{self._tail()}") from None
         answer = json.loads(line)
         if "failed" in answer:
             raise BoxError(answer["failed"])
@@ -147,7 +147,7 @@ class ProcessRunner:
 
     def _tail(self) -> str:
         text = said(self._log).strip()
-        return f"; it says:\n{text}" if text else ""
+        return f"; the end of its log:\n{text}" if text else ""
 
 
 def said(log: Path) -> str:

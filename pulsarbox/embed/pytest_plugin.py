@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the ini options."""
-    parser.addini("pulsarbox_storage", "Where the box of the session keeps its data: memory or disk.", default="memory")
-    parser.addini("pulsarbox_run", "Where the box of the session runs: thread or process.", default="thread")
+    parser.addini("pulsarbox_storage", "Storage of the session's box: memory or disk.", default="memory")
+    parser.addini("pulsarbox_run", "How the session's box runs: thread or process.", default="thread")
     parser.addini(
-        "pulsarbox_settings", "Settings of all boxes, a line each: name = value.", type="linelist", default=[]
+        "pulsarbox_settings", "Settings of all boxes, one per line: name = value.", type="linelist", default=[]
     )
 
 
@@ -42,8 +42,8 @@ def _settings(config: pytest.Config) -> dict[str, Any]:
         name, equals, text = line.partition("=")
         row = settings_by_name().get(name.strip())
         if not equals or row is None:
-            hint = did_you_mean(name.strip(), settings_by_name()) if equals else "; it looks like: name = value"
-            raise pytest.UsageError(f"pulsarbox_settings: {line!r} is no setting{hint}")
+            hint = did_you_mean(name.strip(), settings_by_name()) if equals else "; expected name = value"
+            raise pytest.UsageError(f"pulsarbox_settings: invalid setting {line!r}{hint}")
         try:
             given[row.name] = row.parse(text)
         except ValueError as error:
@@ -92,7 +92,7 @@ def pulsarbox_client(pulsarbox: PulsarBox) -> Iterator[Any]:
     try:
         import pulsar
     except ImportError:
-        pytest.skip("pulsarbox_client is the official client, which is not installed: pip install pulsar-client")
+        pytest.skip("pulsarbox_client requires the official client: pip install pulsar-client")
     client = pulsar.Client(pulsarbox.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     yield client
     client.close()

@@ -68,9 +68,9 @@ def difference(seen: Sequence[Seen], expected: Sequence[object], any_order: bool
     for here, there in pairs:
         found = "" if here is None else _shown_message(seen[here])
         if there is None:
-            lines.append(f"+ {here:>4}  {found}   is not expected")
+            lines.append(f"+ {here:>4}  {found}   not expected")
         elif here is None:
-            lines.append(f"-       {_shown(expected[there])}   is missing")
+            lines.append(f"-       {_shown(expected[there])}   missing")
         elif matches(seen[here], expected[there]):
             lines.append(f"  {here:>4}  {found}")
         else:
@@ -117,7 +117,7 @@ def wait_until_as_expected(
             return
         if time.monotonic() >= deadline:
             there = f"{len(seen)} message{'' if len(seen) == 1 else 's'}"
-            head = f"{what}: {there}, {len(expected)} expected, not the same after {within:g} s{remark}"
+            head = f"{what}: {there}, expected {len(expected)}; no match within {within:g} s{remark}"
             raise AssertionError("\n".join([head, *lines]))
         time.sleep(_POLL_SECONDS)
 
@@ -157,7 +157,7 @@ class Expecting:
         __tracebackhide__ = True
         message = self._next(within)
         if message is not None:
-            raise AssertionError(f"{self._name()} received {_shown_message(_seen(message))}, and nothing was expected")
+            raise AssertionError(f"{self._name()} received {_shown_message(_seen(message))}, expected no message")
 
     def _next(self, seconds: float) -> Any:
         try:

@@ -62,7 +62,7 @@ class ThreadRunner:
             answer = told.get(timeout=seconds)
         except Empty:
             self._given_up = True
-            raise BoxError(f"the box cannot start: it does not serve after {seconds:g} s") from None
+            raise BoxError(f"the box cannot start: not serving after {seconds:g} s") from None
         if isinstance(answer, Exception):
             self._thread.join()
             raise answer
@@ -104,12 +104,12 @@ class ThreadRunner:
             return
         thread.join(seconds)
         if thread.is_alive():
-            raise BoxError(f"the box does not end within {seconds:g} s")
+            raise BoxError(f"the box did not stop within {seconds:g} s")
         self._thread = None
 
     def kill(self) -> None:
         """Raise BoxError: a thread cannot be killed."""
-        raise BoxError("a box in a thread cannot be killed: make it with process=True")
+        raise BoxError("a box in a thread cannot be killed: create it with process=True")
 
     def restart(self) -> Running:
         """Close and reopen the box."""
@@ -125,13 +125,13 @@ class ThreadRunner:
 
     def _do(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         if not self.alive:
-            raise BoxError("the box does not run")
+            raise BoxError("the box is not running")
         future = asyncio.run_coroutine_threadsafe(work(), self._loop)
         try:
             return future.result(DO_SECONDS_MAX)
         except TimeoutError:
             future.cancel()
-            raise BoxError(f"the box has not done it after {DO_SECONDS_MAX:g} s") from None
+            raise BoxError(f"no response from the box within {DO_SECONDS_MAX:g} s") from None
 
     def let_go(self) -> None:
         """In a forked child, which lacks the thread: leave the ports and the data directory to the parent."""

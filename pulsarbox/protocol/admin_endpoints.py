@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 LATER: Final = {
-    "offload": "offloading to other storage",
+    "offload": "offloading to tiered storage",
 }
 """Features planned for a later version, by their keyword in the table."""
 
 NEVER: Final = {
-    "bookies": "a box keeps its ledgers itself: there are no bookies",
-    "clusters": "a box is the only cluster there is",
+    "bookies": "pulsarbox stores ledgers itself and has no bookies",
+    "clusters": "pulsarbox is a single cluster",
     "entry-filters": "entry filters are Java classes",
-    "functions": "there are no Pulsar Functions and connectors here: pipelines run on Spark",
-    "java": "it is about the Java process of a broker",
-    "load-balancing": "one broker has everything: there is no load to balance",
-    "metadata-store": "a box has no metadata store beside its data directory",
-    "packages": "there are no Pulsar Functions here, and so no packages of them",
-    "transaction-logs": "transactions stand in the log of everything else: they have no logs of their own",
+    "functions": "pulsarbox has no Pulsar Functions or connectors; pipelines run on Spark",
+    "java": "it applies to the Java process of a broker",
+    "load-balancing": "a single broker owns all topics, so there is no load to balance",
+    "metadata-store": "pulsarbox has no metadata store besides its data directory",
+    "packages": "pulsarbox has no Pulsar Functions, and therefore no packages",
+    "transaction-logs": "transactions are stored in the common log and have no logs of their own",
 }
 """Features that a single-process broker cannot offer, by their keyword in the table, with the reason."""
 
@@ -57,7 +57,7 @@ class Endpoint(NamedTuple):
         if kind == "never":
             return f"{self.operation} is not supported: {NEVER[word]}"
         if kind == "later":
-            return f"{self.operation} is not supported by this version of pulsarbox: {LATER[word]} will be"
+            return f"{self.operation} is not supported by this version of pulsarbox: {LATER[word]} is planned"
         return ""
 
 

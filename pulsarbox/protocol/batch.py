@@ -31,7 +31,9 @@ def iterate_batch(body: bytes, count: int) -> Iterator[tuple[SingleMessageMetada
         metadata, at = _single_metadata(body, at, index)
         size = metadata.payload_size
         if not 0 <= size <= len(body) - at:
-            raise MalformedMetadata(f"message {index} of {count}: {size} bytes, but {len(body) - at} bytes follow")
+            raise MalformedMetadata(
+                f"message {index} of {count}: payload of {size} bytes, but only {len(body) - at} follow"
+            )
         yield metadata, body[at : at + size]
         at += size
 
@@ -40,16 +42,16 @@ def _single_metadata(body: bytes, at: int, index: int) -> tuple[SingleMessageMet
     """Return the metadata of message ``index``, whose size field is at offset ``at``, and the offset after it."""
     start = at + 4
     if len(body) < start:
-        raise MalformedMetadata(f"message {index}: the batch ends at byte {len(body)}, before its metadata's size")
+        raise MalformedMetadata(f"message {index}: the batch ends at byte {len(body)}, before the metadata size")
     size: int = _u32(body, at)[0]
     if size > len(body) - start:
-        raise MalformedMetadata(f"message {index}: metadata of {size} bytes, but {len(body) - start} bytes follow")
+        raise MalformedMetadata(f"message {index}: metadata of {size} bytes, but only {len(body) - start} bytes follow")
     try:
         metadata = SingleMessageMetadata.FromString(body[start : start + size])
     except DecodeError as error:
-        raise MalformedMetadata(f"message {index}: {size} bytes are no metadata: {error}") from None
+        raise MalformedMetadata(f"message {index}: malformed metadata of {size} bytes: {error}") from None
     if not metadata.payload_size and not metadata.HasField("payload_size"):
-        raise MalformedMetadata(f"message {index}: metadata without payload_size")
+        raise MalformedMetadata(f"message {index}: metadata without the required field payload_size")
     return metadata, start + size
 
 

@@ -141,13 +141,13 @@ def parse_command(data: bytes) -> BaseCommand:
     try:
         command = _parse(data)
     except DecodeError as error:
-        raise MalformedCommand(f"{len(data)} bytes are no command: {error}") from None
+        raise MalformedCommand(f"malformed command of {len(data)} bytes: {error}") from None
     number = command.type
     field = _FIELD_OF[number]
     if not command.HasField("type") or not command.HasField(field):
         raise MalformedCommand(_missing_part(command, data))
     if not command.IsInitialized():
-        raise MalformedCommand(f"{COMMANDS[number].name} without its required fields {missing_fields(command)}")
+        raise MalformedCommand(f"{COMMANDS[number].name} without the required fields {missing_fields(command)}")
     check_text = _TEXT_CHECKS.get(number)
     if check_text is not None and (path := check_text(getattr(command, field))):
         raise MalformedCommand(f"{COMMANDS[number].name}: {path} is not UTF-8")
@@ -179,9 +179,9 @@ def _missing_part(command: BaseCommand, data: bytes) -> str:
     """Return the error for a command without its own message: no type, a type unknown to protobuf, or no message."""
     if command.HasField("type"):
         spec = COMMANDS[command.type]
-        return f"command of type {spec.number} ({spec.name}) without its field {spec.field}"
+        return f"command of type {spec.number} ({spec.name}) without the field {spec.field}"
     if data[:1] == b"\x08" and len(data) > 1:
-        return f"command of unknown type {_leading_number(data[1:])}: known are 2 to 68"
+        return f"command of unknown type {_leading_number(data[1:])}: expected 2 to 68"
     return f"command without a type, {len(data)} bytes long"
 
 

@@ -239,7 +239,9 @@ class FrameDecoder:
         if total > self._limit:
             self.error = FrameTooLarge(f"frame of {total} bytes exceeds the limit of {self._limit} bytes")
         elif total < 5:
-            self.error = MalformedFrame(f"frame of {total} bytes has no room for a command: at least 5 are needed")
+            self.error = MalformedFrame(f"frame of {total} bytes is too small for a command: expected at least 5 bytes")
         else:
-            self.error = MalformedFrame(f"command of {size} bytes in a frame of {total} bytes: 1 to {total - 4} fit")
+            self.error = MalformedFrame(
+                f"command of {size} bytes in a frame of {total} bytes: expected 1 to {total - 4}"
+            )
         self._drop()

@@ -92,24 +92,24 @@ def _beyond(metadata_size: int, left: int) -> MalformedMetadata:
 
 def _mismatch(payload: bytes, covered: int, checksum: int) -> ChecksumMismatch:
     found = crc32c(payload[covered:])
-    return ChecksumMismatch(f"crc32c of {len(payload) - covered} bytes is {found:#010x}, sent was {checksum:#010x}")
+    return ChecksumMismatch(f"crc32c of {len(payload) - covered} bytes is {found:#010x}, expected {checksum:#010x}")
 
 
 def _read_metadata(data: bytes) -> MessageMetadata:
     try:
         metadata = _parse_metadata(data)
     except DecodeError as error:
-        raise MalformedMetadata(f"{len(data)} bytes are no metadata: {error}") from None
+        raise MalformedMetadata(f"malformed metadata of {len(data)} bytes: {error}") from None
     # Required fields that are 0 or empty may be absent: only IsInitialized can tell.
     if not (metadata.publish_time and metadata.sequence_id and metadata.producer_name) and not metadata.IsInitialized():
-        raise MalformedMetadata(f"metadata without its required fields {missing_fields(metadata)}")
+        raise MalformedMetadata(f"metadata without the required fields {missing_fields(metadata)}")
     return metadata
 
 
 def _broker_entry_end(payload: bytes) -> int:
     """Return the offset after the broker entry metadata at the start of ``payload``."""
     if len(payload) < 6:
-        raise MalformedMetadata(f"payload of {len(payload)} bytes ends before the broker entry metadata's size")
+        raise MalformedMetadata(f"payload of {len(payload)} bytes ends before the size of the broker entry metadata")
     size: int = _u32(payload, 2)[0]
     if size > len(payload) - 6:
         raise MalformedMetadata(f"broker entry metadata of {size} bytes, but only {len(payload) - 6} bytes follow")
@@ -124,7 +124,7 @@ def broker_entry_metadata(payload: bytes) -> BrokerEntryMetadata | None:
     try:
         return BrokerEntryMetadata.FromString(payload[6:end])
     except DecodeError as error:
-        raise MalformedMetadata(f"{end - 6} bytes are no broker entry metadata: {error}") from None
+        raise MalformedMetadata(f"malformed broker entry metadata of {end - 6} bytes: {error}") from None
 
 
 def strip_broker_entry_metadata(payload: bytes) -> bytes:

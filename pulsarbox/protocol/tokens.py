@@ -54,7 +54,7 @@ def private_key(data: bytes) -> "PrivateKeyTypes":
     try:
         return load(data, password=None)
     except (ValueError, TypeError) as error:
-        raise TokenError(f"it is no private key (PKCS #8, DER or PEM): {error}") from None
+        raise TokenError(f"not a private key (PKCS #8 in DER or PEM): {error}") from None
 
 
 def public_key(data: bytes) -> "PublicKeyTypes":
@@ -63,7 +63,7 @@ def public_key(data: bytes) -> "PublicKeyTypes":
     try:
         return load(data)
     except ValueError as error:
-        raise TokenError(f"it is no public key (DER or PEM): {error}") from None
+        raise TokenError(f"not a public key (DER or PEM): {error}") from None
 
 
 def new_pair(algorithm: str) -> tuple[bytes, bytes]:
@@ -84,7 +84,7 @@ def create(claims: Mapping[str, Any], key: Any, algorithm: str, headers: Mapping
         # Pulsar's tokens have no type in the header.
         return jwt.encode(dict(claims), key, algorithm, headers={"typ": None, **headers})
     except (jwt.PyJWTError, TypeError, ValueError, AttributeError) as error:
-        raise TokenError(f"the key is none for {algorithm}: {error}") from None
+        raise TokenError(f"the key does not match {algorithm}: {error}") from None
 
 
 def verified(token: str | bytes, key: Any, algorithms: Sequence[str]) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def verified(token: str | bytes, key: Any, algorithms: Sequence[str]) -> dict[st
         found = jwt.PyJWS().decode_complete(token, key, list(algorithms))
         claims = json.loads(found["payload"])
     except (jwt.PyJWTError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise TokenError(f"the token is not valid: {error}") from None
+        raise TokenError(f"invalid token: {error}") from None
     if not isinstance(claims, dict):
-        raise TokenError("the token is not valid: what it says is no JSON object")
+        raise TokenError("invalid token: its payload is not a JSON object")
     return claims
 
 
@@ -109,11 +109,11 @@ def check_times(claims: Mapping[str, Any], now: float, skew: float = 0) -> None:
         if at is None:
             continue
         if isinstance(at, bool) or not isinstance(at, int | float) or not -_TIME_MAX < at < _TIME_MAX:
-            raise TokenError(f"the token is not valid: its {name} is no time")
+            raise TokenError(f"invalid token: claim {name} is not a time")
         if name == "exp" and at + skew <= now:
-            raise TokenExpired("the token is not valid: it has expired")
+            raise TokenExpired("invalid token: it has expired")
         if name == "nbf" and at - skew > now:
-            raise TokenError("the token is not valid: its time has not come")
+            raise TokenError("invalid token: it is not valid yet (claim nbf)")
 
 
 def validated(token: str, key: Any, algorithms: Sequence[str], now: float) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def secret_algorithms(secret: bytes) -> list[str]:
     none."""
     fitting = [name for name, size in SECRET_SIZES.items() if len(secret) >= size]
     if not fitting:
-        raise TokenError(f"a secret key has 32 bytes at least, and this one {len(secret)}")
+        raise TokenError(f"a secret key must have at least 32 bytes, not {len(secret)}")
     return fitting
 
 
@@ -139,24 +139,24 @@ def public_algorithms(key: Any) -> tuple[str, ...]:
     """Return the algorithms whose signatures a public key can verify. Raises TokenError if there are none."""
     if isinstance(key, rsa.RSAPublicKey):
         if key.key_size < RSA_BITS_MIN:
-            raise TokenError(f"an RSA key has {RSA_BITS_MIN} bits at least, and this one {key.key_size}")
+            raise TokenError(f"an RSA key must have at least {RSA_BITS_MIN} bits, not {key.key_size}")
         return RSA
     if isinstance(key, ec.EllipticCurvePublicKey):
         fitting = tuple(name for name, curve in _CURVES.items() if curve.name == key.curve.name)
         if fitting:
             return fitting
-        raise TokenError(f"the curve of the key is {key.curve.name}, for which there is no algorithm")
-    raise TokenError("it is neither an RSA key nor one of an elliptic curve")
+        raise TokenError(f"no supported algorithm uses the curve of the key, {key.curve.name}")
+    raise TokenError("neither an RSA key nor an elliptic curve key")
 
 
 def content(token: str) -> tuple[str, str]:
     """Return the decoded header and claims of a token without verifying its signature. Raises TokenError."""
     parts = token.strip().split(".")
     if len(parts) != 3:
-        raise TokenError("it is no token: those have three parts with dots between them")
+        raise TokenError("invalid token: expected three parts separated by dots")
     try:
         header, claims = (urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode() for part in parts[:2])
         json.loads(header), json.loads(claims)
     except ValueError:
-        raise TokenError("it is no token: its first two parts are not JSON in base64") from None
+        raise TokenError("invalid token: its first two parts are not JSON in base64") from None
     return header, claims

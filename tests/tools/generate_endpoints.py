@@ -18,7 +18,7 @@ END: Final = "<!-- end -->\n"
 def table(kind: str, words: dict[str, str]) -> str:
     """Return a table of one kind, with a row per reason; methods of the same path are merged."""
     rows = [row for row in endpoints() if row.standing.startswith(f"{kind}:")]
-    lines = ["| why | endpoints |", "|---|---|"]
+    lines = ["| Reason | Endpoints |", "|---|---|"]
     for word, reason in words.items():
         of_word = [row for row in rows if row.standing == f"{kind}:{word}"]
         paths = (
@@ -33,9 +33,10 @@ def section() -> str:
     """Return the generated section."""
     served = sum(row.served for row in endpoints())
     return (
-        f"Of the {len(endpoints())} endpoints of the Admin API {served} are served. Those of a later version answer 501"
-        " until then:\n\n"
-        f"{table('later', LATER)}\nWhat one box can never do answers 501 for good:\n\n{table('never', NEVER)}"
+        f"Of the {len(endpoints())} endpoints of the Admin API, {served} are supported. Endpoints planned for a later"
+        " version return 501:\n\n"
+        f"{table('later', LATER)}\nEndpoints that a single-process broker cannot offer also return 501:\n\n"
+        f"{table('never', NEVER)}"
     )
 
 

@@ -29,7 +29,7 @@ def test_lengths_of_time(text: str, millis: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "s", "1y", "-1s", "1h 30m", "1e3s", "1d!", "ten days", "\u0663d", "x" * 90])
 def test_what_is_no_length_of_time(text: str) -> None:
-    with pytest.raises(ValueError, match="no length of time"):
+    with pytest.raises(ValueError, match="invalid duration"):
         duration(text)
 
 
@@ -54,7 +54,7 @@ def test_a_time_without_a_zone_is_local() -> None:
 
 @pytest.mark.parametrize("text", ["", "now", "-", "25:00", "2023-13-01", "x" * 90])
 def test_what_is_no_moment(text: str) -> None:
-    with pytest.raises(ValueError, match="no time") as raised:
+    with pytest.raises(ValueError, match="invalid time") as raised:
         moment(text, NOW)
     assert len(str(raised.value)) < 300
 
@@ -62,7 +62,7 @@ def test_what_is_no_moment(text: str) -> None:
 @pytest.mark.parametrize("digits", ["99999999999", "9" * 400, "9" * 5000, "9" * 400 + ".5"])
 @pytest.mark.parametrize("unit", ["d", "w", "h1ms"])
 def test_lengths_of_time_have_an_end(digits: str, unit: str) -> None:
-    with pytest.raises(ValueError, match="is too long: lengths of time end at 2932896d") as raised:
+    with pytest.raises(ValueError, match="is too long: the maximum is 2932896d") as raised:
         duration(digits + unit)
     assert len(str(raised.value)) < 300
     for sign in "-+":
@@ -84,7 +84,7 @@ def test_lengths_of_time_have_an_end(digits: str, unit: str) -> None:
     ],
 )
 def test_moments_lie_in_what_calendars_have(text: str) -> None:
-    with pytest.raises(ValueError, match=r"out of range: times lie between the years 1970 and 9999|no time"):
+    with pytest.raises(ValueError, match=r"out of range: expected a year from 1970 to 9999|invalid time"):
         moment(text, NOW)
 
 

@@ -263,11 +263,11 @@ def test_expressions_that_are_long_or_deep() -> None:
     broken = ["(" * 2000, "[a in " * 300, "{a:" * 600, "f(*" * 600, "a if a else " * 160 + "a", "a" + "[a" * 900]
     for text in (*deep[1:], *broken):
         with pytest.raises(
-            ValueError, match=rf"cannot be read|nested more than {DEPTH_MAX} deep|is not taken|not known"
+            ValueError, match=rf"invalid expression|nested more than {DEPTH_MAX} levels deep|is not supported|unknown "
         ):
             language.parse(text, 0)
     assert language.parse(deep[0], 0)("x"), "parentheses are no depth"
-    with pytest.raises(ValueError, match=f"{LENGTH_MAX} are allowed"):
+    with pytest.raises(ValueError, match=f"the maximum is {LENGTH_MAX}"):
         language.parse("a" * (LENGTH_MAX + 1), 0)
 
 
@@ -379,7 +379,7 @@ def test_tokens_that_are_no_tokens() -> None:
         with pytest.raises(tokens.TokenError):
             tokens.verified(text, SECRET, ["HS256"])
     for at in (10**400, float("inf"), float("nan"), -(10**400), True, "1"):
-        with pytest.raises(tokens.TokenError, match="is no time"):
+        with pytest.raises(tokens.TokenError, match="is not a time"):
             tokens.check_times({"exp": at}, 0)
     assert tokens.verified(token(sub="a"), SECRET, ["HS256"])["sub"] == "a"
 

@@ -62,7 +62,7 @@ def the_one(name: str, directory: Path | None) -> Found:
         found = [each for each in find(path.parent) if each.target == str(path)]
         if not found:
             raise Misused(f"{name} is not looked at: files whose names begin with _ are no plugins")
-        return found[0]._replace(problem="" if "the name is taken" in found[0].problem else found[0].problem)
+        return found[0]._replace(problem="" if "duplicate name" in found[0].problem else found[0].problem)
     there = find(directory)
     kinds = sorted({each.kind for each in there if each.name == name})
     if not kinds:

@@ -44,7 +44,7 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[Config
             except ValueError as error:
                 problems.append(ConfigError(where, key, str(error)))
         elif row.default != "":
-            warnings.append(f"{where}: {key}: no value given; it stays {row.default}")
+            warnings.append(f"{where}: {key}: no value given; the default {row.default} applies")
     return given, warnings, problems
 
 

@@ -22,13 +22,13 @@ IN_A_CONTAINER: Final[Mapping[str, Value]] = MappingProxyType(
 _HEAD: Final = """\
 # {name}: every setting with its default in the container image. Generated from the settings table (`make generate`).
 #
-# A variable of the environment wins over this file: PULSARBOX_<setting>, PULSAR_PREFIX_<setting> or <setting>.
+# Environment variables take precedence over this file: PULSARBOX_<setting>, PULSAR_PREFIX_<setting> or <setting>.
 # {more}
 """
 _MORE: Final = MappingProxyType(
     {
-        "standalone.conf": "`bin/pulsar standalone` reads this file, and lines that were changed in broker.conf.",
-        "broker.conf": "`bin/pulsar standalone` takes lines that were changed here and not in standalone.conf.",
+        "standalone.conf": "`bin/pulsar standalone` reads this file, and settings that were changed in broker.conf.",
+        "broker.conf": "`bin/pulsar standalone` uses settings that were changed here and not in standalone.conf.",
     }
 )
 

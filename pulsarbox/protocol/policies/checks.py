@@ -98,5 +98,5 @@ def quota_map(value: Mapping[str, Any]) -> dict[str, Any]:
     """Validate the quotas of a namespace by type. Raises BadRequest."""
     strange = sorted(set(value) - set(QUOTA_TYPES))
     if strange:
-        raise BadRequest(f"backlog_quota_map has {', '.join(QUOTA_TYPES)}, and no {strange[0]}")
+        raise BadRequest(f"backlog_quota_map: unknown type {strange[0]}; expected {' or '.join(QUOTA_TYPES)}")
     return {kind: quota(each) for kind, each in value.items()}

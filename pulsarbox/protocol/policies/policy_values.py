@@ -169,7 +169,7 @@ def problem(member: str, value: Any) -> str:
     if rule.or_no_limit and value == NO_LIMIT:
         return ""
     unlimited = ", or -1 for no limit" if rule.or_no_limit else ""
-    return f"{member}: {rule.noun} is {rule.least} or more{unlimited}, not {value}"
+    return f"{member}: {rule.noun} must be {rule.least} or more{unlimited}, not {value}"
 
 
 def meaningful(value: Any) -> Any:

@@ -11,10 +11,10 @@ from pulsarbox.protocol.policies.shapes import Shape
 class Blank(StrEnum):
     """An endpoint's handling of an empty or null body."""
 
-    REMOVES = "takes the value away"
+    REMOVES = "removes the value"
     KEEPS = "changes nothing"
-    REFUSED = "is refused"
-    ZERO = "refused where empty; null is 0 or false"
+    REFUSED = "is rejected"
+    ZERO = "an empty body is rejected; null is 0 or false"
 
 
 class Silent(StrEnum):

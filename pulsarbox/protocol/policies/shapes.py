@@ -158,7 +158,7 @@ class Text:
     def read(self, value: Any, what: str) -> str:
         """See Shape.read."""
         if not isinstance(value, str):
-            raise BadRequest(f"{what} must be a text, not {_kind(value)}")
+            raise BadRequest(f"{what} must be a string, not {_kind(value)}")
         return value
 
     def parse(self, text: str) -> str:
@@ -168,7 +168,7 @@ class Text:
     @property
     def expected(self) -> str:
         """See Shape.expected."""
-        return "a text"
+        return "a string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +192,8 @@ class Several:
     def expected(self) -> str:
         """See Shape.expected."""
         if isinstance(self.of, Text):
-            return "words with commas between"
-        return f"some of {', '.join(self.of.words)}, with commas between"
+            return "a comma-separated list"
+        return f"a comma-separated list of {', '.join(self.of.words)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +232,9 @@ class Record:
     @property
     def expected(self) -> str:
         """See Shape.expected."""
-        return f"name=value with commas between, of {', '.join(self.members)}"
+        return f"comma-separated name=value pairs with the names {', '.join(self.members)}"
 
 
 def _kind(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")

@@ -54,8 +54,8 @@ def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
 _STORAGE: Final = (
     PolicyRow(
         "retention",
-        "How long messages are kept that every subscription has acknowledged: minutes and MiB, -1 for no limit of the"
-        " one, 0 for both to keep none",
+        "Time (minutes) and size (MiB) for which messages are kept after all subscriptions have acknowledged them; -1:"
+        " no limit, 0 for both: not kept",
         RETENTION,
         Place("retention_policies", "retention"),
         Place("retentionPolicies", "retention", blank=Blank.KEEPS, applied=True),
@@ -63,7 +63,7 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "message-ttl",
-        "After how many seconds a message counts as acknowledged; 0 never",
+        "Age in seconds at which an unacknowledged message expires; 0: never",
         INT,
         Place(
             "message_ttl_in_seconds",
@@ -84,7 +84,7 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "subscription-expiration-time",
-        "After how many minutes without a consumer and without an acknowledgement a subscription is deleted; 0 never",
+        "Minutes without consumers and acknowledgements after which a subscription is deleted; 0: never",
         INT,
         Place(
             "subscription_expiration_time_minutes",
@@ -105,14 +105,14 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "inactive-topic-policies",
-        "Whether topics are deleted that nobody has used for some seconds, and which",
+        "Deletion of inactive topics: whether, which, and after how many seconds",
         INACTIVE_TOPICS,
         Place("inactive_topic_policies", "inactiveTopicPolicies"),
         Place("inactiveTopicPolicies", "inactiveTopicPolicies", applied=True),
     ),
     PolicyRow(
         "compaction-threshold",
-        "From how many bytes that are not compacted on a topic is compacted; 0 never by itself",
+        "Uncompacted size in bytes at which a topic is compacted automatically; 0: only on request",
         LONG,
         Place(
             "compaction_threshold",
@@ -134,8 +134,8 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "compression-at-rest",
-        "With which codec entries are compressed on the disk once their volume is sealed: none, zstd, lz4, zlib,"
-        " snappy, or a compression plugin",
+        "Codec for compressing entries on disk once their volume is sealed: none, zstd, lz4, zlib, snappy, or a"
+        " compression plugin",
         Text(),
         Place("compression_at_rest", "compressionAtRest"),
         Place("compressionAtRest", "compressionAtRest", applied=True),
@@ -143,7 +143,7 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "persistence",
-        "To how many bookies a message goes, and how many of them must have it",
+        "Number of bookies, of copies of each entry, and of acknowledgements to wait for",
         PERSISTENCE,
         Place("persistence", "persistence", blank=Blank.REFUSED, without="persistence policies should not be null"),
         Place(
@@ -153,14 +153,14 @@ _STORAGE: Final = (
             without="persistence policies should not be null",
             applied=True,
         ),
-        stored_only="a box keeps one copy of every message, in its data directory, whatever the numbers say",
+        stored_only="a box stores one copy of each message, in its data directory, regardless of these numbers",
     ),
 )
 
 _DELIVERY: Final = (
     PolicyRow(
         "dispatch-rate",
-        "How much a topic gives to all its subscriptions together, in messages and bytes a period",
+        "Maximum messages and bytes a period dispatched to all subscriptions of a topic together",
         DISPATCH_RATE,
         Place("topicDispatchRate", "dispatchRate", by_cluster=True),
         Place("dispatchRate", "dispatchRate", blank=Blank.KEEPS, applied=True),
@@ -169,7 +169,7 @@ _DELIVERY: Final = (
     ),
     PolicyRow(
         "subscription-dispatch-rate",
-        "How much each subscription gets, in messages and bytes a period",
+        "Maximum messages and bytes a period dispatched to each subscription of a topic",
         DISPATCH_RATE,
         Place("subscriptionDispatchRate", "subscriptionDispatchRate", by_cluster=True),
         Place("subscriptionDispatchRate", "subscriptionDispatchRate", blank=Blank.KEEPS, applied=True),
@@ -178,7 +178,7 @@ _DELIVERY: Final = (
     ),
     PolicyRow(
         "publish-rate",
-        "How much may be published on a topic, in messages and bytes a second",
+        "Maximum messages and bytes a second published on a topic",
         PUBLISH_RATE,
         Place("publishMaxMessageRate", "publishRate", by_cluster=True),
         Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
@@ -186,7 +186,7 @@ _DELIVERY: Final = (
     ),
     PolicyRow(
         "subscribe-rate",
-        "How often a consumer may subscribe, in a period of seconds",
+        "Maximum number of times that a consumer may subscribe in a period of seconds",
         SUBSCRIBE_RATE,
         Place("clusterSubscribeRate", "subscribeRate", by_cluster=True),
         Place("subscribeRate", "subscribeRate", blank=Blank.KEEPS, applied=True),
@@ -194,14 +194,14 @@ _DELIVERY: Final = (
     ),
     PolicyRow(
         "delayed-delivery",
-        "Whether messages may be delivered later than they are published, and how exactly",
+        "Delayed delivery: whether it is enabled, its precision (tick) and the maximum delay",
         DELAYED_DELIVERY,
         Place("delayed_delivery_policies", "delayedDelivery", superuser=True),
         Place("delayedDelivery", "delayedDelivery", applied=True),
     ),
     PolicyRow(
         "dispatcher-pause-on-ack-state-persistent",
-        "Whether delivery stops while the acknowledgements of a subscription are too many to be stored",
+        "Whether dispatch pauses while a subscription has more acknowledgement state than can be stored",
         BOOLEAN,
         Place(
             "dispatcherPauseOnAckStatePersistentEnabled",
@@ -215,7 +215,7 @@ _DELIVERY: Final = (
             always=True,
             unset=False,
         ),
-        stored_only="a box stores every acknowledgement, however many",
+        stored_only="a box stores all acknowledgements, regardless of their number",
     ),
 )
 
@@ -224,13 +224,13 @@ _LIMITS: Final = (
         "max-producers",
         ("max_producers_per_topic", "maxProducersPerTopic"),
         _of_topic("maxProducerPerTopic", "maxProducers", applied=True),
-        "How many producers may be connected to a topic; 0 any number",
+        "Maximum number of producers connected to a topic; 0: no limit",
     ),
     _count(
         "max-consumers",
         ("max_consumers_per_topic", "maxConsumersPerTopic"),
         _of_topic("maxConsumerPerTopic", "maxConsumers", applied=True),
-        "How many consumers may be connected to a topic; 0 any number",
+        "Maximum number of consumers connected to a topic; 0: no limit",
     ),
     _count(
         "max-consumers-per-subscription",
@@ -241,17 +241,17 @@ _LIMITS: Final = (
             "Invalid value for maxConsumersPerSubscription",
             unset=NO_CONTENT,
         ),
-        "How many consumers a subscription may have; 0 any number",
+        "Maximum number of consumers of a subscription; 0: no limit",
     ),
     _count(
         "max-subscriptions-per-topic",
         ("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
         _of_topic("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic", unset=NO_CONTENT),
-        "How many subscriptions a topic may have; 0 any number",
+        "Maximum number of subscriptions of a topic; 0: no limit",
     ),
     PolicyRow(
         "max-topics-per-namespace",
-        "How many topics a namespace may have, partitions counted one by one; 0 any number",
+        "Maximum number of topics in a namespace, counting each partition; 0: no limit",
         INT,
         Place(
             "max_topics_per_namespace",
@@ -273,7 +273,7 @@ _LIMITS: Final = (
             blank=Blank.REMOVES,
             applied=True,
         ),
-        "How many messages a consumer may hold unacknowledged before it gets no more; 0 any number",
+        "Maximum number of unacknowledged messages of a consumer before dispatch to it stops; 0: no limit",
     ),
     _count(
         "max-unacked-messages-per-subscription",
@@ -285,11 +285,11 @@ _LIMITS: Final = (
             blank=Blank.REMOVES,
             applied=True,
         ),
-        "How many messages all consumers of a subscription may hold unacknowledged; 0 any number",
+        "Maximum number of unacknowledged messages of all consumers of a subscription together; 0: no limit",
     ),
     PolicyRow(
         "max-message-size",
-        "How many bytes a message may have, chunks of a larger one aside; 0 as many as the broker takes",
+        "Maximum size of a message in bytes, except for chunks; 0: the broker's limit",
         INT,
         topic=_of_topic(
             "maxMessageSize",
@@ -305,14 +305,14 @@ _LIMITS: Final = (
 _CLIENTS: Final = (
     PolicyRow(
         "deduplication",
-        "Whether messages that a producer sends again are stored once",
+        "Whether a message that a producer sends again is stored only once",
         BOOLEAN,
         Place("deduplicationEnabled", "deduplication", blank=Blank.ZERO),
         Place("deduplicationEnabled", "deduplicationEnabled", applied=True),
     ),
     PolicyRow(
         "deduplication-snapshot-interval",
-        "How often the sequence ids of producers are stored, in seconds",
+        "Interval in seconds at which the sequence IDs of producers are stored",
         Whole(),
         Place(
             "deduplicationSnapshotIntervalSeconds",
@@ -327,11 +327,11 @@ _CLIENTS: Final = (
             minimum=0,
             too_small="interval must be 0 or more",
         ),
-        stored_only="a box stores them with the messages themselves, each time",
+        stored_only="a box stores sequence IDs with the messages",
     ),
     PolicyRow(
         "subscription-types-enabled",
-        "Which types subscriptions may have",
+        "Allowed subscription types",
         Several(Word(SUBSCRIPTION_TYPES)),
         Place("subscription_types_enabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
         Place("subscriptionTypesEnabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
@@ -339,27 +339,27 @@ _CLIENTS: Final = (
     ),
     PolicyRow(
         "auto-topic-creation",
-        "Whether clients make the topics that they name and that do not exist, and with how many partitions",
+        "Whether connecting clients create missing topics, and with how many partitions",
         AUTO_TOPIC,
         Place("autoTopicCreationOverride", "autoTopicCreation"),
     ),
     PolicyRow(
         "auto-subscription-creation",
-        "Whether clients make the subscriptions that they name and that do not exist",
+        "Whether connecting consumers create missing subscriptions",
         AUTO_SUBSCRIPTION,
         Place("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
         Place("autoSubscriptionCreationOverride", "autoSubscriptionCreation", applied=True),
     ),
     PolicyRow(
         "encryption-required",
-        "Whether only encrypted messages may be published",
+        "Whether producers must encrypt messages",
         BOOLEAN,
         Place("encryption_required", "encryptionRequired", blank=Blank.ZERO, unset=False, removed=False),
         sets=bool,
     ),
     PolicyRow(
         "subscription-auth-mode",
-        "Whether the name of a subscription must begin with the role that uses it, where authorization is on",
+        "Whether a subscription's name must begin with the role of its consumers, if authorization is enabled",
         Word(("None", "Prefix")),
         Place("subscription_auth_mode", "subscriptionAuthMode", unset="None", removed=False),
     ),
@@ -368,7 +368,7 @@ _CLIENTS: Final = (
 _SCHEMAS: Final = (
     PolicyRow(
         "schema-compatibility-strategy",
-        "Which schemas may follow one another",
+        "Compatibility check for new schema versions of a topic",
         Word((UNDEFINED, *SCHEMA_STRATEGIES)),
         Place(
             "schema_compatibility_strategy",
@@ -389,7 +389,7 @@ _SCHEMAS: Final = (
     ),
     PolicyRow(
         "schema-auto-update-compatibility-strategy",
-        "The same by its old words",
+        "Legacy form of schema-compatibility-strategy",
         Word(tuple(OLD_SCHEMA_STRATEGIES)),
         Place(
             "schema_auto_update_compatibility_strategy",
@@ -401,13 +401,13 @@ _SCHEMAS: Final = (
     ),
     PolicyRow(
         "is-allow-auto-update-schema",
-        "Whether clients bring new versions of schemas",
+        "Whether producers and consumers may register new schema versions",
         BOOLEAN,
         Place("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", blank=Blank.ZERO, unset=True, removed=False),
     ),
     PolicyRow(
         "schema-validation-enforced",
-        "Whether producers without a schema are refused where the topic has one",
+        "Whether producers without a schema are rejected on topics that have one",
         BOOLEAN,
         Place("schema_validation_enforced", "schemaValidationEnforced", blank=Blank.ZERO, unset=False, removed=False),
         Place(
@@ -424,7 +424,7 @@ _SCHEMAS: Final = (
 _OTHERS: Final = (
     PolicyRow(
         "allowed-topic-property-keys-for-metrics",
-        "Which properties of topics metrics carry as labels",
+        "Topic properties that metrics carry as labels",
         Several(Text()),
         Place("allowed_topic_property_keys_for_metrics", "allowedTopicPropertyKeysForMetrics"),
         stored_only="the metrics of a box have no custom labels",
@@ -488,7 +488,7 @@ ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIE
 BACKLOG_QUOTA: Final = _with_settings(
     PolicyRow(
         "backlog-quota",
-        "How large, or how old, a backlog may become, and what is done then",
+        "Maximum size and age of a backlog, and the action when it reaches either",
         QUOTA,
         Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
         Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
@@ -531,7 +531,7 @@ def subscription_rate(subscription: str) -> PolicyRow:
 
 RESOURCE_GROUP_NAME: Final = PolicyRow(
     "resource-group",
-    "The resource group whose limits the namespace shares with others",
+    "Resource group whose limits the namespace shares with others",
     Text(),
     Place("resource_group_name", "resourcegroup"),
 )

@@ -82,8 +82,8 @@ def checking(versions: Versions, new: Schema, strategy: str, definitions: Defini
         yield from bounded(_checking_all(versions, existing, new, strategy, definitions), STEPS_MAX)
     except TooManyStepsError:
         raise IncompatibleSchema(
-            f"comparing the new schema with {len(existing)} versions takes more than {STEPS_MAX} steps, which is the "
-            "limit: delete versions that are not in use, or set a strategy that is not transitive"
+            f"comparing the new schema with {len(existing)} versions exceeds the limit of {STEPS_MAX} steps: delete "
+            "unused versions, or set a strategy that is not transitive"
         ) from None
 
 
@@ -115,16 +115,16 @@ def _checking_avro(old: Schema, new: Schema, strategy: str, definitions: Definit
         raise IncompatibleSchema(f"Incompatible schema: {error}") from None
     why = ""
     if strategy == NEVER:
-        why = "no schema may follow another"
+        why = "no new version is allowed"
     try:
         if strategy in _NEW_READS_OLD and (found := (yield from resolution.mismatch(after, before))):
-            why = f"the new schema cannot read what the old one wrote: {found}"
+            why = f"the new schema cannot read data written with the old one: {found}"
         if not why and strategy in _OLD_READS_NEW and (found := (yield from resolution.mismatch(before, after))):
-            why = f"the old schema cannot read what the new one writes: {found}"
+            why = f"the old schema cannot read data written with the new one: {found}"
     except TooManyStepsError:
         why = (
-            f"comparing the two takes more than {resolution.STEPS_MAX} steps, which is the limit: give the records of "
-            "a union the names that they have in the other schema, or have fewer of them"
+            f"comparing the two schemas exceeds the limit of {resolution.STEPS_MAX} steps: give the records of a union "
+            "the same names in both schemas, or use fewer of them"
         )
     if why:
         raise IncompatibleSchema(f"Error during schema compatibility check with strategy {strategy}: {why}")

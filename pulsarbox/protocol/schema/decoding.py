@@ -59,7 +59,7 @@ def decoder_of(schema: Schema) -> Decode:
         return _checked(_native(schema.schema_data))
     found = _SIMPLE.get(kind)
     if found is None:
-        raise InvalidSchema(f"payloads of {spelling(kind)} schemas are not decoded")
+        raise InvalidSchema(f"decoding payloads of {spelling(kind)} schemas is not supported")
     return _checked(found)
 
 
@@ -92,7 +92,7 @@ def _key_value(schema: Schema) -> Decode:
             length = int.from_bytes(payload[at : at + 4], "big", signed=True)
             end = at + 4 + max(length, 0)
             if len(payload) < end:
-                raise UndecodableError("it is no key and value")
+                raise UndecodableError("the payload ends before its key and value")
             found.append(None if length < 0 else each(payload[at + 4 : end]))
             at = end
         return {"key": found[0], "value": found[1]}
@@ -131,7 +131,7 @@ def _of_day(nanos: int) -> str:
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     if not 0 <= hour < 24:
-        raise UndecodableError("it is no time of a day")
+        raise UndecodableError("the time of day is out of range")
     return f"{hour:02}:{minute:02}:{second:02}" + (f".{nanos:09}" if nanos else "")
 
 

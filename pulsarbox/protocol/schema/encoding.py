@@ -41,7 +41,7 @@ def making(schema: Schema) -> Steps[Encode]:
         return _checked(partial(_avro, definition.root))
     found = _SIMPLE.get(kind)
     if found is None:
-        raise InvalidSchema(f"texts are not encoded by {spelling(kind)} schemas")
+        raise InvalidSchema(f"encoding text with {spelling(kind)} schemas is not supported")
     return _checked(partial(_simple, found))
 
 

@@ -47,10 +47,10 @@ def parts(data: bytes) -> tuple[bytes, bytes]:
         try:
             (length,) = struct.unpack_from(">i", data, offset)
         except struct.error:
-            raise InvalidSchema("it is no pair of definitions") from None
+            raise InvalidSchema("expected the definitions of a key and a value") from None
         end = offset + 4 + max(length, 0)  # some clients send -1 for an empty definition
         if end > len(data):
-            raise InvalidSchema("it is no pair of definitions")
+            raise InvalidSchema("expected the definitions of a key and a value")
         found.append(data[offset + 4 : end])
         offset = end
     return found[0], found[1]
@@ -68,12 +68,12 @@ def split(schema: Schema) -> tuple[Schema, Schema]:
 def _part(properties: dict[str, str], part: str, data: bytes) -> Schema:
     name = properties.get(f"{part}.schema.type", "BYTES")
     if name not in SCHEMA_TYPES and name != "BYTES":
-        raise InvalidSchema(f"its {part} is of a type {name[:40]!r}, which there is not")
+        raise InvalidSchema(f"unknown type {name[:40]!r} of the {part}")
     made = Schema(name=properties.get(f"{part}.schema.name", ""), type=SCHEMA_TYPES.get(name, BYTES), schema_data=data)
     text = properties.get(f"{part}.schema.properties") or "{}"
     if len(text) > PROPERTIES_CHARACTERS_MAX:
         raise InvalidSchema(
-            f"the properties of its {part} have {len(text)} characters, and {PROPERTIES_CHARACTERS_MAX} are allowed"
+            f"the properties of the {part} have {len(text)} characters, the maximum is {PROPERTIES_CHARACTERS_MAX}"
         )
     try:
         told = json.loads(text)

@@ -39,28 +39,28 @@ def parse(data: bytes) -> Descriptor:
 def parsing(data: bytes) -> Steps[Descriptor]:
     """Return the root message of a definition in steps. Raises InvalidSchema."""
     if len(data) > DEFINITION_BYTES_MAX:
-        raise InvalidSchema(f"it has {len(data)} bytes, and {DEFINITION_BYTES_MAX} are allowed")
+        raise InvalidSchema(f"it has {len(data)} bytes, the maximum is {DEFINITION_BYTES_MAX}")
     count = len(data) - len(data.translate(None, b"{[,:"))
     if count > ELEMENTS_MAX:
-        raise InvalidSchema(f"it has {count} brackets, commas and colons, and {ELEMENTS_MAX} are allowed")
+        raise InvalidSchema(f"it has {count} brackets, commas and colons, the maximum is {ELEMENTS_MAX}")
     try:
         told = json.loads(data)
         files = FileDescriptorSet.FromString(b64decode(told["fileDescriptorSet"], validate=True))
         name, root = told["rootMessageTypeName"], told.get("rootFileDescriptorName")
     except _WRONG as error:
         raise InvalidSchema(
-            "it must be a JSON object of fileDescriptorSet (in base64), rootMessageTypeName and"
+            "it must be a JSON object with fileDescriptorSet (in base64), rootMessageTypeName and"
             f" rootFileDescriptorName: {str(error)[:200]}"
         ) from None
     yield len(data) // _BYTES_A_STEP + 1
     if root is not None and not any(each.name == root for each in files.file):
-        raise InvalidSchema(f"its file descriptors have no {str(root)[:100]!r}")
+        raise InvalidSchema(f"fileDescriptorSet does not contain {str(root)[:100]!r}")
     try:
         pool = yield from _pool(files)
         return pool.FindMessageTypeByName(name)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidSchema(
-            f"its file descriptors do not make a message {str(name)[:100]!r}: {str(error)[:300]}"
+            f"fileDescriptorSet does not define the message {str(name)[:100]!r}: {str(error)[:300]}"
         ) from None
 
 

@@ -495,7 +495,7 @@ def test_producing_goes_on_over_kill_9(own_box: Box, tmp_path: Path) -> None:
         process.stdin.close()
         assert process.wait(60) == 0
         said = [line.partition(" (")[0] for line in process.stderr.read().decode().splitlines()]
-    lost, again = "pulsarbox: the connection is lost", "pulsarbox: connected again"
+    lost, again = "pulsarbox: connection lost", "pulsarbox: reconnected"
     assert said[-1] == f"pulsarbox: {count + 1:,} messages stored in orders"
     assert said[:2] == [lost, again] and said[:-1] == [lost, again] * (len(said) // 2)
     assert len(printed.read_bytes().splitlines()) == count + 1

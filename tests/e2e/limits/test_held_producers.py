@@ -39,7 +39,7 @@ def test_produce_waits_while_a_quota_holds_it_and_then_says_so(box: Running, spa
     )
     told = done.stderr.decode()
     reason = f"the backlog of {topic} has reached its quota: consume it, clear it, or raise the quota"
-    assert f"the broker holds the producer back ({reason}): waiting, for 1 s" in told
+    assert f"the broker blocks the producer ({reason}): waiting for up to 1 s" in told
     assert told.rstrip().endswith(f"messages stored, then: {reason} (waited for 1 s)")
     done = run("produce", topic, "newcomer", "--url", box.url, "--admin-url", box.web_url, "--timeout", "1", code=4)
     assert done.stderr.decode().rstrip().endswith(f"{reason} (waited for 1 s)")
@@ -60,9 +60,9 @@ def test_produce_goes_on_once_the_backlog_is_smaller(box: Running, space: str, b
         assert process.stderr is not None
         process.stdin.write(b"".join(b"x" * 500 + b"\n" for _ in range(count)))
         process.stdin.flush()
-        assert b"holds the producer back" in process.stderr.readline()
+        assert b"blocks the producer" in process.stderr.readline()
         box.admin("POST", f"{admin_path(topic)}/subscription/s/skip_all")
-        assert process.stderr.readline() == b"pulsarbox: the broker takes messages again\n"
+        assert process.stderr.readline() == b"pulsarbox: the broker accepts messages again\n"
         process.stdin.close()
         assert process.wait(60) == 0
         assert process.stderr.read() == f"pulsarbox: {count} messages stored in {topic}\n".encode()

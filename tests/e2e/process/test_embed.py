@@ -90,7 +90,7 @@ def test_messages_go_through_it_and_it_ends(make: Maker) -> None:
     until(lambda: threading.active_count() <= threads)
     del client, consumer
     until_closed(files)
-    with pytest.raises(BoxError, match="does not run"):
+    with pytest.raises(BoxError, match="not running"):
         box.restart()
 
 
@@ -172,7 +172,7 @@ def test_a_snapshot_under_load_holds_all_that_was_told_before_and_a_beginning_of
 
 def test_storages_are_not_mixed(tmp_path: Path) -> None:
     with PulsarBox() as memory, PulsarBox(data_dir=tmp_path / "data") as disk, memory.snapshot() as snapshot:
-        refused = pytest.raises(BoxError, match="a box on memory cannot be restored to")
+        refused = pytest.raises(BoxError, match="a box on memory to a box on")
         with refused:
             disk.restore(snapshot)
 
@@ -186,7 +186,7 @@ def test_a_box_that_cannot_be_opened_again_says_so_and_is_brought_back(make: Mak
         good = box.snapshot()
         with pytest.raises(BoxError, match="1d ahead of the real time"):
             box.restore(late)
-        with pytest.raises(BoxError, match="could not be opened again"):
+        with pytest.raises(BoxError, match="reopening it failed"):
             box.snapshot()
         box.restore(good)
         assert held(box, "t") == numbered(3)
@@ -205,7 +205,7 @@ def test_a_start_that_takes_too_long_is_given_up_and_leaves_nothing(
 
     monkeypatch.setattr(HostedBox, "open", slow)
     monkeypatch.setattr("pulsarbox.embed.box.START_SECONDS_MAX", 0.1)
-    with pytest.raises(BoxError, match=r"does not serve after 0.1 s"):
+    with pytest.raises(BoxError, match=r"not serving after 0.1 s"):
         PulsarBox(data_dir=tmp_path / "data").start()
     wait.set()
     monkeypatch.undo()
@@ -244,7 +244,7 @@ def test_a_process_that_ends_by_itself_is_noticed(tmp_path: Path) -> None:
     box = PulsarBox(process=True).start()
     os.kill(box.pid, signal.SIGKILL)
     until(lambda: not box.is_running)
-    with pytest.raises(BoxError, match="ended with exit code -9"):
+    with pytest.raises(BoxError, match="exited with code -9"):
         box.restart()
     box.start()
     assert box.is_running
@@ -268,7 +268,7 @@ def test_what_stands_in_the_way_of_a_start_is_told(make: Maker, tmp_path: Path) 
         if one.data_dir is not None:
             with pytest.raises(BoxError, match=r"in use by process \d+.*data_dir="):
                 PulsarBox(data_dir=one.data_dir).start()
-        with pytest.raises(BoxError, match="runs already"):
+        with pytest.raises(BoxError, match="already running"):
             one.start()
         until(lambda: threading.active_count() <= threads)
         until_closed(files)
@@ -281,7 +281,7 @@ def test_settings_are_checked_before_anything_starts() -> None:
         PulsarBox({"maxMessageSize": "big"})
     with pytest.raises(ConfigError, match='one of "real", "virtual"'):
         PulsarBox(clock="broken")
-    with pytest.raises(BoxError, match="was not started"):
+    with pytest.raises(BoxError, match="has not been started"):
         PulsarBox().service_url  # noqa: B018
 
 

@@ -132,7 +132,7 @@ def test_one(pulsarbox_restored, pulsarbox_client):
     pulsarbox_restored.assert_messages("t", [b"x"])
 
 def test_two(pulsarbox):
-    with pytest.raises(BoxError, match="cannot be read"):
+    with pytest.raises(BoxError, match="cannot read "):
         pulsarbox.messages("t")
 """
     for ini in ("", "pulsarbox_storage = disk"):
@@ -161,7 +161,7 @@ def test_two():
     [
         ("pulsarbox_storage = tape", "pulsarbox_storage must be memory or disk, not 'tape'"),
         ("pulsarbox_settings = maxMesageSize = 5", "did you mean maxMessageSize?"),
-        ("pulsarbox_settings = maxMessageSize", "it looks like: name = value"),
+        ("pulsarbox_settings = maxMessageSize", "expected name = value"),
         ("pulsarbox_settings = maxMessageSize = big", "expected a whole number"),
     ],
 )
@@ -200,12 +200,12 @@ def test_a_failure_can_be_read(pulsarbox: PulsarBox, pulsarbox_namespace: Namesp
     with pytest.raises(AssertionError) as failed:
         pulsarbox.assert_messages(topic, [b"a", b"c", b"d"], within=0)
     assert str(failed.value).splitlines() == [
-        f"{topic}: 2 messages, 3 expected, not the same after 0 s",
+        f"{topic}: 2 messages, expected 3; no match within 0 s",
         "     0  b'a' key='k' properties={'p': '1'}",
         "!    1  b'b'   expected b'c'",
-        "-       b'd'   is missing",
+        "-       b'd'   missing",
     ]
-    with pytest.raises(AssertionError, match="there is no such topic"):
+    with pytest.raises(AssertionError, match="the topic does not exist"):
         pulsarbox.assert_messages(pulsarbox_namespace.topic("none"), [b"x"], within=0)
 
 
@@ -213,7 +213,7 @@ def test_a_failure_shows_the_line_of_the_test_and_none_of_ours(runs: Runs) -> No
     tests = "def test_it(pulsarbox):\n    pulsarbox.assert_messages('t', [b'x'], within=0)\n"
     said = runs.run(tests, outcome="1 failed", code=1)
     assert "test_it.py:2: AssertionError" in said
-    assert "1 expected, not the same after 0 s" in said
+    assert "expected 1; no match within 0 s" in said
     assert "embed" not in said
 
 
@@ -234,5 +234,5 @@ def test_the_messages_of_a_topic(pulsarbox: PulsarBox, pulsarbox_namespace: Name
     assert sorted(each.payload for each in of_parts) == sorted(payloads[:30])
     assert {each.topic for each in of_parts} == {f"{parts}-partition-{number}" for number in range(3)}
     assert pulsarbox.messages(pulsarbox_namespace.topic("empty")) == []
-    with pytest.raises(BoxError, match="cannot be read"):
+    with pytest.raises(BoxError, match="cannot read "):
         pulsarbox.messages(pulsarbox_namespace.topic("typo"))

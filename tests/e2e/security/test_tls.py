@@ -249,7 +249,7 @@ def test_commands_are_told_of_the_wrong_port(secure: Secure) -> None:
     trust = ("--tls-trust-cert-path", str(secure.authority.file))
     for wrong, words in (
         (box.service_url_tls.replace("pulsar+ssl", "pulsar"), "the port of the Pulsar protocol over TLS"),
-        (box.service_url.replace("pulsar", "pulsar+ssl"), "no TLS handshake"),
+        (box.service_url.replace("pulsar", "pulsar+ssl"), "TLS handshake failed"),
         (box.admin_url.replace("http", "pulsar"), "This is the port of the Admin API"),
         (box.admin_url_tls.replace("https", "pulsar"), "the port of the Admin API over TLS"),
     ):

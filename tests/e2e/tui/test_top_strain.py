@@ -139,7 +139,7 @@ def test_messages_of_any_size_are_browsed_in_little_room(box: Running, client: A
         terminal.until("Go to")
         terminal.type("earliest")
         terminal.keys("Enter")
-        terminal.until("EXCEPTION = first", "a body of 31457280 bytes is more than", "(not opened)")
+        terminal.until("EXCEPTION = first", "a message body of 31457280 bytes exceeds", "(not opened)")
         terminal.keys("j")
         terminal.until(' {"line": "xxx', "EXCEPTION = eee")
         terminal.keys("Enter")

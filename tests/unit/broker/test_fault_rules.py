@@ -74,7 +74,7 @@ def test_chance_is_as_likely_as_it_says_and_the_same_again() -> None:
         ({"action": "drop", "at": "noon"}, Unprocessable, "request or answer"),
         ({"action": "duplicate", "at": "request"}, Unprocessable, "Only an answer"),
         ({"action": "delay"}, Unprocessable, "such as 250ms"),
-        ({"action": "delay", "delay": "soon"}, BadRequest, "is no length of time such as"),
+        ({"action": "delay", "delay": "soon"}, BadRequest, "expected a number and a unit, such as"),
         ({"action": "delay", "delay": 0}, BadRequest, "up to a day"),
         ({"action": "drop", "delay": 5}, Unprocessable, "no other one"),
         ({"action": "drop", "error": "PersistenceError"}, Unprocessable, "Only the action error"),

@@ -114,7 +114,7 @@ def test_it_is_refused_with_a_code_that_clients_know(command: str, turns: Turns)
     (reply,) = answers(client, 7)
     code = reply.error_code if command == "getOrCreateSchema" else reply.error
     said = reply.error_message if command == "getOrCreateSchema" else reply.message
-    assert code == INCOMPATIBLE and "steps, which is the limit" in said
+    assert code == INCOMPATIBLE and "exceeds the limit of" in said
     assert not client.cnx.opening and not client.closed
     turns.check()
 

@@ -185,7 +185,7 @@ def test_nobody_answers_in_time(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(b"\x00\x00\x00\x01 what\r\n\r\n", "what"), (b"", "without an answer: is it the port of the Admin API?")],
+    [(b"\x00\x00\x00\x01 what\r\n\r\n", "what"), (b"", "without a response: is this the port of the Admin API?")],
 )
 def test_what_answers_is_not_http(answer: bytes, words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:

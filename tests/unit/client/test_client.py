@@ -76,7 +76,7 @@ def test_brokers_that_point_to_each_other() -> None:
     with peer(serving(urls, redirect=True)) as one:
         urls[0] = one.url
         client = Client([one.address])
-        with pytest.raises(NotConnected, match="point to each other"):
+        with pytest.raises(NotConnected, match="redirect to each other"):
             client.broker_of(TOPIC)
         client.close()
 
@@ -137,7 +137,7 @@ def test_schemas_of_many_topics_each_of_who_serves_it() -> None:
 def test_a_broker_that_names_no_address(url: str) -> None:
     with peer(serving([url])) as one:
         client = Client([one.address])
-        with pytest.raises(NotConnected, match="cannot be used"):
+        with pytest.raises(NotConnected, match="invalid service URL"):
             client.broker_of(TOPIC)
         client.close()
 
@@ -178,9 +178,9 @@ def test_a_connection_that_ends_while_it_is_asked() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is HTTP: it may be the port of the Admin API"),
-        (b"\x15\x03\x03\x00\x02\x02\x46", "is TLS: name it with pulsar.ssl://"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "broke the protocol"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks HTTP: it may be the port of the Admin API"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "speaks TLS: use pulsar.ssl://"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "violated the protocol"),
     ],
 )
 def test_what_is_no_pulsar_protocol(answer: bytes, words: str) -> None:
@@ -202,7 +202,7 @@ def test_keep_alive_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(connections, "KEEP_ALIVE_SECONDS", 0.3)
         while not connection.closed:
             client.turn(0.1)
-        assert "has said nothing" in connection.closed
+        assert "nothing received" in connection.closed
         assert any(each.type == BaseCommand.PING for each in one.seen)
         client.close()
 
@@ -309,7 +309,7 @@ def test_an_error_that_does_not_pass() -> None:
 
 
 def test_receipts_that_do_not_come() -> None:
-    with pytest.raises(NoAnswer, match="have had no receipt"):
+    with pytest.raises(NoAnswer, match="no receipts for"):
         produced(["silence"] * 10, timeout=0.3)
 
 

@@ -31,7 +31,7 @@ def test_nothing_longer_than_was_told_is_unpacked(number: int) -> None:
     for told in (0, 1, 1000, 9_999_999, 10_000_001):
         with pytest.raises(Unusable):
             decompress(number, bomb, told)
-    with pytest.raises(Unusable, match="is more than"):
+    with pytest.raises(Unusable, match="exceeds the limit"):
         decompress(number, bomb, UNCOMPRESSED_MAX + 1)
 
 
@@ -52,7 +52,7 @@ def test_frames_that_do_not_tell_their_size() -> None:
 
 
 def test_a_codec_that_nobody_knows() -> None:
-    with pytest.raises(Unusable, match="compression 9 is not known"):
+    with pytest.raises(Unusable, match="unknown compression type 9"):
         codec(9)
 
 

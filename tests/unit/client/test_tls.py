@@ -89,7 +89,7 @@ def test_whom_a_client_trusts(authority: Authority, tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(NotConnected, match=r"the certificates cannot be used: .*No such file"):
+    with pytest.raises(NotConnected, match=r"cannot load the certificates: .*No such file"):
         Client([("h", 1)], secure=True, credentials=Credentials(trusted=str(tmp_path / "none.pem")))
 
 
@@ -104,7 +104,7 @@ def test_what_answers_without_tls(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        assert "what answers is not TLS: name it with pulsar://" in refusal(listening.getsockname()[1], Credentials())
+        assert "the server does not speak TLS: use pulsar://" in refusal(listening.getsockname()[1], Credentials())
         thread.join(30)
 
 

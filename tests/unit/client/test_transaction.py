@@ -134,7 +134,7 @@ def test_one_after_the_other_at_every_coordinator(broker: Broker) -> None:
 
 def test_where_there_are_none(broker: Broker) -> None:
     broker.coordinators = 0
-    with client_of(broker) as client, pytest.raises(NotAllowed, match="enable them"):
+    with client_of(broker) as client, pytest.raises(NotAllowed, match="are disabled on the broker"):
         client.transaction(1)
 
 

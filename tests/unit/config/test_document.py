@@ -33,6 +33,14 @@ def test_the_origin_in_pulsarbox_toml_is_the_line_of_the_setting() -> None:
         assert lines[int(origin.rpartition(":")[2]) - 1].startswith(f"{name} = ")
 
 
+def test_a_disabled_port_is_written_as_an_empty_value() -> None:
+    assert '\nbrokerServicePortTls = ""\n' in as_toml()
+    assert '| `brokerServicePortTls` | `""` |' in as_markdown()
+    assert "-1" not in [
+        line.partition(" = ")[2] for line in as_toml().splitlines() if "Port" in line.partition(" = ")[0]
+    ]
+
+
 def test_the_lines_fit() -> None:
     assert max(len(line) for line in as_toml().splitlines()) <= 120
 

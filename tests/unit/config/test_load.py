@@ -57,20 +57,20 @@ def test_the_later_place_wins_and_is_remembered(toml: Path) -> None:
         ),
         (
             '[network]\nwebServicePort = "80"\n',
-            'box.toml:2: webServicePort: expected a whole number from 0 to 65535, or "" for none, not "80"',
+            'box.toml:2: webServicePort: expected a whole number from 0 to 65535, or "" to disable, not "80"',
         ),
         (
             'network.webServicePort = "80"\n',
-            'box.toml:1: webServicePort: expected a whole number from 0 to 65535, or "" for none, not "80"',
+            'box.toml:1: webServicePort: expected a whole number from 0 to 65535, or "" to disable, not "80"',
         ),
         (
             "[journal]\na.b = 1\n[network]\nbindAddress = 1\n",
             "box.toml:2: a: no such setting",
         ),
-        ("network = { bindAddress = 1 }\n", "box.toml:1: bindAddress: expected text that is not empty, not 1"),
+        ("network = { bindAddress = 1 }\n", "box.toml:1: bindAddress: expected non-empty text, not 1"),
         (
             "[network]\nwebServicePort = 6650\n",
-            "box.toml:2: webServicePort: is the port of brokerServicePort too (6650)",
+            "box.toml:2: webServicePort: port 6650 is also set for brokerServicePort",
         ),
     ],
 )
@@ -100,7 +100,9 @@ def test_the_prefix_does_not_make_variables_alike() -> None:
 
 
 def test_a_malformed_variable_is_refused() -> None:
-    message = 'environment: PULSARBOX_webServicePort: expected a whole number from 0 to 65535, or "" for none, not "x"'
+    message = (
+        'environment: PULSARBOX_webServicePort: expected a whole number from 0 to 65535, or "" to disable, not "x"'
+    )
     assert refusal(None, PULSARBOX_webServicePort="x") == message
 
 
@@ -138,7 +140,7 @@ class TestPropertiesFile:
     def test_an_empty_value_keeps_the_default(self, conf: Path) -> None:
         loaded = self.loaded(conf, "advertisedAddress=\nmanagedLedgerCacheSizeMB=\n")
         assert loaded.settings == Settings()
-        assert loaded.warnings == (f"{conf}:2: managedLedgerCacheSizeMB: no value given; it stays 64",)
+        assert loaded.warnings == (f"{conf}:2: managedLedgerCacheSizeMB: no value given; the default 64 applies",)
 
     def test_a_malformed_value_of_our_setting_is_refused(self, conf: Path) -> None:
         conf.write_text("\nmaxMessageSize=5MB\n")

@@ -42,13 +42,13 @@ def test_every_table_has_settings_and_they_stand_together() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("brokerServicePort", 65536, 'a whole number from 0 to 65535, or "" for none, not 65536'),
-        ("brokerServicePort", "6650", 'a whole number from 0 to 65535, or "" for none, not "6650"'),
-        ("brokerServicePort", True, 'a whole number from 0 to 65535, or "" for none, not true'),
-        ("brokerServicePort", 6650.0, 'a whole number from 0 to 65535, or "" for none, not 6650.0'),
+        ("brokerServicePort", 65536, 'a whole number from 0 to 65535, or "" to disable, not 65536'),
+        ("brokerServicePort", "6650", 'a whole number from 0 to 65535, or "" to disable, not "6650"'),
+        ("brokerServicePort", True, 'a whole number from 0 to 65535, or "" to disable, not true'),
+        ("brokerServicePort", 6650.0, 'a whole number from 0 to 65535, or "" to disable, not 6650.0'),
         ("defaultNumPartitions", 0, "a whole number of at least 1, not 0"),
         ("allowAutoTopicCreation", 1, "true or false, not 1"),
-        ("clusterName", "", 'text that is not empty, not ""'),
+        ("clusterName", "", 'non-empty text, not ""'),
         ("advertisedAddress", 7, "text, not 7"),
         ("logFormat", "xml", 'one of "text", "json", not "xml"'),
     ],
@@ -95,7 +95,7 @@ def test_the_defaults_listen_on_loopback_only() -> None:
 
 def test_types_of_subscriptions() -> None:
     Settings(subscriptionTypesEnabled="Shared, Key_Shared")
-    with pytest.raises(ConfigError, match=re.escape('subscriptionTypesEnabled: "shared" is no type of subscription')):
+    with pytest.raises(ConfigError, match=re.escape('subscriptionTypesEnabled: unknown subscription type "shared"')):
         Settings(subscriptionTypesEnabled="Exclusive,shared")
     with pytest.raises(ConfigError, match="did you mean Shared"):
         Settings(subscriptionTypesEnabled="shared")

@@ -15,18 +15,26 @@ FILES = {"tlsCertificateFilePath": "c.pem", "tlsKeyFilePath": "k.pem"}
 @pytest.mark.parametrize(
     ("values", "key", "words"),
     [
-        ({"brokerServicePortTls": 6651}, "tlsCertificateFilePath", "is empty, and brokerServicePortTls needs it"),
-        ({"webServicePortTls": 0, "tlsCertificateFilePath": "x"}, "tlsKeyFilePath", "and webServicePortTls needs it"),
+        ({"brokerServicePortTls": 6651}, "tlsCertificateFilePath", "is empty, but brokerServicePortTls requires it"),
+        (
+            {"webServicePortTls": 0, "tlsCertificateFilePath": "x"},
+            "tlsKeyFilePath",
+            "but webServicePortTls requires it",
+        ),
         (
             {"advertisedListeners": "a:pulsar+ssl://h:1", "bindAddresses": "a:pulsar+ssl://localhost:0"},
             "tlsCertificateFilePath",
-            "and bindAddresses needs it",
+            "but bindAddresses requires it",
         ),
-        (FILES | {"brokerServicePortTls": 8080}, "brokerServicePortTls", "is the port of webServicePort too"),
-        ({"brokerServicePort": OFF}, "brokerServicePort", "is empty, and so is brokerServicePortTls"),
-        ({"webServicePort": OFF}, "webServicePort", "is empty, and so is webServicePortTls"),
-        ({"tlsRequireTrustedClientCertOnConnect": True}, "tlsRequireTrustedClientCertOnConnect", "needs tlsTrustCerts"),
-        ({"tlsProtocols": "TLSv1.4"}, "tlsProtocols", '"TLSv1.4" is no version of TLS'),
+        (FILES | {"brokerServicePortTls": 8080}, "brokerServicePortTls", "port 8080 is also set for webServicePort"),
+        ({"brokerServicePort": OFF}, "brokerServicePort", "is empty, like brokerServicePortTls"),
+        ({"webServicePort": OFF}, "webServicePort", "is empty, like webServicePortTls"),
+        (
+            {"tlsRequireTrustedClientCertOnConnect": True},
+            "tlsRequireTrustedClientCertOnConnect",
+            "requires tlsTrustCerts",
+        ),
+        ({"tlsProtocols": "TLSv1.4"}, "tlsProtocols", 'unknown TLS version "TLSv1.4"'),
     ],
 )
 def test_what_does_not_go_together(values: dict[str, Any], key: str, words: str) -> None:

@@ -40,11 +40,14 @@ def test_a_real_batch() -> None:
     ("body", "says"),
     [
         (b"", "message 0: the batch ends at byte 0"),
-        (b"\x00\x00\x00\x09\x18\x00", "message 0: metadata of 9 bytes, but 2 bytes follow"),
-        (b"\x00\x00\x00\x01\xff", "message 0: 1 bytes are no metadata"),
-        (b"\x00\x00\x00\x00", "message 0: metadata without payload_size"),
-        (b"\x00\x00\x00\x02\x18\x03ab", "message 0 of 2: 3 bytes, but 2 bytes follow"),
-        (b"\x00\x00\x00\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "message 0 of 2: -1 bytes, but 0"),
+        (b"\x00\x00\x00\x09\x18\x00", "message 0: metadata of 9 bytes, but only 2 bytes follow"),
+        (b"\x00\x00\x00\x01\xff", "message 0: malformed metadata of 1 bytes"),
+        (b"\x00\x00\x00\x00", "message 0: metadata without the required field payload_size"),
+        (b"\x00\x00\x00\x02\x18\x03ab", "message 0 of 2: payload of 3 bytes, but only 2 follow"),
+        (
+            b"\x00\x00\x00\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            "message 0 of 2: payload of -1 bytes, but only 0",
+        ),
         (b"\x00\x00\x00\x02\x18\x01a\x00", "message 1: the batch ends at byte 8"),
     ],
 )

@@ -95,8 +95,8 @@ def test_mutated_real_frames_end_in_frames_or_an_error(data: st.DataObject) -> N
     [
         (pack(">I", 1001), FrameTooLarge, "frame of 1001 bytes exceeds the limit of 1000 bytes"),
         (pack(">I", 0xFFFFFFFF), FrameTooLarge, "frame of 4294967295 bytes exceeds"),
-        (pack(">I", 4), MalformedFrame, "frame of 4 bytes has no room for a command"),
-        (pack(">II", 20, 0), MalformedFrame, "command of 0 bytes in a frame of 20 bytes: 1 to 16 fit"),
+        (pack(">I", 4), MalformedFrame, "frame of 4 bytes is too small for a command"),
+        (pack(">II", 20, 0), MalformedFrame, "command of 0 bytes in a frame of 20 bytes: expected 1 to 16"),
         (pack(">II", 20, 17), MalformedFrame, "command of 17 bytes in a frame of 20 bytes"),
         (b"GET / HTTP/1.1\r\n", FrameTooLarge, "frame of 1195725856 bytes"),
     ],

@@ -58,7 +58,7 @@ def test_real_payloads() -> None:
 def test_a_wrong_checksum_is_told_unless_it_is_not_to_be_verified() -> None:
     payload = encode_entry(PLAIN, b"body")[:-1] + b"Y"
     with pytest.raises(
-        ChecksumMismatch, match=r"crc32c of \d+ bytes is 0x[0-9a-f]{8}, sent was 0x[0-9a-f]{8}"
+        ChecksumMismatch, match=r"crc32c of \d+ bytes is 0x[0-9a-f]{8}, expected 0x[0-9a-f]{8}"
     ) as caught:
         parse_entry(payload)
     assert isinstance(caught.value, ChecksumError)
@@ -78,9 +78,9 @@ def covered(data: bytes) -> bytes:
         (covered(b"\x00"), "payload of 7 bytes ends before the metadata"),
         (b"\x00\x00\x00\x05abcd", "metadata of 5 bytes, but only 4 bytes follow"),
         (covered(b"\xff\xff\xff\xffabcd"), "metadata of 4294967295 bytes, but only 4 bytes follow"),
-        (covered(b"\x00\x00\x00\x01\xff"), "1 bytes are no metadata"),
-        (covered(b"\x00\x00\x00\x00body"), "metadata without its required fields producer_name, sequence_id"),
-        (b"\x0e\x02\x00", "payload of 3 bytes ends before the broker entry metadata's size"),
+        (covered(b"\x00\x00\x00\x01\xff"), "malformed metadata of 1 bytes"),
+        (covered(b"\x00\x00\x00\x00body"), "metadata without the required fields producer_name, sequence_id"),
+        (b"\x0e\x02\x00", "payload of 3 bytes ends before the size of the broker entry metadata"),
         (b"\x0e\x02\x00\x00\x00\x09abc", "broker entry metadata of 9 bytes, but only 3 bytes follow"),
     ],
 )
@@ -108,7 +108,7 @@ def test_broker_entry_metadata_of_nothing() -> None:
     payload = encode_entry(PLAIN, b"body")
     assert strip_broker_entry_metadata(payload) is payload
     assert broker_entry_metadata(payload) is None
-    with pytest.raises(MalformedMetadata, match="1 bytes are no broker entry metadata"):
+    with pytest.raises(MalformedMetadata, match="malformed broker entry metadata of 1 bytes"):
         broker_entry_metadata(b"\x0e\x02\x00\x00\x00\x01\xff")
 
 

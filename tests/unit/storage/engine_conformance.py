@@ -185,7 +185,7 @@ class EngineConformance:
         batch.parts[3] = batch.parts[3][:-1] + b"!"  # header, body, header, body
         engine.commit(batch)
         assert ids(engine, 1, 0, 2) == [0]
-        with pytest.raises(EntryDamaged, match="1:1 cannot be served: its bytes do not match") as caught:
+        with pytest.raises(EntryDamaged, match="cannot read entry 1:1: its bytes do not match") as caught:
             ids(engine, 1, 1, 2)
         assert (caught.value.ledger_id, caught.value.first, caught.value.last) == (1, 1, 1)
         assert ids(engine, 1, 2, 2) == [2]

@@ -118,7 +118,7 @@ async def test_all_marked_rows_at_once_by_their_number() -> None:
         fields[1].value = "2"
         fields[1].focus()
         await driver.press("enter")
-        await driver.until(lambda: "no length of time" in str(driver.screen.query_one("#wrong", Static).content))
+        await driver.until(lambda: "invalid duration" in str(driver.screen.query_one("#wrong", Static).content))
         fields[0].value = "2h"
         await driver.pilot.pause()
         assert "sub expire orders-0 billing --older 2h --yes" in driver.text()

@@ -145,14 +145,14 @@ def _elements(data: bytes) -> int:
     large."""
     size = len(data)
     if size > DEFINITION_BYTES_MAX:
-        raise ValueError(f"it has {size} bytes, and {DEFINITION_BYTES_MAX} are allowed")
+        raise ValueError(f"it has {size} bytes, the maximum is {DEFINITION_BYTES_MAX}")
     # bytes.translate takes half the time of bytes.count for each character.
     structure, quarters = (size - len(data.translate(None, each)) for each in (_STRUCTURE, _QUARTERS))
     count = structure + quarters // 4
     if count > ELEMENTS_MAX:
         raise ValueError(
-            f"it has {count} elements (brackets, commas and colons; four digits or backslashes count as one), and"
-            f" {ELEMENTS_MAX} are allowed"
+            f"it has {count} elements (brackets, commas and colons; four digits or backslashes count as one), the"
+            f" maximum is {ELEMENTS_MAX}"
         )
     return count
 
@@ -187,7 +187,7 @@ class _Parser:
             raise ValueError(f"{_shown(value)} is not a type")
         kind = value.get("type")
         if not isinstance(kind, str):
-            raise ValueError(f"the type of {_shown(value)} is not text")
+            raise ValueError(f"the type of {_shown(value)} is not a string")
         if kind in ("record", "error"):
             made = yield self._record(value, space)
             return made
@@ -245,7 +245,7 @@ class _Parser:
         for each in branches:
             node = yield self.node(each, space)
             if node.kind == "union":
-                raise ValueError("a union immediately contains a union")
+                raise ValueError("a union contains a union directly")
             if node.name in names:
                 raise ValueError(f"a union contains {_shown(node.name)} twice")
             names.add(node.name)
@@ -282,9 +282,9 @@ class _Parser:
                 raise ValueError(f"a field of {_shown(made.name)} has no name")
             _check_name(name)
             if name in made.fields:
-                raise ValueError(f"{_shown(made.name)} has two fields {_shown(name)}")
+                raise ValueError(f"{_shown(made.name)} has two fields named {_shown(name)}")
             if each.get("order") not in _ORDERS:
-                raise ValueError(f"the order of {_shown(name)} is none of ascending, descending and ignore")
+                raise ValueError(f"the order of {_shown(name)} is not ascending, descending or ignore")
             others = _others(each, _OF_FIELDS)
             self._say("field", name, len(others))
             if others:
@@ -297,13 +297,13 @@ class _Parser:
         made, symbols = self._named("enum", value, space), value.get("symbols")
         cost = len(symbols) // _ELEMENTS_A_STEP if isinstance(symbols, list) else 0
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-            raise ValueError(f"the symbols of {_shown(made.name)} are not a list of texts")
+            raise ValueError(f"the symbols of {_shown(made.name)} are not a list of strings")
         yield cost
         if len(set(symbols)) < len(symbols):
-            raise ValueError(f"{_shown(made.name)} has a symbol twice")
+            raise ValueError(f"{_shown(made.name)} has a duplicate symbol")
         default = value.get("default")
         if default is not None and default not in symbols:
-            raise ValueError(f"the default of {_shown(made.name)} is none of its symbols")
+            raise ValueError(f"the default of {_shown(made.name)} is not one of its symbols")
         made.symbols, made.default = tuple(symbols), default
         yield cost
         others = _others(value, _DEFINING)
@@ -329,7 +329,7 @@ class _Parser:
     def _named(self, kind: str, value: dict[str, Any], space: str) -> Node:
         name, own = value.get("name"), value.get("namespace", space)
         if not isinstance(name, str) or not isinstance(own, str | None):
-            raise ValueError(f"{kind}: the name or the namespace is missing, or is not text")
+            raise ValueError(f"{kind}: the name is missing, or the name or namespace is not a string")
         full = _full(name, own or "")
         for part in full.split("."):
             _check_name(part)

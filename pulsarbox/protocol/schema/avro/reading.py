@@ -50,7 +50,7 @@ class _Reader:
         """Read the next value."""
         self._left -= 1
         if self._left < 0:
-            raise MalformedValueError(f"the payload has more than {VALUES_MAX} values that take no bytes")
+            raise MalformedValueError(f"the payload has more than {VALUES_MAX} values of zero bytes")
         value = _READERS[node.kind](self, node)
         return value if not node.logical else _LOGICAL[node.logical](value, node)
 
@@ -58,7 +58,7 @@ class _Reader:
         """Read the next ``count`` bytes."""
         at, self._at = self._at, self._at + count
         if count < 0 or self._at > len(self._payload):
-            raise MalformedValueError(f"{count} bytes are expected at byte {at}, and the payload ends before")
+            raise MalformedValueError(f"expected {count} bytes at byte {at}, but the payload is too short")
         return self._payload[at : self._at]
 
     def long(self) -> int:
@@ -70,7 +70,7 @@ class _Reader:
             if byte < 0x80:
                 self._at = at + shift + 1
                 return (number >> 1) ^ -(number & 1)
-        raise MalformedValueError(f"a whole number is expected at byte {at}")
+        raise MalformedValueError(f"expected an integer at byte {at}")
 
     def float(self, form: Struct) -> float:
         """Read a float or double."""
@@ -118,7 +118,7 @@ class _Reader:
 
 def _chosen(choices: tuple[T, ...], index: int, what: str) -> T:
     if not 0 <= index < len(choices):
-        raise MalformedValueError(f"number {index} of {len(choices)} of a {what}")
+        raise MalformedValueError(f"index {index} in {what} of {len(choices)}")
     return choices[index]
 
 
@@ -143,7 +143,7 @@ _READERS: Final[dict[str, Callable[[_Reader, Node], Any]]] = {
 def _decimal(value: str, node: Node) -> str:
     unscaled = value.encode("latin-1")
     if len(unscaled) > _DECIMAL_MAX:
-        raise MalformedValueError(f"a decimal has {len(unscaled)} bytes, and {_DECIMAL_MAX} are decoded")
+        raise MalformedValueError(f"a decimal has {len(unscaled)} bytes, the maximum is {_DECIMAL_MAX}")
     number = int.from_bytes(unscaled, "big", signed=True)
     sign, digits, _ = Decimal(number).as_tuple()
     return str(Decimal((sign, digits, -node.scale)))

@@ -128,7 +128,7 @@ class _Writer:
         elif isinstance(value, dict) and len(value) == 1:
             ((name, inner),) = value.items()
         else:
-            raise ValueError('a value of a union is an object with the name of its type: {"string": "a"}')
+            raise ValueError('a union value must be an object with the name of its type, such as {"string": "a"}')
         number = node.number_of(name)
         if number is None:
             raise ValueError(f"the union has no type {name[:60]!r}")
@@ -139,7 +139,7 @@ class _Writer:
         """Write bytes after checking the length of their type."""
         data = _text(value).encode("latin-1")
         if len(data) != node.size:
-            raise ValueError(f"{node.name} has {node.size} bytes, not {len(data)}")
+            raise ValueError(f"{node.name} must have {node.size} bytes, not {len(data)}")
         self.payload += data
 
     def enum(self, node: Node, value: Any) -> None:
@@ -161,7 +161,7 @@ def _shown(value: object) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{_shown(value)} is not text")
+        raise ValueError(f"{_shown(value)} is not a string")
     return value
 
 

@@ -111,5 +111,7 @@ def test_rates_of_a_resource_group() -> None:
 
 
 def test_batches_count_as_one_message_or_precisely_but_not_both() -> None:
-    with pytest.raises(ConfigError, match="preciseDispatcherFlowControl: not together with dispatchThrottlingOnBatch"):
+    with pytest.raises(
+        ConfigError, match="preciseDispatcherFlowControl: cannot be combined with dispatchThrottlingOnBatch"
+    ):
         Settings(preciseDispatcherFlowControl=True, dispatchThrottlingOnBatchMessageEnabled=True)

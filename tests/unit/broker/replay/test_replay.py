@@ -297,7 +297,7 @@ def test_chunks_without_their_beginning_are_refused_by_name() -> None:
         ({"target": DLQ}, "where the messages are"),
         ({"subscription": "nobody"}, "nobody not found"),
         ({"kind": "dlq-eat"}, "kind is one of"),
-        ({"filter": "1 +"}, "cannot be read"),
+        ({"filter": "1 +"}, "invalid expression"),
         ({"filter": 'matches(key, "(?=a)")'}, "filter"),
         ({"rate": -1}, "rate is a number"),
         ({"nonsense": 1}, "has no 'nonsense'"),

@@ -240,7 +240,7 @@ def test_failures_are_counted_and_told_without_what_was_shown(caplog: pytest.Log
     first, second = (each.getMessage() for each in caplog.records)
     assert first == (
         "authentication of 127.0.0.1:1 as ann failed (method token): "
-        "Failed to authentication token: the token is not valid: it has expired"
+        "Failed to authentication token: invalid token: it has expired"
     )
     assert "as admin failed (method basic): Unknown user" in second
     assert "hunter2" not in caplog.text and base64.b64encode(SECRET).decode() not in caplog.text

@@ -95,16 +95,24 @@ def test_the_claims_are_those_of_the_settings() -> None:
         ({"authenticationProviders": "kerberos"}, "authenticationProviders", "kerberos is not known here"),
         ({"authenticationProviders": f"{JAVA}OpenID"}, "authenticationProviders", "token with tokenJwksFile"),
         ({"authenticationProviders": "token"}, "tokenSecretKey", "the provider token has no key"),
-        ({"authenticationProviders": "token", "tokenSecretKey": "/nowhere.key"}, "tokenSecretKey", "neither a file"),
+        (
+            {"authenticationProviders": "token", "tokenSecretKey": "/nowhere.key"},
+            "tokenSecretKey",
+            "neither an existing file",
+        ),
         (
             {"authenticationProviders": "token", "tokenSecretKey": "file:///nowhere"},
             "tokenSecretKey",
             "/nowhere: No such",
         ),
-        ({"authenticationProviders": "token", "tokenSecretKey": "env:NOT_THERE"}, "tokenSecretKey", "in NOT_THERE"),
+        (
+            {"authenticationProviders": "token", "tokenSecretKey": "env:NOT_THERE"},
+            "tokenSecretKey",
+            "NOT_THERE holds no value",
+        ),
         ({"authenticationProviders": "token", "tokenSecretKey": "data:x"}, "tokenSecretKey", "data:;base64,"),
-        ({"authenticationProviders": "token", "tokenSecretKey": "c2hvcnQ="}, "tokenSecretKey", "32 bytes at least"),
-        ({"authenticationProviders": "token", "tokenPublicKey": named(b"x")}, "tokenPublicKey", "it is no public key"),
+        ({"authenticationProviders": "token", "tokenSecretKey": "c2hvcnQ="}, "tokenSecretKey", "at least 32 bytes"),
+        ({"authenticationProviders": "token", "tokenPublicKey": named(b"x")}, "tokenPublicKey", "not a public key"),
         ({"authenticationProviders": "token", "tokenPublicKey": named(pair("ES256")[1])}, "tokenPublicKey", "is RS256"),
         (
             {"authenticationProviders": "token", "tokenSecretKey": named(SECRET), "tokenAudienceClaim": "aud"},

@@ -155,7 +155,7 @@ def test_a_watcher_leaves_with_its_connection_or_before() -> None:
         ({"pattern": "x" * 51}, ServerError.NotAllowedError, "Pattern longer than maximum: 50"),
         ({"pattern": "(?!x).*"}, ServerError.NotAllowedError, "not a pattern of RE2"),
         ({"pattern": "foo://x"}, ServerError.NotAllowedError, "Does not support topic domain: foo"),
-        ({"namespace": "nonsense"}, ServerError.InvalidTopicName, "it must be tenant/namespace"),
+        ({"namespace": "nonsense"}, ServerError.InvalidTopicName, "expected tenant/namespace"),
     ],
 )
 def test_a_watch_is_refused_with_a_code_that_is_not_tried_again(fields: dict[str, Any], error: int, text: str) -> None:

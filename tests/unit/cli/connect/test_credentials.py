@@ -68,7 +68,7 @@ def test_a_token_in_a_file_is_read_each_time(home: Path) -> None:
     file.write_text("two")
     assert found.headers() == {"X-Pulsar-Auth-Method-Name": "token", "Authorization": "Bearer two"}
     file.unlink()
-    with pytest.raises(AuthenticationError, match="cannot be read"):
+    with pytest.raises(AuthenticationError, match="cannot read the token file"):
         found.proof()
     with pytest.raises(Misused, match="cannot be read"):
         credentials_for({"token_file": str(file)}, {}, None)

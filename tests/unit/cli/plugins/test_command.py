@@ -37,7 +37,7 @@ def test_list_shows_what_there_is_and_imports_none_of_it(mine: Path) -> None:
     by_name = {each["name"]: each for each in found}
     assert (by_name["murmur3"]["source"], by_name["it"]["source"]) == ("built-in", str(mine / "it.py"))
     assert by_name["other"]["problem"] == ""
-    assert "has to be one of routing, hashing, compression" in by_name["third"]["problem"]
+    assert "expected one of routing, hashing, compression" in by_name["third"]["problem"]
     text = pulsarbox("list", "--kind", "hashing", "--plugins-dir", str(mine), *NOWHERE).stdout
     assert "round-robin" not in text
     assert " it " in text

@@ -61,7 +61,7 @@ def test_check_lists_everything_with_its_line() -> None:
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "ERROR x.toml:2: maxMesageSize: no such setting; did you mean maxMessageSize?",
-        'ERROR x.toml:3: webServicePort: expected a whole number from 0 to 65535, or "" for none, not "80"',
+        'ERROR x.toml:3: webServicePort: expected a whole number from 0 to 65535, or "" to disable, not "80"',
         "ERROR x.toml:5: bindAddress: belongs in the table [network], not in [journal]",
         "ERROR x.toml:6: [netwrok]: no such table; did you mean network?",
     ]
@@ -73,7 +73,12 @@ def test_check_lists_everything_with_its_line() -> None:
     [
         ("x.toml", "[network]\n", 0, ""),
         ("x.toml", "[network\n", 1, r"ERROR x.toml:1: not TOML: .*\n"),
-        ("x.toml", "[network]\nbrokerServicePort = 8080\n", 1, r"ERROR default: webServicePort: is the port of .*\n"),
+        (
+            "x.toml",
+            "[network]\nbrokerServicePort = 8080\n",
+            1,
+            r"ERROR default: webServicePort: port 8080 is also set for .*\n",
+        ),
         ("b.conf", "zookeeperServers=x\n", 0, r"WARNING b.conf:1: zookeeperServers: has no effect here\n"),
         ("b.conf", "webServicePort=x\nbrokerServicePort=y\n", 1, r"ERROR b.conf:1: .*\nERROR b.conf:2: .*\n"),
     ],

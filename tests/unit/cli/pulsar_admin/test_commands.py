@@ -121,7 +121,7 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
         (["topics", "skip", "-s", "sub", "-n", "5"], "Missing argument 'TOPIC'"),
         (["topics", "skip", "orders", "-s", "sub", "-n", "many"], "'many' is no whole number"),
         (["topics", "stats", "a", "b"], "unexpected extra argument"),
-        (["topics", "stats", "persistent://a"], "it must be persistent://tenant/namespace/topic"),
+        (["topics", "stats", "persistent://a"], "expected persistent://tenant/namespace/topic"),
         (["topics", "stats", "orders", "--get-precise"], "--get-precise-backlog"),
         (
             ["topics", "grant-permission", "orders", "--role", "r", "--actions", "produce,eat"],

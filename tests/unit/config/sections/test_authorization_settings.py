@@ -6,7 +6,7 @@ from pulsarbox.config import ConfigError, Settings
 
 
 def test_nobody_can_be_asked_what_he_may_who_is_not_asked_who_he_is() -> None:
-    with pytest.raises(ConfigError, match="authorizationEnabled: needs authenticationEnabled = true"):
+    with pytest.raises(ConfigError, match="authorizationEnabled: requires authenticationEnabled = true"):
         Settings(authorizationEnabled=True)
 
 

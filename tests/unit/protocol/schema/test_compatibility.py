@@ -119,11 +119,11 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(IncompatibleSchema) as caught:
         check([old], new, "BACKWARD")
     text = str(caught.value)
-    assert "strategy BACKWARD: the new schema cannot read what the old one wrote" in text
+    assert "strategy BACKWARD: the new schema cannot read data written with the old one" in text
     assert text.endswith(": type mismatch at /fields/0/type: reader type: string not compatible with writer type: int")
     with pytest.raises(IncompatibleSchema, match="reader field missing default value at /fields/1: b"):
         check([old], avro(MORE), "BACKWARD")
-    with pytest.raises(IncompatibleSchema, match="the old schema cannot read what the new one writes"):
+    with pytest.raises(IncompatibleSchema, match="the old schema cannot read data written with the new one"):
         check([old], new, "FORWARD")
 
 

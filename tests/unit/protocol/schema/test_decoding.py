@@ -126,7 +126,7 @@ def test_of_pairs_of_bytes() -> None:
 
 
 def test_what_nobody_decodes() -> None:
-    with pytest.raises(InvalidSchema, match="payloads of PROTOBUF schemas are not decoded"):
+    with pytest.raises(InvalidSchema, match="decoding payloads of PROTOBUF schemas is not supported"):
         decoder_of(of_type("PROTOBUF", b'"string"'))
 
 

@@ -52,9 +52,9 @@ def test_what_is_a_definition() -> None:
         (of_type("PROTOBUF", b""), "Invalid schema definition data for PROTOBUF schema"),
         (of_type("INT32", b"x"), "Invalid schema definition data for INT32 schema: it must be empty"),
         (of_type("STRING", b"x"), "Invalid schema definition data for STRING schema: it must be empty"),
-        (of_type("PROTOBUF_NATIVE", b"x"), "it must be a JSON object of fileDescriptorSet"),
-        (of_type("PROTOBUF_NATIVE", b"[]"), "it must be a JSON object of fileDescriptorSet"),
-        (of_type("KEY_VALUE", b"\0\0\0\7abc"), "it is no pair of definitions"),
+        (of_type("PROTOBUF_NATIVE", b"x"), "it must be a JSON object with fileDescriptorSet"),
+        (of_type("PROTOBUF_NATIVE", b"[]"), "it must be a JSON object with fileDescriptorSet"),
+        (of_type("KEY_VALUE", b"\0\0\0\7abc"), "expected the definitions of a key and a value"),
         (pair(of_type("INT8", b"?"), of_type("STRING")), "Invalid schema definition data for INT8 schema"),
         (Schema(name="", type=Schema.AutoConsume, schema_data=b""), "AutoConsume is a client-side schema type"),
     ],
@@ -88,12 +88,12 @@ def test_a_message_that_is_meant() -> None:
     alone = FileDescriptorSet(file=whole.file[:1])
     circle = FileDescriptorSet(file=[*whole.file[:1], FileDescriptorProto(name="a.proto", dependency=["b.proto"])])
     for changed, says in (
-        ({"rootMessageTypeName": "C"}, "do not make a message 'C'"),
-        ({"rootMessageTypeName": 7}, "do not make a message"),
-        ({"rootFileDescriptorName": "c.proto"}, "have no 'c.proto'"),
+        ({"rootMessageTypeName": "C"}, "does not define the message 'C'"),
+        ({"rootMessageTypeName": 7}, "does not define the message"),
+        ({"rootFileDescriptorName": "c.proto"}, "does not contain 'c.proto'"),
         ({"fileDescriptorSet": "!"}, "it must be a JSON object"),
         ({"fileDescriptorSet": b64encode(b"\xff\xff").decode()}, "it must be a JSON object"),
-        ({"fileDescriptorSet": b64encode(alone.SerializeToString()).decode()}, "do not make a message 'B'"),
+        ({"fileDescriptorSet": b64encode(alone.SerializeToString()).decode()}, "does not define the message 'B'"),
         ({"fileDescriptorSet": b64encode(circle.SerializeToString()).decode()}, "need one another"),
     ):
         definition_text = json.dumps({**told, **changed}).encode()
@@ -138,7 +138,7 @@ def test_key_and_value() -> None:
     made.properties[-1].value = "{"
     assert not key_value.split(made)[0].properties
     made.properties.add(key="value.schema.type", value="WHAT")
-    with pytest.raises(InvalidSchema, match="its value is of a type 'WHAT'"):
+    with pytest.raises(InvalidSchema, match="unknown type 'WHAT' of the value"):
         key_value.split(made)
 
 

@@ -111,7 +111,7 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Frame(build=passed, inputs="a", output="parquet:/x", mode="update"), "files take mode append only"),
         (Frame(build=passed, inputs="a", output="x", mode="all"), "mode 'all' is none of"),  # type: ignore[arg-type]
         (Frame(build=passed, inputs="a", output="x", name="a b"), "needs a name"),
-        (Frame(build=passed, inputs="a", output="x", trigger="soon"), "no length of time"),
+        (Frame(build=passed, inputs="a", output="x", trigger="soon"), "invalid duration"),
         (Frame(build=passed, inputs="a", output="x", options={"topic": "b"}), "option topic is the runner's"),
         (Frame(build=same, inputs="a", output="x"), "must take one frame"),
         (Function(process=passed, inputs="a", output="x"), "passed must take two arguments"),

@@ -136,13 +136,15 @@ def test_without_its_codec_a_store_does_not_open_and_says_whose_entries_need_it(
     with pytest.raises(PersistenceError) as caught:
         plugged.open()
     said = str(caught.value)
-    assert "the codec 'deflate' cannot be used: there is no plugin 'deflate'" in said
+    assert "cannot use the codec 'deflate': there is no plugin 'deflate'" in said
     assert "entries of persistent://public/default/t-3, persistent://public/default/t-5 are compressed with it" in said
     assert "pluginsDirectory" in said
     plugged.engine = None
     report = check(plugged.path)
     assert not report.damaged
-    assert any("compressed entries are not verified: the codec 'deflate'" in each.what for each in report.findings)
+    assert any(
+        "compressed entries are not verified: cannot use the codec 'deflate'" in each.what for each in report.findings
+    )
     # With it everything is there; and what is dead needs nothing.
     plugged.there = (Deflate,)
     plugged.open()
@@ -167,7 +169,7 @@ def test_a_codec_that_writes_another_tag_now_is_missing(plugged: PluginStore, mo
     reclaim_all(plugged.now, compress_with("deflate"))
     plugged.close()
     monkeypatch.setattr(Deflate, "rest_tag", b"newe")
-    with pytest.raises(PersistenceError, match="writes the tag b'newe' now, the disk has b'defl'"):
+    with pytest.raises(PersistenceError, match="writes the tag b'newe', but the stored data has b'defl'"):
         plugged.open()
     plugged.engine = None
 

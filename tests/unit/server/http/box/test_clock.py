@@ -41,7 +41,7 @@ def test_it_is_advanced_and_set() -> None:
     [
         ("POST", f"{CLOCK}/advance", None, 'The body must be {"by"'),
         ("POST", f"{CLOCK}/advance", {"to": 1}, 'The body must be {"by"'),
-        ("POST", f"{CLOCK}/advance", {"by": "soon"}, "is no length of time such as"),
+        ("POST", f"{CLOCK}/advance", {"by": "soon"}, "expected a number and a unit, such as"),
         ("POST", f"{CLOCK}/advance", {"by": 1.5}, "a whole number"),
         ("POST", f"{CLOCK}/advance", {"by": -1}, "forward only"),
         ("POST", f"{CLOCK}/advance", {"by": "2932000d"}, "year 9999"),

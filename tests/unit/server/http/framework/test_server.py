@@ -65,13 +65,18 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "reason"),
     [
-        ("GET", "/admin/v3/functions/public/default", 501, "listFunctions is not supported: there are no Pulsar Func"),
-        ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: a box is the only cluster there is"),
+        (
+            "GET",
+            "/admin/v3/functions/public/default",
+            501,
+            "listFunctions is not supported: pulsarbox has no Pulsar Func",
+        ),
+        ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: pulsarbox is a single cluster"),
         (
             "GET",
             "/admin/v2/namespaces/public/default/offloadPolicies",
             501,
-            "getOffloadPolicies is not supported by this version of pulsarbox: offloading to other storage will be",
+            "getOffloadPolicies is not supported by this version of pulsarbox: offloading to tiered storage is planned",
         ),
         ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants supports GET, not POST"),
         ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health supports GET, not POST"),

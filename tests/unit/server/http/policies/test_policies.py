@@ -31,7 +31,7 @@ RATE = {"dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1}
             "schemaCompatibilityStrategy must",
         ),
         ("POST", "namespaces/public/default/messageTTL", 1 << 31, 400, "messageTTL must be a whole number of at most"),
-        ("POST", "namespaces/public/default/messageTTL", True, 400, "messageTTL must be a whole number, not true or"),
+        ("POST", "namespaces/public/default/messageTTL", True, 400, "messageTTL must be a whole number, not a bool"),
         ("POST", "namespaces/public/default/retention", [1], 400, "retention must be an object such as"),
         ("POST", "namespaces/public/default/retention", b"{", 400, "The body is not JSON"),
         (

@@ -79,12 +79,12 @@ def test_a_batch_comes_as_one() -> None:
         (4, compress(4, b"text" * 9), 200, "text" * 9),
         (1, b"no lz4", 500, "cannot be decompressed"),
         (4, b"no snappy", 500, "cannot be decompressed"),
-        (1, compress(1, b"text" * 8), 500, "says that it has 36"),
-        (4, compress(4, b"text" * 1000), 500, "the block has 4000 bytes"),
-        (2, zlib.compress(b"text" * 1000), 500, "there are more than 36 bytes"),
-        (2, lambda: zlib.compress(bytes(1 << 26)), 500, "there are more than 36 bytes"),
-        (2, zlib.compress(b"text" * 9)[:-3], 500, "its end is missing"),
-        (3, zstandard.compress(b"text" * 1000), 500, "the frame has 4000 bytes"),
+        (1, compress(1, b"text" * 8), 500, "decompresses to 32 bytes, not 36"),
+        (4, compress(4, b"text" * 1000), 500, "the block has 4000"),
+        (2, zlib.compress(b"text" * 1000), 500, "expected 36 decompressed bytes"),
+        (2, lambda: zlib.compress(bytes(1 << 26)), 500, "expected 36 decompressed bytes"),
+        (2, zlib.compress(b"text" * 9)[:-3], 500, "the compressed data is truncated"),
+        (3, zstandard.compress(b"text" * 1000), 500, "the frame has 4000"),
         (2, b"no zlib", 500, "cannot be decompressed"),
         (3, b"no zstd", 500, "cannot be decompressed"),
     ],
@@ -129,7 +129,7 @@ def test_a_codec_that_is_not_installed(compression: int, name: str, monkeypatch:
         client.send(client.producer(T), 0, b"x", compression=compression, uncompressed_size=36)
         got = await box.get(f"{PATH}/t/examinemessage")
         assert got.status == 501
-        assert f"{name} needs the package cramjam: pip install 'pulsarbox[codecs]'" in got.reason
+        assert f"{name} requires the package cramjam: pip install 'pulsarbox[codecs]'" in got.reason
 
     monkeypatch.setitem(sys.modules, "cramjam", None)
     _of_thread.codecs.clear()
