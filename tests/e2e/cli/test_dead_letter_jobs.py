@@ -155,7 +155,7 @@ def test_a_job_is_listed_paused_resumed_and_cancelled(client: Any, topic: str, r
     dlq = dead_letters(client, topic, numbered(5))
     number = jobs(run, "dlq", "replay", dlq, "--rate", "0.01")["id"]
     busy = run("dlq", "replay", dlq)
-    assert (busy.returncode, f"Job {number} has the subscription" in busy.stderr) == (4, True)
+    assert (busy.returncode, f"Job {number} is already using subscription" in busy.stderr) == (4, True)
     with pytest.raises(pulsar.ConsumerBusy):
         client.subscribe(dlq, "kept", SHARED)
     assert "paused" in run("job", "pause", str(number)).stdout

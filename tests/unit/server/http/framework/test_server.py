@@ -123,7 +123,7 @@ def test_a_failure_is_logged_and_not_shown(monkeypatch: pytest.MonkeyPatch, capl
     async def scenario(box: Box) -> None:
         monkeypatch.setattr(box.broker, "tenants", None)
         got = await box.get("/tenants")
-        assert (got.status, got.reason) == (500, "The broker failed to carry this out; its log says why")
+        assert (got.status, got.reason) == (500, "The broker failed to process this request; its log has the details")
 
     with_box(scenario)
     assert "AttributeError" in caplog.text
