@@ -61,4 +61,4 @@ def _not_of_record(definition: bytes, value: Any) -> str:
     if is_valid(schema, value):
         return ""
     fields = ", ".join(list(schema.fields)[:_FIELDS_SHOWN])
-    return f"it does not match the record of {fields or 'its fields'}"
+    return f"it does not match a record with the fields {fields or '(none)'}"

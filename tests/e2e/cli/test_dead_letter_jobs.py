@@ -128,7 +128,7 @@ def test_a_changed_payload_has_to_fit_the_schema(client: Any, topic: str, run: R
     producer.close()
     refused = run("dlq", "replay", dlq, "--payload", '{"number": "x"}', "--dry-run")
     assert refused.returncode == 8
-    assert "is no JSON of" in refused.stdout
+    assert "does not match the JSON schema of" in refused.stdout
     told = jobs(run, "dlq", "replay", dlq, "--payload", '{"number": 2}', "--set", "fixed=yes", "--key", "k", "--wait")
     assert told["done"] == 1
     message = receive(consumer)
