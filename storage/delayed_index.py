@@ -122,7 +122,7 @@ def unpack_chunk(row: bytes, count: int) -> DelayedChunk:
     Rows of the oldest versions have no sizes: they read as 0.
     """
     if len(row) not in (count * ROW_BYTES, count * _OLD_ROW_BYTES):
-        raise ValueError(f"{len(row)} bytes are no row of {count} delayed entries")
+        raise ValueError(f"{len(row)} bytes are not a row of {count} delayed entries")
     chunk = DelayedChunk()
     sizes = count * _OLD_ROW_BYTES
     chunk.times.frombytes(row[: count * _TIME_BYTES])

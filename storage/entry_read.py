@@ -167,7 +167,7 @@ class Answer:
             return False
         entry, compressed = stored_entry(value, offset)
         if entry.ledger_id != self._ledger_id or entry.entry_id != self.next_entry:
-            raise PersistenceError(f"the index leads to entry {entry.ledger_id}:{entry.entry_id}")
+            raise PersistenceError(f"the index points to entry {entry.ledger_id}:{entry.entry_id}")
         if compressed is None:
             verify_entry(entry)
         elif self.entries and compressed.size > self._room:

@@ -113,7 +113,7 @@ class MemoryEngine:
         """
         disk = self.disk
         if batch.position != disk.next_position:
-            raise ValueError(f"batch {batch.position} is committed where {disk.next_position} is next")
+            raise ValueError(f"batch {batch.position} was committed, but {disk.next_position} is next")
         if disk.before_commit is not None:
             disk.before_commit(batch)
         disk.log[batch.position] = batch.value()
@@ -125,7 +125,7 @@ class MemoryEngine:
         """See Engine. Raises ValueError if the batch is not committed."""
         disk = self.disk
         if checkpoint.position >= disk.next_position:
-            raise ValueError(f"checkpoint at {checkpoint.position} where {disk.next_position} is the next batch")
+            raise ValueError(f"checkpoint at {checkpoint.position}, but {disk.next_position} is the next batch")
         for key, value in checkpoint.rows.items():
             if value is None:
                 disk.rows.pop(key, None)

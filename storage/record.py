@@ -339,7 +339,7 @@ def compressed_as(data: bytes | memoryview, offset: int) -> Compressed | None:
     if not any(codec):
         return None
     if RECORD_PREFIX.unpack_from(data, offset)[2] < COMPRESSED_AT + COMPRESSED_AS.size:
-        raise PersistenceError(f"the header at offset {offset} of the batch does not say how large its entry is")
+        raise PersistenceError(f"the header at offset {offset} of the batch lacks the size of its entry")
     return Compressed(*COMPRESSED_AS.unpack_from(data, offset + COMPRESSED_AT))
 
 
@@ -374,16 +374,16 @@ def _is_whole(flags: int, checksum: int, body: bytes) -> bool:
 def check_batch(value: bytes | memoryview) -> None:
     """Raise PersistenceError if a batch has an unknown version, or is damaged outside the body of an entry."""
     if len(value) < BATCH_HEADER.size:
-        raise PersistenceError(f"batch is damaged: {len(value)} bytes, its header alone has {BATCH_HEADER.size}")
+        raise PersistenceError(f"batch is damaged: {len(value)} bytes, less than its header of {BATCH_HEADER.size}")
     version, _, _, length, checksum, _ = BATCH_HEADER.unpack_from(value)
     if not 1 <= version <= FORMAT_VERSION:
-        raise PersistenceError(f"batch of format {version}, this version reads {FORMAT_VERSION}")
+        raise PersistenceError(f"batch has format {version}, this version reads {FORMAT_VERSION}")
     end = BATCH_HEADER.size + length
     if end != len(value):
-        raise PersistenceError(f"batch is damaged: {len(value)} bytes where {end} should be")
+        raise PersistenceError(f"batch is damaged: {len(value)} bytes, expected {end}")
     records = memoryview(value)[BATCH_HEADER.size :]
     if crc32c(records if version == 1 else _covered(records)) != checksum:
-        raise PersistenceError(f"batch is damaged: its {len(value)} bytes do not have the checksum {checksum:08x}")
+        raise PersistenceError(f"batch is damaged: its {len(value)} bytes do not match the checksum {checksum:08x}")
 
 
 def _covered(records: memoryview) -> bytes:
@@ -401,7 +401,7 @@ def _covered(records: memoryview) -> bytes:
     except struct.error:
         offset = -1
     if offset != len(records):
-        raise PersistenceError("batch is damaged: its last record does not end with it")
+        raise PersistenceError("batch is damaged: its last record does not end at the end of the batch")
     return b"".join(parts)
 
 

@@ -213,7 +213,7 @@ class Store:
                     self._replay_open(fields)
                 first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
-                    raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
+                    raise PersistenceError(f"the log has entry {ledger_id}:{entry_id}, expected {first + count}")
                 runs[ledger_id] = (first, count + 1, size + body_size, offset)
             else:
                 record = unpack_record(batch, offset)
@@ -229,7 +229,7 @@ class Store:
                 continue  # its topic or ledger is already deleted in the checkpoint
             expected = stored.ledger.ledgers[ledger_id].entries
             if first != expected:
-                raise PersistenceError(f"the log has entry {ledger_id}:{first} where {expected} should come next")
+                raise PersistenceError(f"the log has entry {ledger_id}:{first}, expected {expected}")
             stored.ledger.replay(unpack_entry(batch, last, verify=False), count, size)
             self.replayed_ledgers[stored.ledger] = None
         self._replayed_runs.clear()

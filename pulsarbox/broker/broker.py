@@ -137,7 +137,7 @@ class Broker:
 
     def _tell_start(self, store: Store, wall: int, now: Now) -> None:
         if store.replayed_bytes:
-            text = f"the box had not been stopped: {store.replayed_bytes:,} bytes of the log were read again"
+            text = f"the box was not stopped cleanly: {store.replayed_bytes:,} bytes of the log were replayed"
             self.core.events.tell("recovered", "", text, now._replace(wall=wall), bytes=store.replayed_bytes)
 
     # Inputs
@@ -278,7 +278,9 @@ class Broker:
 
     def drain(self, now: Now) -> None:
         """Prepare to stop: disconnect clients and request a checkpoint."""
-        self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
+        self.core.events.tell(
+            "stopping", "", "the box is stopping: clients are disconnected and a checkpoint is written", now
+        )
         self.core.at_rest.held = True
         self.core.jobs.rest()
         for topic in self.topics:

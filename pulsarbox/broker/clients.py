@@ -97,7 +97,7 @@ def find(broker: "Broker", client_id: str) -> Client:
     """
     match = _ID.fullmatch(client_id)
     if match is None:
-        raise BadRequest(f"{client_id[:80]!r} is no id of a client: they look like 7, 7-p3 and 7-c3")
+        raise BadRequest(f"Invalid client ID {client_id[:80]!r}; expected a form such as 7, 7-p3 or 7-c3")
     number, kind, which = match.groups()
     for cnx in broker.cnxs:
         if cnx.number == int(number):
@@ -105,7 +105,7 @@ def find(broker: "Broker", client_id: str) -> Client:
             consumer = cnx.consumers.get(int(which)) if kind == "c" else None
             if kind is None or producer is not None or consumer is not None:
                 return Client(cnx, producer, consumer)
-    raise NotFound(f"There is no client {client_id}: it is not connected any more")
+    raise NotFound(f"Client {client_id} not found: it is not connected")
 
 
 def kick(client: Client, by: str, now: Now) -> None:

@@ -121,4 +121,4 @@ class Core:
 
 
 def _nobody(topic: "Topic", now: Now) -> None:
-    raise AssertionError("nobody looks after topics")
+    raise AssertionError("no topic registry is attached")

@@ -78,7 +78,7 @@ class DynamicConfiguration:
                 f"Can't {what} non-dynamic configuration: there is no setting {name}{did_you_mean(name, self.names)}"
             )
         if not row.dynamic:
-            raise PreconditionFailed(f"Can't {what} non-dynamic configuration: {name} is read at the start of the box")
+            raise PreconditionFailed(f"Can't {what} non-dynamic configuration: {name} is read only at startup")
 
     def _put(self, values: dict[str, str], settings: Settings, now: Now) -> None:
         self._core.commits.put_row(DYNAMIC, values or None)
@@ -90,9 +90,9 @@ def _with_any(settings: Settings, name: str, text: str) -> Settings:
     try:
         return _with(settings, name, text)
     except KeyError:
-        log.warning("the dynamic setting %s is stored, and has no effect in a box", name)
+        log.warning("the dynamic setting %s is stored but has no effect in pulsarbox", name)
     except (ValueError, ConfigError) as error:
-        log.warning("the dynamic setting %s is stored, and has no effect: %s", name, error)
+        log.warning("the dynamic setting %s is stored but has no effect: %s", name, error)
     return settings
 
 

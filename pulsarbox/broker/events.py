@@ -38,48 +38,48 @@ class Kind(NamedTuple):
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        "started": Kind(INFO, "the box serves; after a crash, how long the recovery took"),
-        "stopping": Kind(INFO, "the box was asked to stop"),
-        "recovered": Kind(WARNING, "the box had not been stopped: what was behind the last checkpoint was read again"),
-        "clock-moved": Kind(INFO, "the virtual clock was moved"),
-        "changed": Kind(INFO, "somebody changed something over HTTP: who, what, and how it ended"),
-        "denied": Kind(WARNING, "somebody was refused what they may not do"),
-        "topic-created": Kind(INFO, "a topic has come into being"),
-        "topic-deleted": Kind(INFO, "a topic was deleted: why, and what it held"),
+        "started": Kind(INFO, "the box is serving; after a crash, with the recovery time"),
+        "stopping": Kind(INFO, "the box is stopping"),
+        "recovered": Kind(WARNING, "the box was not stopped cleanly: the log after the last checkpoint was replayed"),
+        "clock-moved": Kind(INFO, "the virtual clock was moved forward"),
+        "changed": Kind(INFO, "a change was requested over HTTP: by whom, what, and the result"),
+        "denied": Kind(WARNING, "a request was denied for lack of permission"),
+        "topic-created": Kind(INFO, "a topic was created"),
+        "topic-deleted": Kind(INFO, "a topic was deleted: the reason, and how much it held"),
         "unsubscribed-trimmed": Kind(
-            WARNING, "messages that no subscription has covered are deleted: their time is over, or they are too many"
+            WARNING, "messages not covered by any subscription were deleted: they exceeded their retention time or size"
         ),
-        "quota-hit": Kind(WARNING, "a backlog has reached its quota: producers wait or are refused"),
+        "quota-hit": Kind(WARNING, "a backlog has reached its quota: producers wait or are rejected"),
         "quota-released": Kind(INFO, "a backlog is below its quota again"),
-        "publish-held": Kind(INFO, "a publish rate is used up: receipts of producers wait"),
+        "publish-held": Kind(INFO, "a publish rate limit is reached: receipts are delayed"),
         "producer-suspended": Kind(
             WARNING,
-            "too many receipts of a producer wait for a publish rate: its client is to send the rest again later",
+            "a producer is suspended: too many of its receipts wait for a publish rate; its client resends later",
         ),
         "connection-unread": Kind(
             WARNING, "a connection is not read: too many receipts of its producers wait for publish rates"
         ),
-        "evicted": Kind(WARNING, "the oldest messages of a backlog are let go, as its quota says"),
-        "dead-letters": Kind(WARNING, "messages became dead letters"),
-        "dead-letters-refused": Kind(ERROR, "a dead letter topic does not take what should go there"),
-        "client-connected": Kind(INFO, "a client has connected"),
-        "client-disconnected": Kind(INFO, "a client is gone"),
-        "client-refused": Kind(WARNING, "a connection was refused or closed, because of limits or what it sent"),
-        "slow-commit": Kind(WARNING, "a commit took long: receipts waited for the disk"),
-        "commit-failed": Kind(ERROR, "a commit failed, its messages were refused"),
-        "disk-full": Kind(ERROR, "there is no room for messages; acknowledgements go on, from the reserve"),
-        "disk-room": Kind(INFO, "there is room for messages again"),
+        "evicted": Kind(WARNING, "the oldest messages of a backlog were evicted, as set by its quota"),
+        "dead-letters": Kind(WARNING, "messages were moved to a dead letter topic"),
+        "dead-letters-refused": Kind(ERROR, "a dead letter topic rejected messages"),
+        "client-connected": Kind(INFO, "a client connected"),
+        "client-disconnected": Kind(INFO, "a client disconnected"),
+        "client-refused": Kind(WARNING, "a connection was refused or closed because of a limit or the data it sent"),
+        "slow-commit": Kind(WARNING, "a commit was slow: receipts waited for the disk"),
+        "commit-failed": Kind(ERROR, "a commit failed: its messages were rejected"),
+        "disk-full": Kind(ERROR, "no disk space is left for messages; acknowledgements use the reserve"),
+        "disk-room": Kind(INFO, "disk space is available for messages again"),
         "disk-low": Kind(WARNING, "the disk is nearly full"),
-        "quarantined": Kind(ERROR, "a damaged entry was found and is kept aside"),
-        "plugin-failed": Kind(ERROR, "a plugin failed, or cannot be used"),
-        "job-running": Kind(INFO, "a job was begun, or goes on"),
+        "quarantined": Kind(ERROR, "a damaged entry was found and quarantined"),
+        "plugin-failed": Kind(ERROR, "a plugin failed or is unavailable"),
+        "job-running": Kind(INFO, "a job was started or resumed"),
         "job-paused": Kind(
-            INFO, "a job rests until it is resumed: it was asked to, or a topic refuses what it puts back"
+            INFO, "a job was paused until it is resumed: on request, or because a topic rejected a message"
         ),
-        "job-tripped": Kind(WARNING, "a job has stopped itself: what it puts back becomes dead letters again"),
-        "job-done": Kind(INFO, "a job has come to its end"),
-        "job-cancelled": Kind(INFO, "a job was stopped for good"),
-        "job-failed": Kind(ERROR, "a job cannot go on: its topic or subscription is gone"),
+        "job-tripped": Kind(WARNING, "a job was stopped automatically: replayed messages became dead letters again"),
+        "job-done": Kind(INFO, "a job completed"),
+        "job-cancelled": Kind(INFO, "a job was cancelled"),
+        "job-failed": Kind(ERROR, "a job failed: its topic or subscription no longer exists"),
     }
 )
 """All kinds of events; ``tell`` accepts no other."""
@@ -194,7 +194,7 @@ class Events:
             if again:
                 self._add(kind, subject, f"{again:,} more in {PERIOD_SECONDS:g} s", again, {}, now)
         if period.more:
-            text = f"{period.more:,} more in {PERIOD_SECONDS:g} s, of others"
+            text = f"{period.more:,} more in {PERIOD_SECONDS:g} s, on other subjects"
             self._add(kind, "", text, period.more, {}, now)
 
     def _add(self, kind: str, subject: str, text: str, count: int, fields: dict[str, Any], now: Now) -> None:

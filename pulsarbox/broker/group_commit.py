@@ -417,8 +417,8 @@ class GroupCommit:
         """Handle a failed commit: drop its entries and retry the other records."""
         group, behind = self.in_flight, self.open
         assert group is not None and group.batch is batch
-        log.error("a commit of %d bytes failed, its messages are refused: %s", batch.size, error)
-        text = f"a commit of {batch.size:,} bytes failed, its messages are refused: {error}"
+        log.error("a commit of %d bytes failed, its messages are rejected: %s", batch.size, error)
+        text = f"a commit of {batch.size:,} bytes failed, its messages are rejected: {error}"
         self._events.tell("commit-failed", "", text, now, bytes=batch.size)
         self.times.failed += 1
         self.in_flight = None

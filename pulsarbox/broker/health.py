@@ -65,7 +65,7 @@ class HealthCheck:
         """Put a message into the open batch. Raises PulsarBoxError."""
         refusal = self._core.commits.housekeeping.refusal
         if refusal is not None:
-            raise PersistenceError(f"Nothing can be published right now: {refusal}")
+            raise PersistenceError(f"Messages cannot be published: {refusal}")
         topic = self._topics.of_box(parse_topic(HEALTH_TOPIC), now)
         self._count += 1
         metadata = MessageMetadata(producer_name="health", sequence_id=self._count, publish_time=now.wall - now.offset)
@@ -81,11 +81,17 @@ class HealthCheck:
 
     def _read(self, run: _Run, written: Entry, entries: list[Entry], error: Exception | None, now: Now) -> None:
         if error is None and [each.body for each in entries] != [written.body]:
-            error = PersistenceError("The message of the health check was not stored: in its place is another, or none")
+            error = PersistenceError(
+                "The health check message was not stored: its position is empty or holds another message"
+            )
         self._end(run, error, now)
 
     def _too_late(self, run: _Run, now: Now) -> None:
-        self._end(run, PersistenceError(f"No message was stored and read within {HEALTH_SECONDS:g} s"), now)
+        self._end(
+            run,
+            PersistenceError(f"The health check message was not stored and read back within {HEALTH_SECONDS:g} s"),
+            now,
+        )
 
     def _end(self, run: _Run, error: Exception | None, now: Now) -> None:
         if run is not self._running:

@@ -183,7 +183,7 @@ class Housekeeping:
     def store_is_full(self, reason: str, now: Now) -> None:
         """Reject messages and check every second whether the store has room again."""
         if not self._full:
-            self._events.tell("disk-full", "", f"{reason}: messages are refused until there is room", now)
+            self._events.tell("disk-full", "", f"{reason}: messages are rejected until disk space is available", now)
             self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
         self._full = reason
         self._judge()
@@ -212,15 +212,15 @@ class Housekeeping:
         self._under_way = None
         if isinstance(chore, CheckRoom):
             if error is None:
-                log.info("there is room for messages again")
-                self._events.tell("disk-room", "", "there is room for messages again", now)
+                log.info("disk space is available for messages again")
+                self._events.tell("disk-room", "", "disk space is available for messages again", now)
                 self._full = ""
                 self._judge()
             else:
                 self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
             return
         if error is not None:
-            log.error("%s: trying again in %g s", error, RETRY_SECONDS)
+            log.error("%s; retrying in %g s", error, RETRY_SECONDS)
             self._not_before = now.monotonic + RETRY_SECONDS
             self._timers.at(self._not_before, _wake)
         if isinstance(chore, Reclaim):
@@ -228,7 +228,7 @@ class Housekeeping:
             if reclaimed is not None:
                 names = ", ".join(reclaimed.volumes)
                 sizes = reclaimed.bytes_before >> 10, reclaimed.bytes_after >> 10
-                log.info("storage: %s %s, %d KiB are %d KiB now", reclaimed.what, names, *sizes)
+                log.info("storage: %s %s, from %d KiB to %d KiB", reclaimed.what, names, *sizes)
         elif error is not None:
             self._failed = str(error)
             self._give_back()

@@ -58,7 +58,7 @@ class Computations:
         size = max(size, 1)
         if self._total and self._total + size > WAITING_BYTES_MAX:
             raise ServiceNotReady(
-                f"schemas of {self._total} bytes are waiting to be compared, for {len(self._bytes)} clients; try again"
+                f"{self._total} bytes of schemas of {len(self._bytes)} clients are waiting to be compared; try again"
             )
         computation = _Computation(asker, size, steps, then)
         self._total += size
@@ -127,7 +127,7 @@ class Computations:
             result = error
         except Exception:
             log.exception("a computation failed")
-            result = ServiceNotReady("The broker failed to carry this out; its log says why")
+            result = ServiceNotReady("The broker failed to process this request; its log has the details")
         self._left -= 1
         self._current = None
         self._total -= computation.size

@@ -55,7 +55,7 @@ _LATER: Final = "it is being loaded"
 
 
 def _nothing_else(kind: str, name: str) -> Any:
-    raise PluginError(f"there is no plugin {name!r} for {kind}: this box was given none")
+    raise PluginError(f"there is no plugin {name!r} for {kind}: this box was created without plugins")
 
 
 class Plugins:
@@ -202,7 +202,7 @@ class Plugins:
             raise PluginError("it is disabled")
         plugin = self._loaded("routing", name)
         if not hasattr(plugin, form):
-            error = PluginError(f"it does not say {what}: it has no {form}()")
+            error = PluginError(f"it has no {form}(), which {what}")
             self._cannot(("routing", name), error)
             raise error
         return plugin
@@ -217,7 +217,7 @@ class Plugins:
         if name == MURMUR3:
             return None
         if ("hashing", name) in self.disabled and not (decided and name in self._hashes):
-            raise ConsumerAssignError(f"The hashing plugin '{name}' is disabled: pulsarbox plugins enable {name}")
+            raise ConsumerAssignError(f"The hashing plugin '{name}' is disabled: run `pulsarbox plugins enable {name}`")
         try:
             return self._hashes.get(name) or self.load_hash(name, at_once=False)
         except PluginError as error:
@@ -249,11 +249,11 @@ class Plugins:
         if name == NONE:
             return
         if ("compression", name) in self.disabled:
-            raise PluginError(f"it is disabled: pulsarbox plugins enable {name}")
+            raise PluginError(f"it is disabled: run `pulsarbox plugins enable {name}`")
         if name in built_in("compression"):
             get("compression", name)
         elif self._loaded("compression", name, at_once=True).rest_tag is None:
-            raise PluginError("it is not for use on the disk: it has no rest_tag")
+            raise PluginError("it does not support compression at rest: it has no rest_tag")
 
     # Consumers
 
@@ -271,7 +271,7 @@ class Plugins:
     def _choice(self, name: str) -> Choose | None:
         if name not in self._choices:
             try:
-                plugin = self._routing(name, "choose", "which consumer is next")
+                plugin = self._routing(name, "choose", "selects the next consumer")
             except PluginError:
                 return None
             guarded = self._guard("routing", name).consumers(plugin.choose, round_robin)
@@ -291,7 +291,7 @@ class Plugins:
             if name in SELECTORS:
                 return SELECTORS[name](settings)
             try:
-                plugin = self._routing(name, "divide", "which consumer has which keys")
+                plugin = self._routing(name, "divide", "assigns keys to consumers")
             except PluginError:
                 continue
             return PluggedSelector(plugin, self._guard("routing", name), make_selector(mode, settings))
@@ -313,7 +313,7 @@ class Plugins:
         hash32 = self._loaded("hashing", hashing).hash32
         if hashing not in built_in("hashing"):
             hash32 = self._guard("hashing", hashing).hashing(hash32, key_hash)
-        plugin = self._routing(name, "open", "which partition a message goes to")
+        plugin = self._routing(name, "open", "selects the partition of a message")
         guard = None if name in built_in("routing") else self._guard("routing", name)
         try:
             return opened(plugin, producing(hash32), guard)

@@ -72,7 +72,7 @@ class Tenants:
         roles = info.get("adminRoles") or []
         clusters = info.get("allowedClusters")
         if clusters is None:
-            raise PreconditionFailed("Clusters cannot be null: say which, as in {'allowedClusters': ['standalone']}")
+            raise PreconditionFailed("Clusters cannot be null: set them, as in {'allowedClusters': ['standalone']}")
         if not _is_strings(roles) or not _is_strings(clusters):
             raise BadRequest("adminRoles and allowedClusters must be lists of names")
         if not clusters or not all(cluster.strip() for cluster in clusters):

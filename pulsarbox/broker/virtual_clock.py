@@ -23,8 +23,8 @@ def offset_of(store: Store, mode: str) -> int:
     offset: int = (store.catalog.get(CLOCK) or {"offset": 0})["offset"]
     if offset and mode != VIRTUAL:
         raise PersistenceError(
-            f"the data is {in_words(offset)} ahead of the real time, its virtual clock was moved that far:"
-            " start with --clock virtual, or on another data directory"
+            f"the virtual clock of the data directory is {in_words(offset)} ahead of the real time:"
+            " start with --clock virtual, or use another data directory"
         )
     return offset
 
@@ -46,13 +46,15 @@ class VirtualClock:
         """
         if not self.is_virtual:
             raise Conflict(
-                "This box has the real clock, which stays: start it with --clock virtual"
-                " (in Python, make it with clock='virtual')"
+                "The real clock of this box cannot be moved: start it with --clock virtual"
+                " (in Python, create it with clock='virtual')"
             )
         if by < 0:
-            raise BadRequest(f"The clock goes forward only, not {in_words(by)}: stored times would lie in the future")
+            raise BadRequest(
+                f"The clock cannot be moved by {in_words(by)}, only forward: stored times would be in the future"
+            )
         if now.wall + by > WALL_MAX:
-            raise BadRequest("The clock ends with the year 9999")
+            raise BadRequest("The clock cannot be moved past the year 9999")
         if by:
             self.offset += by
             self._commits.put_row(CLOCK, {"offset": self.offset})

@@ -74,7 +74,7 @@ class Transaction:
     def check_open(self) -> None:
         """Raise InvalidTxnStatus if the transaction has ended."""
         if self.ended:
-            raise InvalidTxnStatus(f"Transaction {self.id} is {self.ended} and accepts no more operations")
+            raise InvalidTxnStatus(f"Transaction {self.id} is {self.ended}: nothing can be added to it")
 
     # Producer and consumer callbacks ---------------------------------------------------------------------------------
 

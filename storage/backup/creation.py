@@ -149,8 +149,8 @@ class _Creation:
         free = shutil.disk_usage(self._repository.path).free
         if needed + ROOM_LEFT > free:
             raise BackupError(
-                f"{self._repository.path} has {_mib(free)} free, the backup may need {_mib(needed)} and leaves"
-                f" {_mib(ROOM_LEFT)}: make room, or choose a directory on another disk"
+                f"{self._repository.path} has {_mib(free)} free, the backup may need {_mib(needed)} and must leave"
+                f" {_mib(ROOM_LEFT)}: free up space, or choose a directory on another disk"
             )
 
     def _can_link(self) -> bool:
@@ -234,7 +234,7 @@ def _failed(repository: Repository, error: OSError) -> BackupError:
     with suppress(OSError, PersistenceError):
         repository.drop_interrupted()
     return BackupError(
-        f"{where}: the disk is full; what the backup had stored was removed: make room, or choose another disk"
+        f"{where}: the disk is full; the files of the backup were removed: free up space, or choose another disk"
     )
 
 

@@ -156,8 +156,8 @@ class Cut:
                 yield chunk
                 if time.monotonic() > until:
                     raise BackupError(
-                        f"copying meta took longer than {META_SECONDS_MAX:.0f} s, and the box cannot reuse its pages"
-                        " meanwhile: use a faster disk for the backup, or a higher --rate"
+                        f"copying meta took longer than {META_SECONDS_MAX:.0f} s, during which the box cannot reuse its"
+                        " pages: use a faster disk for the backup, or a higher --rate"
                     )
         finally:
             os.close(reading)
@@ -228,7 +228,7 @@ def _check_source(path: Path) -> None:
     if box.format == 1:
         raise BackupError(f"{path} has format 1: start the box once with this version, then back it up")
     if not (path / META).exists():
-        raise BackupError(f"{path} holds nothing yet: its box was never started to the end")
+        raise BackupError(f"{path} is empty: no box has completed a start on it")
 
 
 def _identity(path: Path) -> BoxIdentity:

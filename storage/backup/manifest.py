@@ -156,7 +156,7 @@ def _check_logs(manifest: Manifest, where: str) -> None:
     following = all(before.last + 1 == part.first for before, part in pairwise(parts))
     ends = parts[-1].last if parts else manifest.position
     if not following or ends != manifest.position or META_PATH not in {file.path for file in manifest.files}:
-        raise BackupDamaged(f"{where} is damaged: its files do not make a whole data directory")
+        raise BackupDamaged(f"{where} is damaged: its files do not form a complete data directory")
 
 
 def _digest(document: dict[str, Any]) -> str:

@@ -174,7 +174,9 @@ class Repository:
                 self.manifest(name)  # raises an error with advice
         with _flock(self.path / MARKER, os.O_RDONLY, fcntl.LOCK_EX) as (held, _):
             if not held:
-                raise BackupConflict(f"a backup in {self.path} is being verified or restored: try again after that")
+                raise BackupConflict(
+                    f"a backup in {self.path} is being verified or restored: try again when that has finished"
+                )
             for name in names:
                 for suffix in (_COMPLETE, _PARTIAL):
                     (self._backups / (name + suffix)).unlink(missing_ok=True)

@@ -89,7 +89,7 @@ class _Restore:
             free = shutil.disk_usage(self._target).free
             if self._needed + _ROOM_LEFT > free:
                 mib = [f"{size / (1 << 20):,.0f} MiB" for size in (free, self._needed)]
-                raise BackupError(f"{self._target} has {mib[0]} free, the restored box needs {mib[1]}: make room")
+                raise BackupError(f"{self._target} has {mib[0]} free, the restored box needs {mib[1]}: free up space")
             self._pace.total = self._manifest.size
             for file in self._manifest.files:
                 if not file.volume:
@@ -223,8 +223,8 @@ def _check_files(repository: Repository, manifest: Manifest) -> None:
         if not repository.files.has(file.sha256, file.size):
             raise BackupDamaged(
                 f"{repository.files.path(file.sha256)} is missing or truncated: it is {file.path} of backup"
-                f" {manifest.name}; `pulsarbox backup verify {repository.path}` shows all damage, and `--backup` names"
-                " another backup"
+                f" {manifest.name}; `pulsarbox backup verify {repository.path}` shows all damage, and `--backup`"
+                " selects another backup"
             )
 
 
@@ -240,4 +240,4 @@ def _check_target(repository: Repository, target: Path, force: bool) -> None:
         if not force:
             raise BackupConflict(f"{target} is the data directory of a box: --force replaces it")
     elif {path.name for path in target.iterdir()} - {LOCK, _LOST}:
-        raise BackupConflict(f"{target} is not empty, and is no data directory: choose another target")
+        raise BackupConflict(f"{target} is not empty and is not a data directory: choose another target")

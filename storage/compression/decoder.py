@@ -62,7 +62,7 @@ class RestUnpacker:
     def unpack(self, tag: bytes, dictionary: int, packed: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
         """See Unpacker."""
         if max(sizes) > BYTES_MAX:
-            raise NotUnpacked(f"it says that it has {max(sizes)} bytes, no entry has more than {BYTES_MAX}")
+            raise NotUnpacked(f"its stored size of {max(sizes)} bytes exceeds the maximum of {BYTES_MAX}")
         return unpack_with(self._codec(tag, dictionary), packed, sizes)
 
     def _codec(self, tag: bytes, number: int) -> Codec:
@@ -99,9 +99,9 @@ def unpack_with(codec: Codec, packed: Sequence[bytes], sizes: Sequence[int]) -> 
         else:
             bodies = [codec.decompress(data, size) for data, size in zip(packed, sizes, strict=True)]
     except Exception as error:  # each library has its own exceptions
-        raise NotUnpacked(f"its bytes cannot be unpacked: {error}") from error
+        raise NotUnpacked(f"its bytes cannot be decompressed: {error}") from error
     if [len(body) for body in bodies] != list(sizes):
-        raise NotUnpacked("it has another size than it should")
+        raise NotUnpacked("its decompressed size is wrong")
     return bodies
 
 

@@ -115,7 +115,7 @@ class Press:
         try:
             plugin = self._codecs.named(choice.codec)
         except CodecMissing as error:
-            log.warning("nothing is compressed with it: %s", error)
+            log.warning("entries are not compressed, the codec is unavailable: %s", error)
             self._methods[choice] = None
             return
         assert plugin.rest_tag is not None
@@ -254,7 +254,7 @@ class Press:
             packed = pack_with(writer, bodies)
             if unpack_with(reader, packed, [len(body) for body in bodies]) == bodies:
                 return packed
-            reason = "what it has compressed does not come back"
+            reason = "its output does not decompress to the original"
         except Exception as error:  # a plugin's exception
             reason = str(error)
         log.error("the codec %r is not used for topic %d: %s", choice.codec, choice.topic_id, reason)

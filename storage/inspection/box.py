@@ -62,7 +62,7 @@ class Box:
         self.path = path
         if not path.is_dir():
             what = "is not a directory" if path.exists() else "does not exist"
-            raise PersistenceError(f"{path} {what}: name the data directory of a box (its dataDirectory setting)")
+            raise PersistenceError(f"{path} {what}: specify the data directory of a box (its dataDirectory setting)")
         if (path / RESTORING).exists():
             raise PersistenceError(unfinished_restore(path))
         try:
@@ -72,7 +72,7 @@ class Box:
         except FileNotFoundError:
             what = f"holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}"
             if not (path / META).exists():
-                what = "is not a data directory, it has no INSTANCE file: name the dataDirectory of a box"
+                what = "is not a data directory: it has no INSTANCE file; specify the dataDirectory of a box"
             raise PersistenceError(f"{path} {what}") from None
         except OSError as error:
             raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
@@ -138,13 +138,13 @@ class Box:
         """
         path = self.path / name
         if not path.exists():
-            raise Vanished(f"{name} is not there")
+            raise Vanished(f"{name} does not exist")
         try:
             verify_environment(path)
             env = open_readonly(path, lock=growing and self.live)
         except (lmdb.Error, OSError, PersistenceError) as error:
             if self.is_gone(name):
-                raise Vanished(f"{name} is not there any more") from error
+                raise Vanished(f"{name} no longer exists") from error
             raise PersistenceError(str(error)) from error
         try:
             yield Environment(env)

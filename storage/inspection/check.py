@@ -132,10 +132,10 @@ class _Judgement:
         filled = [volume for volume in self.journal if volume.last]
         for volume in filled:
             if expected and volume.first != expected and volume.first > mark + 1:
-                what = f"its log begins at batch {volume.first}, the one before ends at {expected - 1}"
+                what = f"its log begins at batch {volume.first}, but the previous volume ends at {expected - 1}"
                 self.findings.append(damage(volume.name, f"{what}: batches are missing", RESTORE))
             elif expected and volume.first < expected:
-                what = f"its log begins at batch {volume.first}, which the volume before has as well"
+                what = f"its log begins at batch {volume.first}, which is also in the previous volume"
                 self.findings.append(damage(volume.name, what, RESTORE))
             elif not expected and volume.first > mark + 1 and self.meta.whole:
                 what = f"the log begins at batch {volume.first}, but the checkpoint ends at {mark}"
@@ -143,10 +143,12 @@ class _Judgement:
             expected = volume.last + 1
         unread = any(not volume.whole for volume in self.journal)
         if not unread and expected <= mark and self.journal and filled[-1:] == self.journal[-1:]:
-            what = f"the log ends at batch {expected - 1}, but the checkpoint covers {mark}: the end of the log is gone"
+            what = (
+                f"the log ends at batch {expected - 1}, but the checkpoint covers {mark}: the end of the log is missing"
+            )
             self.findings.append(damage(self.journal[-1].name, what, RESTORE))
         if not self.journal and mark:
-            self.findings.append(damage("volumes", f"there is none, but the checkpoint covers batch {mark}", RESTORE))
+            self.findings.append(damage("volumes", f"there is no log, but the checkpoint covers batch {mark}", RESTORE))
 
     def _contents(self) -> None:
         """Check the table of contents against the volumes."""
@@ -160,20 +162,20 @@ class _Judgement:
             entries, size = sums.pop(number, [0, 0])
             if (entries, size) != (content.entries, content.bytes):
                 what = (
-                    f"contents say {content.entries} live entries of {content.bytes} bytes, volumes say {entries}"
-                    f" of {size}: disk is given back too early or too late"
+                    f"table contents lists {content.entries} live entries ({content.bytes} bytes), table volumes"
+                    f" {entries} ({size} bytes): disk space is reclaimed too early or too late"
                 )
                 self.findings.append(damage(f"meta, contents of {name}", what, RESTORE))
             self._content(number, content)
         if self.box.format == 1:
             return
         for number, (entries, _) in sums.items():
-            what = f"volumes say that it holds {entries} entries, contents do not know it"
+            what = f"table volumes lists {entries} entries in it, but it is not in table contents"
             self.findings.append(damage(f"meta, contents of {name_of(number)}", what, RESTORE))
         for volume in self.volumes.values():
             if self._is_unknown(volume) and not self.box.is_gone(volume.name):
-                what = "the tables of meta do not speak of it: left over from packing, and never read"
-                self.findings.append(warning(volume.name, what, "nothing: the box removes it at its next start"))
+                what = "the tables of meta do not list it: it is left over from packing and never read"
+                self.findings.append(warning(volume.name, what, "nothing; the box removes it at its next start"))
 
     def _is_unknown(self, volume: ExaminedVolume) -> bool:
         """Return whether a volume is not listed in the tables of meta: it was being removed, or never finished."""
@@ -188,10 +190,10 @@ class _Judgement:
                 what = f"the directory is missing: {content.entries} entries of {content.bytes} bytes are lost"
                 self.findings.append(damage(name_of(number), what, RESTORE))
             else:
-                what = "contents speak of it, but it is not there; nothing in it was alive"
+                what = "table contents lists it, but it does not exist; it had no live entries"
                 self.findings.append(warning(name_of(number), what, "nothing"))
         elif volume.whole and (volume.first, volume.last) != (content.first_position, content.last_position):
-            said = f"contents say {content.first_position} to {content.last_position}"
+            said = f"but table contents lists {content.first_position} to {content.last_position}"
             what = f"its log has batches {volume.first} to {volume.last}, {said}"
             self.findings.append(damage(volume.name, what, RESTORE))
 
@@ -202,20 +204,20 @@ class _Judgement:
             if volume is None or not volume.whole:
                 known = stretch.volume in self.tables.contents
                 if volume is None and not known:
-                    what = f"entries from {stretch.ledger_id}:{stretch.first} on should be in it, but it is not there"
+                    what = f"entries from {stretch.ledger_id}:{stretch.first} on should be in it, but it does not exist"
                     self._one(name_of(stretch.volume), what, stretch)
                 continue
             runs = volume.runs.get(stretch.ledger_id, [])
             found = [run for run in runs if run[0] == stretch.first]
             if self.box.format == 1:
                 if not found and not volume.bad:
-                    what = f"entry {stretch.ledger_id}:{stretch.first} should be in it, and is not"
+                    what = f"entry {stretch.ledger_id}:{stretch.first} should be in it, but is not"
                     self._one(volume.name, what, stretch)
             elif not volume.bad and not _holds(runs, stretch):
-                there = ", ".join(f"{run[1]} from {run[0]} on of {run[2]} bytes" for run in found) or "none of them"
+                there = ", ".join(f"{run[1]} from {run[0]} on ({run[2]} bytes)" for run in found) or "none of them"
                 what = (
-                    f"volumes say it holds {stretch.entries} entries of ledger {stretch.ledger_id} from"
-                    f" {stretch.first} on of {stretch.bytes} bytes, it holds {there}"
+                    f"table volumes lists {stretch.entries} entries of ledger {stretch.ledger_id} from"
+                    f" {stretch.first} on ({stretch.bytes} bytes), but it holds {there}"
                 )
                 self._one(volume.name, what, stretch)
 
@@ -239,23 +241,23 @@ class _Judgement:
             if end < wanted and not unread:
                 self._gap(ledger_id, end, wanted - 1)
             elif end > wanted and ledger.closed and not ledger.replayed and not gap and ledger.entries:
-                what = f"its row says {wanted} entries, {end} are stored"
+                what = f"its row lists {wanted} entries, but {end} are stored"
                 self.findings.append(
-                    warning(f"ledger {ledger_id}", what, "nothing: the others are not read")._replace(ledger=ledger_id)
+                    warning(f"ledger {ledger_id}", what, "nothing; the others are not read")._replace(ledger=ledger_id)
                 )
             if not holdings.name_of(ledger.topic_id):
-                what = f"it belongs to topic {ledger.topic_id}, which does not exist: nobody can read it"
-                self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
+                what = f"it belongs to topic {ledger.topic_id}, which does not exist: it cannot be read"
+                self.findings.append(warning(f"ledger {ledger_id}", what, "nothing; it only uses disk space"))
         # Ledgers that the log deletes after the checkpoint are reclaimed with the next one.
         nobodys = {stretch.ledger_id for stretch in self.tables.stretches if stretch.ledger_id not in self.checkpointed}
         nobodys -= self.tables.dropped
         for ledger_id in sorted(nobodys)[:_OFTEN]:
-            what = "volumes speak of it, but it has no row"
-            self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
+            what = "table volumes lists it, but it has no row"
+            self.findings.append(warning(f"ledger {ledger_id}", what, "nothing; it only uses disk space"))
 
     def _gap(self, ledger_id: int, first: int, last: int) -> None:
         where = f"ledger {ledger_id}, entries {first} to {last}"
-        what = "they are in no volume: consumers stop there or step over them"
+        what = "they are in no volume: consumers stop there or skip them"
         self.findings.append(damage(where, what, RESTORE, ledger_id, first))
 
     def _held(self) -> dict[int, list[tuple[int, int]]]:
@@ -286,18 +288,18 @@ class _Judgement:
         for cursor_id, (topic_id, name) in holdings.cursors.items():
             if not holdings.name_of(topic_id):
                 what = f"subscription {name} belongs to topic {topic_id}, which does not exist"
-                self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: it is never used"))
+                self.findings.append(warning(f"cursor {cursor_id}", what, "nothing; it is never used"))
         for cursor_id in sorted(holdings.acks - set(holdings.cursors))[:_OFTEN]:
             if not any(volume.replay for volume in self.journal):  # the log may delete the cursor
-                what = "there are acknowledgements of it, but it has no row"
-                self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: they are never used"))
+                what = "it has acknowledgements, but no row"
+                self.findings.append(warning(f"cursor {cursor_id}", what, "nothing; they are never used"))
 
     def _producers(self) -> None:
         for topic_id, number in self.meta.producers.items():
             # The log may delete the topic, and the next checkpoint its producers.
             if not self.meta.holdings.name_of(topic_id) and not any(volume.replay for volume in self.journal):
-                what = f"sequence ids of {number} producers are kept for it, but it does not exist"
-                self.findings.append(warning(f"topic {topic_id}", what, "nothing: they are never used"))
+                what = f"it has sequence IDs of {number} producers, but does not exist"
+                self.findings.append(warning(f"topic {topic_id}", what, "nothing; they are never used"))
 
     def _transactions(self) -> None:
         holdings = self.meta.holdings
@@ -311,8 +313,8 @@ class _Judgement:
         for name, unfinished in self.box.strangers():
             if unfinished and self.box.live:
                 continue  # under construction
-            what = "it was never finished" if unfinished else "it is no part of a data directory, and nobody reads it"
-            advice = "nothing: the box removes it at its next start" if unfinished else "move it elsewhere"
+            what = "it is incomplete" if unfinished else "it is not part of a data directory and is never read"
+            advice = "nothing; the box removes it at its next start" if unfinished else "move it elsewhere"
             self.findings.append(warning(name, what, advice))
         for folder in _missing([META, "volumes"], self.box.path):
             if folder != META or self.meta.whole:
@@ -321,11 +323,11 @@ class _Judgement:
     def _liveness(self) -> None:
         now = Box(self.box.path)
         if now.live and not self.box.live:
-            what = "a box has been started on it during the check: what was found may not be so"
+            what = "a box was started on the data directory during the check: the findings may be wrong"
             self.findings.append(warning(LOCK, what, "check again"))
         if self.box.live and not self.box.can_lock(META):
-            what = "a running box was read without LMDB's lock, which this user may not write: damage may be none"
-            self.findings.append(warning(LOCK, what, "where damage is found, check again as the box's user"))
+            what = "a running box was read without LMDB's lock, which this user cannot write: findings may be wrong"
+            self.findings.append(warning(LOCK, what, "if damage is reported, check again as the box's user"))
 
 
 def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:

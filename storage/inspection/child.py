@@ -65,7 +65,7 @@ def run(task: str, path: Path, options: dict[str, Any]) -> Iterator[Line]:
         code = child.wait()
         raise ChildEnded(_ending(code), where, number)
     except TimeoutError:
-        raise ChildEnded(f"reading it did not come on for {STALL_SECONDS} s", where, number) from None
+        raise ChildEnded(f"reading it made no progress for {STALL_SECONDS} s", where, number) from None
     finally:
         child.kill()
         child.wait()

@@ -35,10 +35,10 @@ _FOR_DEAD_LETTERS: Final = (_LETTERS, _RETRY)
 _MARK: Final = "deadLetters"
 """Field of a topic's row: the box has moved dead letters there."""
 
-_IN_MESSAGES: Final = "when a message was published stands in the message itself: a box that runs looks it up"
+_IN_MESSAGES: Final = "publish times are stored in the messages: only a running box looks them up"
 UNKNOWN: Final = {
-    "topics": {"oldest": _IN_MESSAGES, "quota": "which quota holds the box decides when it runs"},
-    "subscriptions": {"oldest": _IN_MESSAGES, "type": "consumers say it when they subscribe, and nobody has since"},
+    "topics": {"oldest": _IN_MESSAGES, "quota": "only a running box determines which quota applies"},
+    "subscriptions": {"oldest": _IN_MESSAGES, "type": "consumers set it when they subscribe, and none has since"},
     "deadletters": {},
     "storage": {},
 }
@@ -69,7 +69,9 @@ def dead_box(path: Path) -> DeadBox:
     box = Box(path)
     if box.live:
         who = f" (process {box.pid})" if box.pid else ""
-        raise PersistenceError(f"a box runs on {path}{who}: ask that one, without --data-dir or by its --admin-url")
+        raise PersistenceError(
+            f"a box is running on {path}{who}: query it instead, without --data-dir or with its --admin-url"
+        )
     found = DeadBox(path, {name: [] for name in ("topics", "subscriptions", "deadletters")})
     try:
         for line in run("dead", path, {"topics": TOPICS_MAX}):
@@ -79,7 +81,7 @@ def dead_box(path: Path) -> DeadBox:
                 found.now, found.topics = line[1], line[2]
     except ChildEnded as error:
         raise PersistenceError(
-            f"{path / (error.where or META)}: {error.reason}: see `pulsarbox storage check {path}` for what is damaged"
+            f"{path / (error.where or META)}: {error.reason}: `pulsarbox storage check {path}` shows the damage"
         ) from error
     document = statistics(path, 0)
     found.views["storage"] = [_volume(row) for row in document["volumes"][::-1]]
@@ -158,7 +160,9 @@ def gather(path: Path, options: Row) -> Iterator[Line]:
     """Yield the rows of the box, in chunks."""
     box = Box(path)
     if box.format not in (FORMAT_VERSION, FORMAT_COMPRESSED):
-        raise PersistenceError(f"{path} has format {box.format}: start it once with this version, which brings it up")
+        raise PersistenceError(
+            f"{path} has format {box.format}: start a box on it once with this version, to upgrade it"
+        )
     yield ["at", META, 0]
     meta = MetaEnvironment(path / META, readonly=True)
     rows = MetaRows(_One(meta), lambda error: PersistenceError(str(error)))
@@ -251,7 +255,7 @@ def _subscription(stored: StoredTopic, name: str, cursor_id: int, now: int) -> R
         "consumers": 0,
         "trend": [],
         "cause": "no-consumer" if backlog else None,
-        "causeText": "the box does not run" if backlog else None,
+        "causeText": "the box is not running" if backlog else None,
         "causeSince": 0,
         "drain": None,
         "delayed": stored.delays.not_due(cursor.mark_delete, now).entries,

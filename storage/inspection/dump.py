@@ -69,7 +69,7 @@ def records_of(path: Path, filters: Document, complain: Callable[[str], None]) -
     volume = filters.get("volume")
     if volume is not None and volume not in box.volumes():
         known = ", ".join(box.volumes()) or "none"
-        raise PersistenceError(f"{path} has no volume {volume}: there are {known}")
+        raise PersistenceError(f"{path} has no volume {volume}; its volumes are {known}")
     left: int = -1 if filters.get("limit") is None else filters["limit"]
     course = _Course(set(box.volumes()))
     while left and not course.over:
@@ -162,7 +162,10 @@ class _Dump:
         yield from self._tail()
         if self.topic is not None and self.topic not in self.holdings.topics.values():
             if self.topic not in self.holdings.owners.values():
-                yield ["complaint", f"there is no topic {self.topic}: `pulsarbox storage dump --kind rows` lists them"]
+                yield [
+                    "complaint",
+                    f"topic {self.topic} not found: `pulsarbox storage dump --kind rows` lists the topics",
+                ]
                 return
         with ExitStack() as stack:
             if META not in self.skip:
@@ -178,7 +181,7 @@ class _Dump:
                 with self.box.open(name, growing=number_of(name) not in self.sealed) as env:
                     yield from self._volume(env, name)
             except Vanished:
-                yield ["complaint", f"{name} was packed or removed meanwhile: dump again for what it held"]
+                yield ["complaint", f"{name} was packed or removed during the dump: dump again to see its contents"]
             except PersistenceError as error:
                 yield ["complaint", str(error)]
             yield ["done", name]
@@ -233,7 +236,7 @@ class _Dump:
                 one = env.batch(position)
             except PersistenceError as error:
                 if not failed:
-                    yield ["complaint", f"{name}, batch {position} and maybe more behind it cannot be read: {error}"]
+                    yield ["complaint", f"{name}, batch {position} and possibly later ones cannot be read: {error}"]
                 failed = True
                 continue
             failed = False
@@ -244,7 +247,7 @@ class _Dump:
         try:
             check_batch(value)
         except PersistenceError as error:
-            yield ["complaint", f"{name}, batch {position}: {error}; shown as far as it can be read"]
+            yield ["complaint", f"{name}, batch {position}: {error}; shown as far as it is readable"]
         try:
             for record in records(value):
                 document = self._document(value, record)

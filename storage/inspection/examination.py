@@ -139,7 +139,9 @@ class _Examination:
         for ledger_id, segments in self.segments.items():
             for segment in segments:
                 if segment.position <= indexed and not _within(covered.get(ledger_id, []), segment):
-                    what = f"entry {segment.first_entry} of batch {segment.position} is in the log, but not in it"
+                    what = (
+                        f"entry {segment.first_entry} of batch {segment.position} is in the log, but not in the index"
+                    )
                     where = f"{self.name}, index of ledger {ledger_id}"
                     yield damage(where, what, RESTORE, ledger_id, segment.first_entry).line()
                     break
@@ -186,7 +188,7 @@ class _Examination:
             where = f"{self.name}, batch {position}, entry {error.ledger_id}:{error.first}"
             yield damage(
                 where,
-                f"{error.reason}: consumers do not get this entry",
+                f"{error.reason}: consumers do not receive this entry",
                 f"save its bytes with `pulsarbox storage dump DIR --ledger {error.ledger_id}"
                 f" --entry {error.first} --body`, or {RESTORE_BACKUP}",
                 error.ledger_id,
@@ -204,7 +206,7 @@ class _Examination:
                 yield ["replay", position, key.decode(), text]
         except ValueError as error:
             where = f"{self.name}, batch {position}"
-            yield damage(where, f"it writes the row {key!r}, which is damaged: {error}", RESTORE).line()
+            yield damage(where, f"it holds the row {key!r}, which is damaged: {error}", RESTORE).line()
 
     def _leads_astray(self, ledger_id: int, segment: Segment, last: int) -> str:
         """Return why a row of the index is wrong; empty if it is correct."""
@@ -220,14 +222,14 @@ class _Examination:
             begin = first - known[at].first_entry
             if known[at].offsets[begin : begin + len(offsets)] == offsets:
                 return ""
-        return f"it leads to batch {position} for entry {first}, which is not there"
+        return f"it points to batch {position} for entry {first}, which is not there"
 
     def _bad_batches(self) -> Iterator[Line]:
         for position, reason in self.bad.items():
             lost = self.lost.get(position, [])
             some = ", ".join(f"{ledger}:{first}-{first + count - 1}" for ledger, first, count in lost[:5])
             more = f" and those of {len(lost) - 5} more ledgers" if len(lost) > 5 else ""
-            held = f"entries {some}{more} are lost" if lost else "what it held is not known"
+            held = f"entries {some}{more} are lost" if lost else "its contents are unknown"
             where = f"{self.name}, batch {position}"
             finding: Finding = damage(where, f"{reason}; {held}", RESTORE)
             if lost:

@@ -26,7 +26,7 @@ def statistics(path: Path, topics: int) -> dict[str, Any]:
             (document,) = [line[1] for line in run("stat", path, {"topics": topics, "skip": skip}) if line[0] == "stat"]
         except ChildEnded as error:
             if not error.where or error.where == META or error.where in skip:
-                advice = "see `pulsarbox storage check` for what is damaged"
+                advice = "`pulsarbox storage check` shows the damage"
                 raise PersistenceError(f"{path / (error.where or META)}: {error.reason}: {advice}") from error
             skip.append(error.where)
         else:
@@ -57,7 +57,7 @@ class _Gathering:
         self.names: list[str] = []
         self.tails: dict[str, Tail] = {}
         self.extents: dict[str, tuple[int, int]] = {}
-        self.unreadable: dict[str, str] = dict.fromkeys(skip, "reading it ended the process")
+        self.unreadable: dict[str, str] = dict.fromkeys(skip, "reading it crashed the process")
 
     def read(self) -> Iterator[Line]:
         """Read the meta environment, the extent of each volume, and the log of unlisted volumes."""

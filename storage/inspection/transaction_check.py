@@ -39,23 +39,23 @@ def _of_rows(holdings: Holdings, ends: Mapping[int, int]) -> Iterator[Finding]:
         ledger = holdings.ledgers.get(ledger_id)
         if ledger is None:
             if run.txn is None:
-                yield warning(where, "the ledger is gone, and their row is not", "nothing: it is never used")
+                yield warning(where, "the ledger no longer exists, but their row does", "nothing; it is never used")
             else:
                 yield damage(
-                    where, f"the ledger is gone while transaction {_name(run.txn)} is open", RESTORE, ledger_id
+                    where, f"the ledger no longer exists, but transaction {_name(run.txn)} is open", RESTORE, ledger_id
                 )
         elif ledger.topic_id != run.topic_id or run.last < run.first:
-            yield damage(where, "their row is of another topic, or of no entry", RESTORE, ledger_id, run.first)
+            yield damage(where, "their row names another topic, or no entry", RESTORE, ledger_id, run.first)
         elif run.last >= ends.get(ledger_id, run.last + 1):
             yield damage(where, f"the ledger has {ends[ledger_id]} entries", RESTORE, ledger_id, run.first)
     for _, txn in known.open:
         if known.states.get(txn) != OPEN:
-            what = "entries wait for it, but it has ended or was never begun: readers stop there for ever"
+            what = "entries wait for it, but it has ended or was never begun: readers wait there forever"
             yield damage(f"transaction {_name(txn)}", what, RESTORE)
     for txn, rows in known.pending.items():
         if rows > 0 and known.states.get(txn) != OPEN:
-            what = f"there are {rows} acknowledgements in it, but it is not open"
-            yield warning(f"transaction {_name(txn)}", what, "nothing: they are never used")
+            what = f"it has {rows} pending acknowledgements, but is not open"
+            yield warning(f"transaction {_name(txn)}", what, "nothing; they are never used")
 
 
 def _overlaps(holdings: Holdings) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def _overlaps(holdings: Holdings) -> Iterator[Finding]:
         for before, run in pairwise(runs):
             if run.first <= before.last:
                 where = f"ledger {ledger_id}, entries {run.first} to {min(run.last, before.last)}"
-                what = "two rows of transactions speak of them: backlogs count them twice"
+                what = "two rows of transactions cover them: backlogs count them twice"
                 yield damage(where, what, RESTORE, ledger_id, run.first)
 
 
@@ -89,7 +89,7 @@ def _of_entries(holdings: Holdings, flagged: Iterable[Flagged]) -> Iterator[Find
                 held = known.state_of(txn, ledger_id, entry_id) == ABORTED
             if not held:
                 where = f"ledger {ledger_id}, entry {entry_id}"
-                what = f"it is of transaction {_name(txn)}, which is {state}, but no row says so: it is delivered"
+                what = f"it belongs to transaction {_name(txn)}, which is {state}, but has no row: it is delivered"
                 yield damage(where, what, RESTORE, ledger_id, entry_id)
                 break
 

@@ -204,7 +204,7 @@ class DataDirectory:
 def unfinished_restore(path: Path) -> str:
     """Return the error message for a directory whose restore from a backup is running or was interrupted."""
     return (
-        f"{path} is incomplete: a backup is being restored into it, or its restoring was interrupted; run the"
+        f"{path} is incomplete: a backup is being restored into it, or a restore was interrupted; run the"
         " `pulsarbox restore` command again"
     )
 
@@ -333,13 +333,13 @@ def verify_environment(path: Path) -> None:
     if child.returncode:
         lines = child.stderr.decode(errors="replace").strip().splitlines()
         reason = lines[-1] if lines else f"reading it ended with signal {-child.returncode}"
-        wanted = "" if needed is None else f" where {needed} are expected"
+        wanted = "" if needed is None else f", expected {needed}"
         raise EnvironmentDamaged(f"{file} is damaged or truncated: {size} bytes{wanted}; {reason}")
 
 
 def _unusable(path: Path, error: OSError) -> PersistenceError:
     where = f": {error.filename}" if error.filename and Path(error.filename) != path else ""
-    why = "it is no directory" if isinstance(error, FileExistsError) else error.strerror or str(error)
+    why = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror or str(error)
     return PersistenceError(f"the data directory {path} cannot be used: {why}{where}; choose another with --data-dir")
 
 
@@ -362,7 +362,7 @@ def _size_needed(file: Path) -> int | None:
             page = data.read(_META_READ)
             meta = _meta_page(page)
             if meta is None:
-                raise EnvironmentDamaged(f"{file} is damaged or truncated: its meta pages are not there")
+                raise EnvironmentDamaged(f"{file} is damaged or truncated: its meta pages are missing")
             version, page_size, last_page, txn = meta
             if version not in _LMDB_HEADER_SIZES or not 256 <= page_size <= 65536:
                 return None

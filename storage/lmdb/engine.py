@@ -157,10 +157,10 @@ class LmdbEngine:
         not the next.
         """
         if batch.position != self._next_position:
-            raise ValueError(f"batch {batch.position} is committed where {self._next_position} is next")
-        what = f"batch {batch.position} of {batch.size} bytes is not stored"
+            raise ValueError(f"batch {batch.position} was committed, but {self._next_position} is next")
+        what = f"batch {batch.position} of {batch.size} bytes could not be stored"
         if batch.runs and not self._reserve.hold():
-            raise StoreFull(f"{what}: the disk is full, what is left is for acknowledgements and deletions")
+            raise StoreFull(f"{what}: the disk is full; the reserve is for acknowledgements and deletions")
         if batch.runs:
             self._store(batch, what)
         else:
@@ -200,7 +200,7 @@ class LmdbEngine:
     def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See Engine. Raises ValueError if its position is not committed."""
         if checkpoint.position >= self._next_position:
-            raise ValueError(f"checkpoint at {checkpoint.position} where {self._next_position} is the next batch")
+            raise ValueError(f"checkpoint at {checkpoint.position}, but {self._next_position} is the next batch")
         self._from_reserve(lambda: self._checkpoint(checkpoint))
         self._reclaimer.note(checkpoint)
         self._step("checkpoint written")
@@ -215,7 +215,7 @@ class LmdbEngine:
         except (lmdb.Error, OSError) as error:
             if isinstance(error, lmdb.PanicError):
                 self._volumes.metas.drop(0)
-            raise failure(f"the checkpoint at {checkpoint.position} is not stored", error, self._path) from error
+            raise failure(f"the checkpoint at {checkpoint.position} could not be stored", error, self._path) from error
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine."""
@@ -229,7 +229,7 @@ class LmdbEngine:
                 self._volumes.metas.drop(0)
                 if len(self._volumes.live) > 1:
                     self._volumes.pool.drop(self._volumes.live[-1])
-            raise failure("disk cannot be given back", error, self._path) from error
+            raise failure("disk space cannot be reclaimed", error, self._path) from error
 
     def _from_reserve(self, act: Callable[[], _Result]) -> _Result:
         """Run an action that frees space or must not wait for it; if the disk is full, again without the reserve."""
@@ -254,7 +254,7 @@ class LmdbEngine:
         try:
             return standing(self._volumes, self.unpacked, reserve_held=self._reserve.held)
         except (lmdb.Error, OSError) as error:
-            raise failure("the store cannot be looked at", error, self._path) from error
+            raise failure("the store cannot be inspected", error, self._path) from error
 
     def whereabouts(self, ledger_ids: Sequence[int]) -> Whereabouts:
         """Return the volumes that hold ledgers at present. Thread-safe. Raises PersistenceError."""
@@ -263,7 +263,7 @@ class LmdbEngine:
             with volumes.metas.using(0) as meta:
                 found = meta.stretches_of(ledger_ids)
         except lmdb.Error as error:
-            raise failure("the store cannot be looked at", error, self._path) from error
+            raise failure("the store cannot be inspected", error, self._path) from error
         stretches: dict[int, tuple[tuple[int, int, str], ...]] = {}
         for one in found:
             told = (one.first, one.end, volumes.directory.name(one.volume))
@@ -287,7 +287,7 @@ class LmdbEngine:
         numbers = volumes.directory.volume_numbers()
         packed = volumes.directory.packed_numbers()
         if packed and not volumes.directory.meta.exists():
-            raise PersistenceError(f"{volumes.directory.meta} is missing: it says what is in the packed volumes")
+            raise PersistenceError(f"{volumes.directory.meta} is missing: it lists the contents of the packed volumes")
         with volumes.metas.using(0) as meta:
             mark, sealed = meta.marks()
             contents = meta.contents()
@@ -300,8 +300,7 @@ class LmdbEngine:
         if not unsealed or unsealed != list(range(sealed + 1, unsealed[-1] + 1)):
             there = ", ".join(map(str, unsealed)) or "none"
             raise PersistenceError(
-                f"{self._path}: a volume is missing: behind volume {sealed} there should be all that follow, and there"
-                f" is {there}; {RESTORE_BACKUP}"
+                f"{self._path}: a volume is missing: expected all after {sealed}, found {there}; {RESTORE_BACKUP}"
             )
         for number in (*numbers, *packed):
             if number not in contents and (number <= sealed or number >= PACKED):
@@ -331,7 +330,7 @@ class LmdbEngine:
                 continue
             if first and high != first - 1:
                 name = self._volumes.directory.volume(number)
-                raise PersistenceError(f"{name}: its log ends at batch {high}, the next begins at {first}")
+                raise PersistenceError(f"{name}: its log ends at batch {high}, but the next begins at {first}")
             if not newest:
                 newest, newest_volume = high, number
             first = low
@@ -340,9 +339,9 @@ class LmdbEngine:
             if first <= mark + 1:
                 break
         if newest < mark and (newest_volume >= sealed or not sealed):
-            raise PersistenceError(f"{self._path}: the log ends at batch {newest}, its checkpoint covers {mark}")
+            raise PersistenceError(f"{self._path}: the log ends at batch {newest}, but its checkpoint covers {mark}")
         if first > mark + 1:
-            raise PersistenceError(f"{self._path}: the log begins at batch {first}, its checkpoint ends at {mark}")
+            raise PersistenceError(f"{self._path}: the log begins at batch {first}, but its checkpoint ends at {mark}")
         return parts[::-1], newest
 
     def _extent(self, number: int, contents: dict[int, Content]) -> tuple[int, int]:
@@ -397,7 +396,7 @@ class LmdbEngine:
                     raise EntryDamaged(ledger_id, entry, entry, str(damage)) from damage
                 return False
             if stretch == before:
-                raise EntryDamaged(ledger_id, entry, stretch.end - 1, "its volume does not hold it")
+                raise EntryDamaged(ledger_id, entry, stretch.end - 1, "its volume does not contain it")
             before = stretch
             try:
                 with self._volumes.pool.using(stretch.volume) as volume:

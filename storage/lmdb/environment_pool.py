@@ -42,7 +42,7 @@ class Pool(Generic[_T]):
         """
         with self._changed:
             if number in self._gone:  # it may still be open, but a new user would delay its removal
-                raise EnvironmentGone(f"environment {number} is gone")
+                raise EnvironmentGone(f"environment {number} no longer exists")
             one = self._open.get(number)
             if one is None:
                 one = self._open_now(number)
@@ -98,7 +98,7 @@ class Pool(Generic[_T]):
         if self._closed:
             raise PersistenceError("the store is closed")
         if number in self._gone:
-            raise EnvironmentGone(f"environment {number} is gone")
+            raise EnvironmentGone(f"environment {number} no longer exists")
         one = self._open.get(number)
         if one is not None:
             return one

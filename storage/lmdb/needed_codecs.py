@@ -12,8 +12,8 @@ from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
 
 _SHOWN_MAX: Final = 10
 ADVICE: Final = (
-    "Install it, or put its file into pluginsDirectory. To do without it, start once more with it, set another codec "
-    "for these topics (compression-at-rest), and let the box pack"
+    "Install it, or put its file into pluginsDirectory. To stop using it, start once more with it, set another codec "
+    "for these topics (compression-at-rest), and let the box pack its volumes"
 )
 
 
@@ -26,7 +26,7 @@ class Missing(NamedTuple):
     topics: list[str]
 
     def __str__(self) -> str:
-        shown = ", ".join(self.topics[:_SHOWN_MAX]) or "topics that are not known by name"
+        shown = ", ".join(self.topics[:_SHOWN_MAX]) or "topics of unknown name"
         more = f" and {len(self.topics) - _SHOWN_MAX} more" if len(self.topics) > _SHOWN_MAX else ""
         return f"{self.reason}; entries of {shown}{more} are compressed with it (tag {self.tag.decode('latin-1')!r})"
 

@@ -44,7 +44,7 @@ def _narrow_directory(directory: Path) -> bool:
     foreign = sorted(name for name in names if not is_part(name) and not name.startswith(_OF_NOBODY))
     if foreign:
         shown = ", ".join(foreign[:_SHOWN]) + (", ..." if len(foreign) > _SHOWN else "")
-        _stays_open(directory, mode, f"it holds files that no box has written ({shown})")
+        _stays_open(directory, mode, f"it holds files not written by a box ({shown})")
         return True
     try:
         directory.chmod(mode & ~_OTHERS)
@@ -52,12 +52,12 @@ def _narrow_directory(directory: Path) -> bool:
         _stays_open(directory, mode, f"{error.strerror}; its owner can run `chmod 700` on it")
         return True
     if _mode(directory) & _OTHERS:
-        log.warning("the data directory %s is on a file system that keeps no permissions: restrict who may mount or"
-                    " enter it", directory)  # fmt: skip
+        log.warning("the data directory %s is on a file system without permissions: restrict who can mount or enter"
+                    " it", directory)  # fmt: skip
         return False
     log.log(
         logging.WARNING if INSTANCE in names else logging.INFO,
-        "the data directory %s was open to other users (mode %04o): now it is open to its owner only (%04o)",
+        "the data directory %s was open to other users (mode %04o); it is now restricted to its owner (%04o)",
         directory, mode, mode & ~_OTHERS,
     )  # fmt: skip
     return True
@@ -68,8 +68,8 @@ def _mode(directory: Path) -> int:
 
 
 def _stays_open(directory: Path, mode: int, why: str) -> None:
-    log.warning("the data directory %s stays open to other users (mode %04o): %s. What a box keeps in it is readable by"
-                " its own user only", directory, mode, why)  # fmt: skip
+    log.warning("the data directory %s stays open to other users (mode %04o): %s. The files of a box in it are readable"
+                " only by their owner", directory, mode, why)  # fmt: skip
 
 
 class _Narrowing:
@@ -89,10 +89,10 @@ class _Narrowing:
             if time.monotonic() >= until:
                 return False
         if self._done:
-            log.warning("%d files and directories in %s were open to other users: now they are open to their owner"
-                        " only", self._done, self._directory)  # fmt: skip
+            log.warning("%d files and directories in %s were open to other users; they are now restricted to their"
+                        " owner", self._done, self._directory)  # fmt: skip
         if self._failed:
-            log.warning("%d files and directories in %s stay open to other users, such as %s: their owner can run"
+            log.warning("%d files and directories in %s stay open to other users, such as %s; their owner can run"
                         " `chmod go=` on them", len(self._failed), self._directory, self._failed[0])  # fmt: skip
         return True
 

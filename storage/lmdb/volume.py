@@ -214,7 +214,7 @@ class Volume:
                 if flush is not None and last:
                     txn.put(INDEXED, LOG_KEY.pack(flush.up_to), db=self._mark)
                 if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
-                    raise PersistenceError(f"{self.path}: the log holds batch {position} already")
+                    raise PersistenceError(f"{self.path}: the log already holds batch {position}")
         except BaseException:
             if flush is not None:
                 flush.give_back(rows)
@@ -239,7 +239,7 @@ class Volume:
         with self._env.begin(write=True) as txn:
             for position, value, runs in added:
                 if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
-                    raise PersistenceError(f"{self.path}: batch {position} comes too late")
+                    raise PersistenceError(f"{self.path}: batch {position} is out of order")
                 self._runs.add(position, runs)
             if self._runs.entries >= self._flush_at.entries:
                 for key, row in self._runs.rows():

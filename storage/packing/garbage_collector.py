@@ -335,7 +335,7 @@ class Reclaimer:
         try:
             return self._codecs.named(choice.codec).rest_tag
         except CodecMissing as error:
-            log.warning("nothing is compressed on the disk: %s", error)
+            log.warning("entries at rest are not compressed, the codec is unavailable: %s", error)
             self._unusable.add(choice.codec)
             return None
 

@@ -266,7 +266,7 @@ class _Work:
         if part:
             self._write(target, part)
         if any(span.entries != span.stretch.entries for span in self.spans):
-            raise DamagedSource(0, f"{target.path}: other entries are alive in its sources than the tables know")
+            raise DamagedSource(0, f"{target.path}: the live entries of its sources differ from the tables")
 
     def _write(self, target: Volume, part: Part) -> None:
         self._press.press(live for _, _, entries in part for live in entries)

@@ -120,10 +120,10 @@ def _unpack(packed: bytes, key: bytes | None) -> bytes:
     dictionary = None if key is None else zstandard.ZstdCompressionDict(key, zstandard.DICT_TYPE_RAWCONTENT)
     try:
         if zstandard.frame_content_size(packed) > FRAME_MAX:
-            raise ValueError("a frame says that it is larger than any is")
+            raise ValueError("a frame exceeds the maximum size")
         return zstandard.ZstdDecompressor(dict_data=dictionary).decompress(packed, FRAME_MAX)
     except zstandard.ZstdError as error:
-        raise ValueError(f"a frame cannot be unpacked: {error}") from None
+        raise ValueError(f"a frame cannot be decompressed: {error}") from None
 
 
 def _split(time: int, plain: bytes) -> Frame:

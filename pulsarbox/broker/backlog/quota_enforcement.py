@@ -185,8 +185,8 @@ class Backlog:
 
     def _reason(self, quota: Quota) -> str:
         if quota is self.age:
-            return f"has messages older than the {quota.limit // 1000} s of its quota"
-        return f"has {self.used} bytes in its backlog, of {quota.limit} that it may have"
+            return f"has messages older than its backlog quota of {quota.limit // 1000} s"
+        return f"has used {self.used} of {quota.limit} bytes of its backlog quota"
 
     def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
         """Admit a producer, or make it wait. Raises as ``check`` and ``Producers.add``."""
@@ -293,9 +293,9 @@ class Backlog:
         """Report a change of the quota that blocks producers."""
         events, name = self._topic.core.events, str(self._topic.name)
         if quota is None:
-            events.tell("quota-released", name, "producers may come again", now, used=self.used)
+            events.tell("quota-released", name, "producers are accepted again", now, used=self.used)
         else:
-            what = "wait" if quota.follows is Follows.HOLD else "are refused"
+            what = "wait" if quota.follows is Follows.HOLD else "are rejected"
             text = f"{self._reason(quota)}: producers {what}"
             policy = "age" if quota is self.age else "size"
             events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
@@ -312,7 +312,7 @@ class Backlog:
         self._evicting = True
         topic.core.under_way += 1
         self.evictions += 1
-        text = f"{self._reason(self.size)}: the oldest are let go"
+        text = f"{self._reason(self.size)}: the oldest messages are evicted"
         topic.core.events.tell("evicted", str(topic.name), text, now, used=self.used, limit=self.size.limit)
 
         find_first(

@@ -208,4 +208,4 @@ def _class_of(size: int) -> int:
 
 
 def _nobody(name: str, now: Now) -> bool:
-    raise AssertionError("nobody looks after topics")
+    raise AssertionError("no topic registry is attached")

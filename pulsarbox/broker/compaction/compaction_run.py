@@ -229,9 +229,9 @@ class Run:
             self._core.quarantine.report(error, now)
             self._step(now)
         elif not segment.compacted and segment.ledger_id not in self._topic.ledger.ledgers:
-            self._fail(CompactionFailed("the log was trimmed while it was compacted: compact again"), now)
+            self._fail(CompactionFailed("the log was trimmed during the compaction: compact again"), now)
         else:
-            self._fail(error or CompactionFailed("nothing was read"), now)
+            self._fail(error or CompactionFailed("no entries could be read"), now)
 
     def _rest(self, now: Now) -> None:
         """Pause for as long as the last step took: publishing has priority."""
@@ -257,7 +257,7 @@ class Run:
         commits = self._core.commits
         refusal = commits.housekeeping.refusal
         if refusal is not None:
-            self._fail(CompactionFailed(f"nothing can be stored: {refusal}"), now)
+            self._fail(CompactionFailed(f"messages cannot be stored: {refusal}"), now)
             return
         part, left = kept[:TURN_ENTRIES], kept[TURN_ENTRIES:]
         first = self._entries

@@ -91,7 +91,7 @@ def _look_into_batch(entry: Entry, rules: Rules) -> Seen:
     try:
         messages = open_batch(entry, parse_entry(entry.body, verify=False), rules)
     except (NotUnpacked, MalformedMetadata) as error:
-        log.warning("entry %d:%d stays as it is in the compacted view: %s", entry.ledger_id, entry.entry_id, error)
+        log.warning("entry %d:%d is copied unchanged to the compacted view: %s", entry.ledger_id, entry.entry_id, error)
         return WHOLE, entry.num_messages
     found: list[tuple[bytes | None, bool] | None] = []
     for metadata, payload in messages:

@@ -82,7 +82,7 @@ class TopicCompaction:
         """Cancel the compaction; the view is unchanged. Raises Conflict if none is in progress."""
         if self.run is None:
             raise Conflict("Compaction is not running: there is nothing to cancel")
-        self.run.cancel("it was cancelled", now)
+        self.run.cancel("cancelled on request", now)
 
     def rates(self, now: Now) -> tuple[float, float]:
         """Return bytes per second that the running compaction reads and writes."""
@@ -94,7 +94,7 @@ class TopicCompaction:
     def close(self, now: Now) -> None:
         """Cancel any compaction before the topic is unloaded or deleted."""
         if self.run is not None:
-            self.run.cancel("it was stopped: the topic was unloaded or deleted, or the box was stopped", now)
+            self.run.cancel("interrupted: the topic was unloaded or deleted, or the box was stopped", now)
 
     def _subscribe(self, now: Now) -> None:
         if self.subscription is None:
@@ -107,7 +107,7 @@ class TopicCompaction:
             commits.put_row(compacting_key(self._topic_id, before.ledger_id), {})
             commits.put_row(compacted_key(self._topic_id, before.ledger_id), None)
         subscription = self.subscription
-        assert subscription is not None, "without it there is no compaction"
+        assert subscription is not None, "a compaction needs its subscription"
         subscription.cursor.acknowledge_through(view.horizon, view.messages, view.bytes)
         commits.cursor_changed(subscription.cursor, now)
 
@@ -120,9 +120,9 @@ class TopicCompaction:
             self._core.compactions.record(name).ended(run.removed, millis, error, now)
         self._core.compactions.ended(run, now)
         if view is None:
-            log.warning("the compaction of %s failed, its view is what it was: %s", name, error)
+            log.warning("compaction of %s failed, its compacted view is unchanged: %s", name, error)
             return
-        log.info("%s is compacted: %d entries up to %d:%d", name, view.entries, *view.horizon)
+        log.info("compacted %s: %d entries up to %d:%d", name, view.entries, *view.horizon)
         topic = self._topic
         if compacted_key(self._topic_id, view.ledger_id) not in self._core.catalog:
             return  # deleted while the last batch was written

@@ -59,16 +59,16 @@ class Origin(NamedTuple):
     def reason(self, *, is_opened: bool = True) -> str:
         """Return the reason as text. ``is_opened``: acknowledged messages of its batch were left out."""
         times = "once" if self.redeliveries == 1 else f"{self.redeliveries} times"
-        said = f"given back {times} without being acknowledged, {self.allowed} allowed"
+        said = f"redelivered {times} without being acknowledged, {self.allowed} allowed"
         if self.messages == 1 or (self.acknowledged and is_opened):
             return said
-        whole = f"{said}; all {self.messages} messages of its batch are moved"
+        whole = f"{said}; all {self.messages} messages of its batch were moved"
         if self.acknowledged:
-            return f"{whole}, {self.acknowledged} acknowledged ones included, as the broker cannot open the batch"
+            return f"{whole}, including {self.acknowledged} acknowledged ones: the broker cannot open the batch"
         if self.index_acks is IndexAcks.OFF:
-            return f"{whole}, as the broker keeps no acknowledgements by batch index"
+            return f"{whole}: the broker does not track acknowledgements by batch index"
         if self.index_acks is IndexAcks.NONE:
-            return f"{whole}, as no consumer has acknowledged by batch index: some may have been processed"
+            return f"{whole}: no consumer has acknowledged by batch index, so some may have been processed"
         return f"{said}; no message of its batch of {self.messages} was acknowledged"
 
     def properties(self, publish_time: int, *, is_opened: bool = True) -> dict[str, str]:

@@ -147,10 +147,10 @@ class DeadLetters:
         if reason != self.refused:
             self.refused, self.refused_since = reason, now.wall
             assert self.policy is not None
-            text = f"{self.policy.topic} does not take a dead letter: {reason}"
+            text = f"{self.policy.topic} rejected a dead letter: {reason}"
             self._subscription.topic.core.events.tell("dead-letters-refused", self._subject, text, now)
             log.warning(
-                "%s sends a message once more that was to go to %s, which does not take it: %s",
+                "%s redelivers a message instead of moving it to %s, which rejected it: %s",
                 self._subscription,
                 self.policy.topic,
                 reason,

@@ -64,8 +64,8 @@ def warn(topic: "PersistentTopic") -> None:
     elif not topic.warned_of_loss:
         topic.warned_of_loss = True
         log.warning(
-            "topic %s is for dead letters and keeps none: it has no subscription, and no retention."
-            " `pulsarbox sub create %s NAME --at earliest` keeps what comes, and what is still there",
+            "dead letter topic %s keeps no messages: it has no subscription and no retention. Run"
+            " `pulsarbox sub create %s NAME --at earliest` to keep new messages and those still stored",
             topic.name,
             topic.name,
         )

@@ -54,7 +54,7 @@ class DeadLetterOffice:
                 count = kind.partitions
             else:
                 self._topics.create(name, now)
-            log.info("topic %s is made for dead letters", name)
+            log.info("created dead letter topic %s", name)
         parts = [name.partition(i) for i in range(count)] or [name]
         if policy.initial_subscription:
             for part in parts:
@@ -84,7 +84,7 @@ class DeadLetterOffice:
         if refusal is not None:
             raise PersistenceError(refusal)
         if self._posting:  # eviction by a dead letter topic's quota made another subscription dispatch
-            raise ServiceNotReady("another dead letter is just being moved")
+            raise ServiceNotReady("another dead letter is being moved")
         self._posting = True
         try:
             yield
@@ -163,7 +163,7 @@ class DeadLetterOffice:
     ) -> PersistentTopic:
         count = self._topics.partitions(name)
         if not count and not self._topics.exists(name):
-            raise TopicNotFound(f"{name} does not exist: create it, or name another target")
+            raise TopicNotFound(f"{name} does not exist: create it, or choose another target")
         parts = [name.partition(i) for i in range(count)] or [name]
         topic = _persistent(self._topics.open(self._one_of(name, parts, letter, now), now, create=False))
         if known is not None and len(parts) == 1:
@@ -188,5 +188,5 @@ class DeadLetterOffice:
 
 def _persistent(topic: Topic) -> PersistentTopic:
     if not isinstance(topic, PersistentTopic):
-        raise NotAllowed(f"{topic.name} keeps nothing")
+        raise NotAllowed(f"{topic.name} is non-persistent and stores no messages")
     return topic

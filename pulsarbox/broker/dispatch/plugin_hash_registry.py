@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 KEY_HASHES: Final = "keyhash/"
 _SHOWN_MAX: Final = 10
 _ADVICE: Final = (
-    "Install it, or put its file into pluginsDirectory; or let them go by murmur3 with keySharedHashingMissing = "
-    "murmur3, which gives keys to other consumers"
+    "Install it, or put its file into pluginsDirectory; or set keySharedHashingMissing = murmur3 to use murmur3 "
+    "instead, which moves keys to other consumers"
 )
 
 
@@ -85,7 +85,7 @@ def check(plugins: Plugins, settings: Settings, commits: "GroupCommit", catalog:
             said = f"the hashing plugin {name!r} cannot be used: {error}; {_needed_by(of)}"
             if settings.keySharedHashingMissing == "refuse":
                 raise PersistenceError(f"{said}. {_ADVICE}") from None
-            log.warning("%s; they go by %s, as keySharedHashingMissing says", said, MURMUR3)
+            log.warning("%s; using %s instead, as set by keySharedHashingMissing", said, MURMUR3)
             plugins.replace_hash(name, key_hash)
 
 
@@ -100,7 +100,7 @@ def _ids(key: str) -> tuple[int, int]:
 
 def _needed_by(of: Sequence[Mapping[str, Any]]) -> str:
     if not of:
-        return f"{HASHING} names it"
+        return f"it is the value of {HASHING}"
     shown = ", ".join(f"{row['topic']} ({row['subscription']})" for row in of[:_SHOWN_MAX])
     more = f" and {len(of) - _SHOWN_MAX} more" if len(of) > _SHOWN_MAX else ""
-    return f"Key_Shared subscriptions go by it: {shown}{more}"
+    return f"Key_Shared subscriptions use it: {shown}{more}"

@@ -49,7 +49,7 @@ class Faults:
         """Return a rule. Raises NotFound."""
         counted = self.rules.get(number)
         if counted is None:
-            raise NotFound(f"There is no fault {number}")
+            raise NotFound(f"Fault {number} not found")
         return counted
 
     def remove(self, number: int) -> Counted:

@@ -102,7 +102,9 @@ def rule_of(document: Mapping[str, Any]) -> Rule:
     fields = {field.name for field in dataclasses.fields(Rule)}
     for name in document:
         if name not in fields:
-            raise BadRequest(f'A fault has no "{name}"{did_you_mean(name, fields)}: it has {", ".join(sorted(fields))}')
+            raise BadRequest(
+                f'Unknown field "{name}"{did_you_mean(name, fields)} (fields of a fault: {", ".join(sorted(fields))})'
+            )
     given: dict[str, Any] = dict(document)
     action = given.get("action")
     if action not in ACTIONS:
@@ -110,7 +112,7 @@ def rule_of(document: Mapping[str, Any]) -> Rule:
     given["command"] = _commands(given.get("command", ()))
     for name in _PATTERNS:
         if not isinstance(given.get(name, ""), str):
-            raise BadRequest(f'"{name}" must be a text')
+            raise BadRequest(f'"{name}" must be a string')
     if given.get("topic"):
         given["topic"] = _topic(given["topic"])
     if "error" in given:
@@ -127,7 +129,7 @@ def rule_of(document: Mapping[str, Any]) -> Rule:
 def _check_numbers(given: Mapping[str, Any]) -> None:
     for name in ("nth", "every", "first", "seed"):
         if type(given.get(name, 0)) is not int or not 0 <= given.get(name, 0) < 2**63:
-            raise BadRequest(f'"{name}" must be a whole number that is not negative')
+            raise BadRequest(f'"{name}" must be a non-negative integer')
     probability = given.get("probability", 1.0)
     if type(probability) not in (int, float) or not 0 <= probability <= 1:
         raise BadRequest('"probability" must be a number from 0 to 1')
@@ -137,14 +139,14 @@ def _check_together(rule: Rule, has_delay: bool, has_error: bool) -> None:
     if rule.at not in (REQUEST, ANSWER):
         raise Unprocessable(f'"at" must be request or answer, not {rule.at!r}')
     if rule.action == "duplicate" and rule.at == REQUEST:
-        raise Unprocessable("Only an answer can be duplicated: leave at out, or say answer")
+        raise Unprocessable("Only an answer can be duplicated: omit at, or set it to answer")
     if (rule.action == "delay") != has_delay:
-        raise Unprocessable('The action delay, and no other one, has a "delay", such as 250ms')
+        raise Unprocessable('The action delay, and no other, requires a "delay", such as 250ms')
     if rule.action != "error" and has_error:
-        raise Unprocessable('Only the action error has an "error"')
+        raise Unprocessable('"error" is allowed only with the action error')
     silent = sorted(UNANSWERED.intersection(rule.command))
     if silent and (rule.at == ANSWER or rule.action == "error"):
-        raise Unprocessable(f"{silent[0]} has no answer: it can be delayed, dropped, or cost the connection")
+        raise Unprocessable(f"{silent[0]} has no answer: its faults can only delay, drop or disconnect")
 
 
 def _commands(value: object) -> tuple[str, ...]:
@@ -154,7 +156,7 @@ def _commands(value: object) -> tuple[str, ...]:
     lowered = tuple(name.strip().lower() for each in names for name in each.split(","))
     for name in lowered:
         if name not in COMMAND_NAMES:
-            raise Unprocessable(f'"{name}" is no command of clients{did_you_mean(name, COMMAND_NAMES)}')
+            raise Unprocessable(f'"{name}" is not a client command{did_you_mean(name, COMMAND_NAMES)}')
     return lowered
 
 
@@ -168,7 +170,7 @@ def _error(name: object) -> str:
     known = {each.lower(): each for each in names}
     found = known.get(str(name).lower())
     if found is None:
-        raise Unprocessable(f'"{name}" is no error of the Pulsar protocol{did_you_mean(str(name), names)}')
+        raise Unprocessable(f'"{name}" is not an error of the Pulsar protocol{did_you_mean(str(name), names)}')
     return found
 
 
@@ -179,5 +181,5 @@ def _delay(value: object) -> int:
         except ValueError as error:
             raise BadRequest(str(error)) from None
     if type(value) is not int or not 0 < value <= 86_400_000:
-        raise BadRequest('"delay" must be a time up to a day, such as 250ms, or a number of milliseconds')
+        raise BadRequest('"delay" must be a duration of up to a day, such as 250ms, or a number of milliseconds')
     return value

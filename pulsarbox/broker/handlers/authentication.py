@@ -48,7 +48,7 @@ def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) ->
     try:
         authorization.check_proxy(principal)
         if command.HasField("proxy_version") and not authorization.is_proxy(principal.role):
-            raise AuthorizationError(f"Must not set proxyVersion: {principal.role!r} is no proxy (proxyRoles)")
+            raise AuthorizationError(f"Must not set proxyVersion: {principal.role!r} is not a proxy role (proxyRoles)")
     except AuthorizationError as error:
         cnx.outbox.send(replies.error(replies.NO_REQUEST, AuthorizationError.server_error, f"Invalid roles. {error}"))
         cnx.abort(str(error))
@@ -83,7 +83,7 @@ def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> Non
         _fail(cnx)
         return
     if found.role != proof.principal.role:
-        cnx.abort(f"the principal cannot change: it was {proof.principal.role}, and would be {found.role}")
+        cnx.abort(f"the principal cannot change from {proof.principal.role} to {found.role}")
         return
     assert cnx.principal is not None
     cnx.principal = cnx.principal._replace(expires=found.expires)

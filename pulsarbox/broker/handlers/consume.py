@@ -40,7 +40,9 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
     if consumer is None:
         refusal = MetadataError("Consumer not found")
     elif consumer.subscription.name == COMPACTION_SUBSCRIPTION:
-        refusal = NotAllowed(f"{COMPACTION_SUBSCRIPTION} is what compaction goes by: it alone acknowledges there")
+        refusal = NotAllowed(
+            f"{COMPACTION_SUBSCRIPTION} is reserved for compaction: consumers cannot acknowledge on it"
+        )
     elif command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
         _ack_in_transaction(cnx, consumer, command, now)
         return
@@ -85,7 +87,7 @@ def _ack_in_transaction(cnx: ServerCnx, consumer: Consumer, command: CommandAck,
         txn_id = TxnId(command.txnid_most_bits, command.txnid_least_bits)
         txn = cnx.broker.core.transactions.find(txn_id, cnx)
         if not isinstance(subscription, Subscription):
-            raise NotAllowed("A non-persistent topic takes no part in transactions")
+            raise NotAllowed("Non-persistent topics do not support transactions")
         subscription.pending_acks().acknowledge(consumer, command, txn, done, refused, now)
     except PulsarBoxError as error:
         refused(error)
@@ -155,7 +157,7 @@ def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: N
     consumer = _open_consumer(cnx, command.consumer_id)
     subscription = consumer.subscription
     if not isinstance(subscription, Subscription):
-        raise NotAllowed("A non-persistent topic keeps no messages: it has no last one")
+        raise NotAllowed("A non-persistent topic stores no messages and has no last message ID")
     partition = subscription.topic.name.partition_index
     request_id, read_compacted = command.request_id, consumer.read_compacted
 

@@ -119,7 +119,7 @@ def watch_topic_list(cnx: ServerCnx, command: CommandWatchTopicList, now: Now) -
             raise NotAllowed(f"Unable to create topic list watcher: Pattern longer than maximum: {most}")
         pattern = topics_pattern(text)
     except PatternError as error:
-        raise NotAllowed(f"Unable to create topic list watcher: not a pattern of RE2: {error}") from None
+        raise NotAllowed(f"Unable to create topic list watcher: invalid RE2 pattern: {error}") from None
     found = cnx.broker.topics.lists.watch(cnx, command.watcher_id, command.namespace, pattern)
     names = () if command.topics_hash == found.digest else found.names
     reply = replies.watch_topic_list_success(command.request_id, command.watcher_id, names, found.digest)

@@ -36,11 +36,11 @@ def _begin(opening: Opening, command: CommandProducer, name: TopicName, now: Now
     if command.txn_enabled:
         broker.core.transactions.check_coordinator(COORDINATOR)
         if not name.persistent:
-            raise NotAllowed("A non-persistent topic takes no part in transactions")
+            raise NotAllowed("Non-persistent topics do not support transactions")
     refusal = broker.core.commits.housekeeping.refusal
     if refusal is not None and name.persistent:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.
-        raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
+        raise ServiceNotReady(f"Messages cannot be published: {refusal}")
     _ready(opening.cnx, command, name, now)
     if command.HasField("schema") and is_schema(command.schema):
         _bring_schema(opening, command, name, now)
@@ -104,7 +104,7 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, opened: Producer, now: No
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
         if command.initial_subscription_name not in topic.subscriptions:
             if not topic.policies.get(AUTO_SUBSCRIPTIONS):
-                raise NotAllowed("Could not create the initial subscription: it may not be created by clients")
+                raise NotAllowed("Could not create the initial subscription: clients may not create subscriptions here")
             topic.admission.check_subscription(len(topic.subscriptions))
             topic.subscribe(command.initial_subscription_name, earliest=True, properties={}, now=now)
     if isinstance(topic, PersistentTopic):

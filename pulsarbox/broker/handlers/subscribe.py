@@ -32,7 +32,7 @@ REPLICATION_PREFIX = "pulsar.repl"
 """Names under which Pulsar keeps cursors of its own."""
 LATEST = Position(2**63 - 1, 2**63 - 1)
 EARLIEST = Position(-1, -1)
-TOPIC_GONE = "The topic was unloaded while the start of the reader was looked up, try again"
+TOPIC_GONE = "The topic was unloaded while the start position of the reader was looked up, try again"
 
 
 def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
@@ -243,7 +243,7 @@ def _join(opening: Opening, command: CommandSubscribe, subscription: Subscriptio
 
     def as_it_is(error: Exception) -> None:
         if opening.pending:
-            log.warning("subscription %s of %s is not set back: %s", subscription.name, subscription.topic.name, error)
+            log.warning("subscription %s of %s was not rewound: %s", subscription.name, subscription.topic.name, error)
             attach(now)  # as Pulsar does
 
     if command.read_compacted:

@@ -94,9 +94,9 @@ class Limiter:
         limit = self.step.limit
         parts = [f"{count} {unit}" for count, unit in zip(limit, ("messages", "bytes"), strict=False) if count]
         period = f"{limit.period_ms // 1000} s" if limit.period_ms != 1000 else "second"
-        on_top = ", and what is published" if self.step.is_relative else ""
+        on_top = " plus the publish rate" if self.step.is_relative else ""
         whose = f"{self.scope} {self.name}" if self.scope is Scope.GROUP else f"{self.scope}"
-        return f"that of the {whose}, {' and '.join(parts)} a {period}{on_top}, set for the {self.level}"
+        return f"{' and '.join(parts)} per {period}{on_top} for the {whose}, set at {self.level} level"
 
     def refuses(self, waiter: Waiter, at: int) -> bool:
         """Return whether ``waiter`` must wait."""

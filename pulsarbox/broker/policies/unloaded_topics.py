@@ -116,4 +116,4 @@ class Walks:
 
 
 def _nobody(name: str, now: Now) -> None:
-    raise AssertionError("nobody looks at topics")
+    raise AssertionError("no topic registry is attached")

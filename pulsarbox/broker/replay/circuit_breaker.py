@@ -168,15 +168,15 @@ class Returns:
         spec, counts = self._job.spec, self._job.progress.counts
         returned, done = counts.returned - self._job.forgiven[0], counts.done - self._job.forgiven[1]
         where = ", ".join(counts.returned_in)
-        told = f"{returned} dead letters again of {done} messages that were put back, in {where}"
+        told = f"{returned} of {done} replayed messages became dead letters again, in {where}"
         if 0 < spec.max_returned <= returned:
-            return f"{told}; {spec.max_returned} stop the job: {_ADVICE}"
+            return f"{told}; the job stops at {spec.max_returned}: {_ADVICE}"
         if 0 < spec.max_share * done < returned and returned >= SHARE_FROM:
-            return f"{told}; more than {spec.max_share:.0%} stop the job: {_ADVICE}"
+            return f"{told}; the job stops above {spec.max_share:.0%}: {_ADVICE}"
         return ""
 
 
-_ADVICE: Final = "mend what makes them fail, then resume it, or cancel it"
+_ADVICE: Final = "fix the cause, then resume or cancel the job"
 
 
 def letter_topics_of(subscription: Subscription) -> Iterator[TopicName]:

@@ -219,7 +219,7 @@ def open_entry(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened
             ]
             return Opened(found, "", body)
         except (CodecMissing, NotUnpacked, MalformedMetadata) as error:
-            why = f"it cannot be opened: {error}"
+            why = f"it cannot be decoded: {error}"
     return Opened([Looked(entry, metadata, metadata, -1, None, source, schemas)], why, body)
 
 
@@ -227,5 +227,5 @@ def _closed(entry: Entry) -> str:
     if entry.flags & EntryFlag.ENCRYPTED:
         return "it is encrypted"
     if entry.flags & EntryFlag.CHUNK:
-        return "it is sent in chunks"
+        return "it is chunked"
     return ""

@@ -97,7 +97,7 @@ def merge(into: Groups, more: Groups) -> None:
             known.take(each)
 
 
-_OTHERS: Final = Fingerprint("", "others: there are too many groups", "", "", "")
+_OTHERS: Final = Fingerprint("", "others (too many groups)", "", "", "")
 
 
 class Grouping:

@@ -127,20 +127,20 @@ def spec_of(row: Row) -> Spec:
 def read_spec(value: Any, principal: Principal | None, now: Now) -> Spec:
     """Parse the specification in a request. Raises Unprocessable."""
     if not isinstance(value, dict):
-        raise Unprocessable('A job is a JSON object: {"kind": "dlq-replay", "topic": "orders-billing-DLQ"}')
+        raise Unprocessable('A job must be a JSON object such as {"kind": "dlq-replay", "topic": "orders-billing-DLQ"}')
     unknown = [name for name in value if name not in _FIELDS]
     if unknown:
-        raise Unprocessable(f"A job has no {unknown[0]!r}: there are {', '.join(_FIELDS)}")
+        raise Unprocessable(f"Unknown field {unknown[0]!r} of a job; fields: {', '.join(_FIELDS)}")
     kind = value.get("kind")
     if kind not in KINDS:
-        raise Unprocessable(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+        raise Unprocessable(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     text = _text(value, "filter") or ""
     if len(text) > _FILTER_MAX:
-        raise Unprocessable(f"filter has more than {_FILTER_MAX} characters")
+        raise Unprocessable(f"filter must not exceed {_FILTER_MAX} characters")
     parse_filter(text, now.wall)
     target, edit = _text(value, "target"), read_edit(value.get("edit"))
     if kind == DROP and (target is not None or edit is not None):
-        raise Unprocessable("What is dropped goes nowhere, and is not changed: leave target and edit out")
+        raise Unprocessable("A job that drops messages cannot have a target or an edit")
     topic = _topic(_text(value, "topic"), "topic")
     return Spec(
         kind,
@@ -164,14 +164,14 @@ def read_spec(value: Any, principal: Principal | None, now: Now) -> Spec:
 def _text(value: dict[str, Any], name: str) -> str | None:
     found = value.get(name)
     if found is not None and not isinstance(found, str):
-        raise Unprocessable(f"{name} is a text")
+        raise Unprocessable(f"{name} must be a string")
     return found or None
 
 
 def _flag(value: dict[str, Any], name: str) -> bool:
     found = value.get(name)
     if found is not None and not isinstance(found, bool):
-        raise Unprocessable(f"{name} is true or false")
+        raise Unprocessable(f"{name} must be true or false")
     return bool(found)
 
 
@@ -180,19 +180,19 @@ def _number(value: dict[str, Any], name: str, default: float, most: float) -> fl
     if found is None:
         return default
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= most:
-        raise Unprocessable(f"{name} is a number from 0 to {most:g}")
+        raise Unprocessable(f"{name} must be a number from 0 to {most:g}")
     return float(found)
 
 
 def _topic(text: str | None, what: str) -> TopicName:
     if text is None:
-        raise Unprocessable(f"{what} is missing: the name of a topic")
+        raise Unprocessable(f"{what} is required: the name of a topic")
     try:
         name = parse_topic(text)
     except InvalidTopicName as error:
         raise Unprocessable(f"{what}: {error}") from None
     if name.domain != PERSISTENT:
-        raise Unprocessable(f"{what}: {name} keeps nothing")
+        raise Unprocessable(f"{what}: {name} is non-persistent and stores no messages")
     return name
 
 

@@ -82,7 +82,7 @@ class Jobs:
         from pulsarbox.broker.replay.job import Job, Part
 
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
-            raise Conflict(f"There are {OPEN_MAX} jobs that have not ended: cancel some")
+            raise Conflict(f"{OPEN_MAX} jobs have not ended, which is the maximum: cancel some")
         names = self.parts_of(spec.topic)
         self._check_target(spec)
         topics = [self._topic(name, now) for name in names]
@@ -98,7 +98,7 @@ class Jobs:
         self._jobs[job.number] = job
         self.core.commits.put_row(job_key(job.number), job.asked_row)
         self.keep(job)
-        self._tell(job, f"begins, {total:,} messages", now)
+        self._tell(job, f"starts, {total:,} messages", now)
         self._run(job, now)
         return job
 
@@ -110,7 +110,7 @@ class Jobs:
         """Return a job. Raises NotFound."""
         job = self.find(number)
         if job is None:
-            raise NotFound(f"There is no job {number}; of those that have ended the last {KEPT_MAX} are kept")
+            raise NotFound(f"Job {number} not found; only the last {KEPT_MAX} ended jobs are kept")
         return job
 
     def all(self) -> list[Job]:
@@ -133,7 +133,7 @@ class Jobs:
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
         self.keep(job)
-        self._tell(job, "goes on", now)
+        self._tell(job, "resumes", now)
         self._run(job, now)
 
     def cancel(self, job: Job, now: Now) -> None:
@@ -174,7 +174,7 @@ class Jobs:
     def _tell(self, job: Job, what: str, now: Now) -> None:
         """Log a state change and report it as an event; its kind has the state, so that events are not merged."""
         spec = job.spec
-        text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
+        text = f"job {job.number}, {spec.kind} of {spec.topic}{', dry run' if spec.dry_run else ''}, {what}"
         severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
         log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
         subject = f"{spec.topic} job {job.number}"
@@ -207,22 +207,22 @@ class Jobs:
         if number is not None:
             kind = self._jobs[number].spec.kind
             raise ConsumerBusy(
-                f"Job {number} ({kind}) has the subscription {subscription.name}: wait for its end, or pause it"
+                f"Job {number} ({kind}) is using subscription {subscription.name}: wait until it ends, or pause it"
             )
         if subscription.job_moves:
-            raise ServiceNotReady("What a job has moved is on its way to the disk, try again")
+            raise ServiceNotReady("Messages moved by a job are still being committed, try again")
 
     def _check_free(self, spec: Spec, topics: list[PersistentTopic]) -> None:
         """Raise Conflict if another job or a consumer uses the subscription."""
         for topic in topics:
             number = self._claims.get((str(topic.name), spec.subscription))
             if number is not None:
-                raise Conflict(f"Job {number} has the subscription {spec.subscription} of {topic.name} already")
+                raise Conflict(f"Job {number} is already using subscription {spec.subscription} of {topic.name}")
             subscription = topic.subscriptions.get(spec.subscription)
             if subscription is not None and subscription.consumers:
                 raise Conflict(
-                    f"The subscription {spec.subscription} of {topic.name} has {len(subscription.consumers)} consumers,"
-                    " who would get the same messages: close them, or name another subscription"
+                    f"Subscription {spec.subscription} of {topic.name} has {len(subscription.consumers)} consumers,"
+                    " which would receive the same messages: close them, or choose another subscription"
                 )
 
     # Topics and subscriptions
@@ -234,7 +234,7 @@ class Jobs:
             raise NotFound(f"Topic {name} not found")
         if count > PARTS_MAX:
             raise Unprocessable(
-                f"{name} has {count} partitions, {PARTS_MAX} at most go at a time: name them one by one"
+                f"{name} has {count} partitions, a job takes at most {PARTS_MAX}: start one for each partition"
             )
         return [name.partition(i) for i in range(count)] or [name]
 
@@ -243,7 +243,7 @@ class Jobs:
         if target is None:
             return
         if target.base == spec.topic.base:
-            raise Unprocessable(f"target: {target} is where the messages are")
+            raise Unprocessable(f"target: {target} is the source topic, choose another")
         if not self.topics.exists(target) and not self.topics.partitions(target):
             raise NotFound(f"Topic {target} not found")
 
@@ -277,7 +277,7 @@ def _chosen(spec: Spec, topic: PersistentTopic) -> str:
             raise NotFound(f"Subscription {spec.subscription} not found for topic {topic.name}")
         return spec.subscription if names or not spec.dry_run else ""
     if len(names) > 1:
-        raise Unprocessable(f"subscription: {topic.name} has {', '.join(sorted(names))}: name the one that is meant")
+        raise Unprocessable(f"subscription: {topic.name} has several, choose one: {', '.join(sorted(names))}")
     if names:
         return names[0]
     return "" if spec.dry_run else DEFAULT_SUBSCRIPTION

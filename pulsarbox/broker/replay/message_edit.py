@@ -65,18 +65,18 @@ def read_edit(value: Any) -> Edit | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise Unprocessable(f"edit is an object of {', '.join(_FIELDS)}")
+        raise Unprocessable(f"edit must be an object with the fields {', '.join(_FIELDS)}")
     unknown = [name for name in value if name not in _FIELDS]
     if unknown:
-        raise Unprocessable(f"edit has no {unknown[0]!r}: there are {', '.join(_FIELDS)}")
+        raise Unprocessable(f"Unknown field {unknown[0]!r} of edit; fields: {', '.join(_FIELDS)}")
     put, remove = value.get("setProperties") or {}, value.get("removeProperties") or []
     if not isinstance(put, dict) or not all(isinstance(each, str) for each in put.values()):
-        raise Unprocessable("edit.setProperties is an object of texts")
+        raise Unprocessable("edit.setProperties must be an object of strings")
     if not isinstance(remove, list) or not all(isinstance(each, str) for each in remove):
-        raise Unprocessable("edit.removeProperties is a list of names")
+        raise Unprocessable("edit.removeProperties must be a list of names")
     key = value.get("key")
     if key is not None and not isinstance(key, str):
-        raise Unprocessable("edit.key is a text")
+        raise Unprocessable("edit.key must be a string")
     edit = Edit(put, tuple(remove), key, _payload(value))
     return edit if edit.row else None
 
@@ -84,14 +84,14 @@ def read_edit(value: Any) -> Edit | None:
 def _payload(value: dict[str, Any]) -> bytes | None:
     text, encoded = value.get("payload"), value.get("payloadBase64")
     if text is not None and encoded is not None:
-        raise Unprocessable("edit has payload (text) or payloadBase64, not both")
+        raise Unprocessable("edit takes payload (text) or payloadBase64, not both")
     if text is not None:
         if not isinstance(text, str):
-            raise Unprocessable("edit.payload is a text; bytes go into edit.payloadBase64")
+            raise Unprocessable("edit.payload must be a string; use edit.payloadBase64 for bytes")
         return text.encode()
     if encoded is None:
         return None
     try:
         return b64decode(encoded, validate=True)
     except (ValueError, TypeError):
-        raise Unprocessable("edit.payloadBase64 is not base64") from None
+        raise Unprocessable("edit.payloadBase64 is not valid Base64") from None

@@ -146,7 +146,7 @@ class Run:
 
     def _wait(self, why: str, now: Now) -> None:
         if self.job.error != why:
-            log.info("job %d waits: %s", self.job.number, why)
+            log.info("job %d is waiting: %s", self.job.number, why)
         self.job.error = why
         self._again(now.monotonic + AGAIN_SECONDS)
 
@@ -221,9 +221,11 @@ class Run:
         elif subscription.fenced:
             raise NotNow(f"the subscription {spec.subscription} is being reset")
         elif subscription.moving:  # by a job cancelled just now, or to a dead letter topic
-            raise NotNow(f"what has moved from {spec.subscription} is on its way to the disk")
+            raise NotNow(f"messages moved from {spec.subscription} are still being committed")
         elif subscription.consumers and self.job.moves:
-            raise Stopped(PAUSED, f"the subscription {spec.subscription} has consumers: they would get the same")
+            raise Stopped(
+                PAUSED, f"the subscription {spec.subscription} has consumers, which would receive the same messages"
+            )
         authorization = self._core.authorization
         try:
             authorization.require_on_topic(spec.principal, topic.name, (CONSUME,), spec.subscription)
@@ -280,7 +282,7 @@ class Run:
             counts = self.job.progress.counts
             lost = error.counts[0] if error.counts is not None else error.last - error.first + 1
             counts.seen, counts.failed = counts.seen + lost, counts.failed + lost
-            counts.tally(counts.reasons, "it is damaged, and cannot be read", lost)
+            counts.tally(counts.reasons, "it is damaged and cannot be read", lost)
             self.job.progress.at = Position(error.ledger_id, error.last)
             self._jobs.keep(self.job)
         else:
@@ -378,7 +380,9 @@ class Run:
             if not self.job.moves or spec.skip_refused:
                 return str(error)
             at = outcome.entry.position
-            raise Stopped(PAUSED, f"message {at.ledger_id}:{at.entry_id} is refused, and stays: {error}") from None
+            raise Stopped(
+                PAUSED, f"message {at.ledger_id}:{at.entry_id} was rejected and stays in place: {error}"
+            ) from None
         return ""
 
     # Outcome of the commit
@@ -426,7 +430,7 @@ class Run:
         self._queue.clear()
         self._keep()
         if not self._over:
-            self._wait("what it did could not be stored, and is done once more", now)
+            self._wait("its last step could not be stored and is retried", now)
 
     def _arrived(self, moves: list[Step]) -> Subscription | None:
         """End these moves; return their subscription, None if it was deleted."""

@@ -32,7 +32,9 @@ class Fitting:
         stored = self._schemas.get(topic, int.from_bytes(version, "big") if version else None)
         why = "" if stored is None else misfit(stored.schema.SerializeToString(), self._payload)
         if why and stored is not None:
-            raise IncompatibleSchema(f"the new payload is no {spelling(stored.schema.type)} of {topic}: {why}")
+            raise IncompatibleSchema(
+                f"the new payload does not match the {spelling(stored.schema.type)} schema of {topic}: {why}"
+            )
 
 
 @lru_cache(maxsize=64)
@@ -59,4 +61,4 @@ def _not_of_record(definition: bytes, value: Any) -> str:
     if is_valid(schema, value):
         return ""
     fields = ", ".join(list(schema.fields)[:_FIELDS_SHOWN])
-    return f"it is not a record of {fields or 'its fields'} with their types"
+    return f"it does not match a record with the fields {fields or '(none)'}"

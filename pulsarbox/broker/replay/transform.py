@@ -43,8 +43,8 @@ ORIGIN: Final = frozenset(
 CHUNKED_MAX: Final = 1000
 """Maximum number of chunked messages that are partly replayed at a time."""
 
-NOT_BEGUN: Final = "it is sent in chunks, and the first of them was not among what was done"
-NO_ORIGIN: Final = "it does not say which topic it comes from (REAL_TOPIC): name a target"
+NOT_BEGUN: Final = "it is chunked, and the job has not processed its first chunk"
+NO_ORIGIN: Final = "it has no original topic (property REAL_TOPIC): choose a target"
 
 
 class Task(NamedTuple):
@@ -159,12 +159,12 @@ def _of_whole(task: Task, entry: Entry, unacked: int | None, opened: Opened, beg
     if chunk is not None and not chunk.first and not goes_on:
         return stays(0, {NOT_BEGUN: count})
     if chunk is not None and chunk.first and not chunk.last and len(begun) >= CHUNKED_MAX:
-        return stays(0, {f"more than {CHUNKED_MAX} messages are sent in chunks at a time": count})
+        return stays(0, {f"more than {CHUNKED_MAX} chunked messages are incomplete at a time": count})
     if task.drops:
         return Outcome(entry, unacked, (), 0, count, 0, {}, chunk)
     target, why = _target_of(task, message)
     if not why and bits != everything:
-        why = f"some of its batch is acknowledged, and {opened.whole}"
+        why = f"its batch is partly acknowledged, and {opened.whole}"
     if not why and task.edit is not None and opened.whole:
         why = _uneditable(task.edit, entry, opened.whole)
     if why:
@@ -264,11 +264,11 @@ def _way(source: str, target: str) -> tuple[str, str]:
     try:
         name = parse_topic(target)
     except InvalidTopicName:
-        return "", f"it comes from {target[:80]!r}, which is no topic"
+        return "", f"its original topic {target[:80]!r} is not a valid name"
     if name.domain != PERSISTENT:
-        return "", f"{name} keeps nothing: name another target"
+        return "", f"{name} stores no messages: choose another target"
     if name.base == parse_topic(source).base:
-        return "", f"{name} is where it is: name another target"
+        return "", f"{name} is its current topic: choose another target"
     return str(name), ""
 
 

@@ -16,21 +16,21 @@ HELD: Final = "throttled"
 """Reasons why a client waits: connection not read, producer suspended, receipts held back by a publish rate."""
 
 TEXTS: Final[dict[str, str]] = {
-    Reason.NO_CONSUMER: "nobody is connected",
-    Reason.NO_PERMITS: "no consumer asks for more: their receiver queues are full",
-    Reason.SLOW_CONNECTION: "the clients do not read what was sent to them",
-    Reason.UNACKED_LIMIT: "too many messages are unacknowledged: it goes on when half of them are acknowledged",
-    Reason.KEY_BLOCKED: "what is left has keys of consumers that take nothing now, or of nobody",
-    Reason.DRAINING: "keys moved to other consumers; those that had them before are to acknowledge first",
-    Reason.CHUNKS: "what is left are chunks for a consumer that asks for nothing",
-    Reason.DEAD_LETTERS: "many messages have become dead letters, and are on their way to the disk",
-    Reason.DELAYED: "what is left is not due yet",
-    Reason.THROTTLED: "the dispatch rate is used up",
+    Reason.NO_CONSUMER: "no consumer is connected",
+    Reason.NO_PERMITS: "no consumer is requesting messages: their receiver queues are full",
+    Reason.SLOW_CONNECTION: "the clients are not reading the data sent to them",
+    Reason.UNACKED_LIMIT: "too many messages are unacknowledged: dispatch resumes when half of them are acknowledged",
+    Reason.KEY_BLOCKED: "the remaining messages have keys of consumers that cannot receive now, or of no consumer",
+    Reason.DRAINING: "keys have moved to other consumers; the previous consumers must acknowledge first",
+    Reason.CHUNKS: "the remaining messages are chunks for a consumer that is not requesting messages",
+    Reason.DEAD_LETTERS: "many messages have become dead letters and are being committed",
+    Reason.DELAYED: "the remaining messages are not due yet",
+    Reason.THROTTLED: "the dispatch rate is reached",
     Reason.TAKING_OVER: "another consumer is about to take over",
-    Reason.RESETTING: "the cursor is being moved",
-    Reason.OPEN_TRANSACTION: "what is left waits for a transaction that is open",
-    Reason.READING: "entries are being read from the disk",
-    Reason.END_OF_LOG: "everything is sent",
+    Reason.RESETTING: "the cursor is being reset",
+    Reason.OPEN_TRANSACTION: "the remaining messages wait for an open transaction",
+    Reason.READING: "entries are being read from disk",
+    Reason.END_OF_LOG: "all messages have been sent",
 }
 
 
@@ -52,7 +52,7 @@ def why_of(reason: str, since: int, until: int = 0) -> Why:
     text = TEXTS[reason]
     if 0 < until <= WALL_MAX:
         at = datetime.fromtimestamp(until / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-        text = f"{text}; the next is at {at[:-6]} UTC"
+        text = f"{text}; the next is due at {at[:-6]} UTC"
     return Why(reason, since, text, until)
 
 
@@ -70,6 +70,6 @@ def why_held(producer: "Producer") -> Why | None:
         return why_unread(producer.cnx)
     text = f"{hold.held:,} receipts ({hold.held_bytes:,} bytes) wait for the publish rate: {limiter.in_words}"
     if producer.suspended:
-        text = f"suspended until its receipts have left, then its client sends the rest again; {text}"
+        text = f"suspended until its receipts are sent, then its client resends the rest; {text}"
         return Why(SUSPENDED, producer.suspended, text)
     return why_unread(producer.cnx) or Why(HELD, hold.since, text)

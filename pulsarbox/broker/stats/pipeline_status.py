@@ -100,15 +100,15 @@ class Pipelines:
     def tell(self, role: str, name: str, body: dict[str, Any], now: Now) -> None:
         """Store a runner's report on all queries of its pipeline. ``role``: the runner's role. Raises BadRequest."""
         if not name.strip() or len(name) > NAME_MAX:
-            raise BadRequest(f"The name of a pipeline has 1 to {NAME_MAX} characters")
+            raise BadRequest(f"The name of a pipeline must have 1 to {NAME_MAX} characters")
         queries = body.get("queries")
         if not isinstance(queries, list) or len(queries) > QUERIES_MAX:
-            raise BadRequest(f"queries is a list of at most {QUERIES_MAX}")
+            raise BadRequest(f"queries must be a list of at most {QUERIES_MAX} items")
         runner = _checked(body, _OF_A_RUNNER)
         told = []
         for each in queries:
             if not isinstance(each, dict):
-                raise BadRequest("Each of queries is a JSON object")
+                raise BadRequest("Each item of queries must be a JSON object")
             row = _query(each)
             state = row.pop("state")
             told.append(
@@ -150,13 +150,13 @@ class Pipelines:
 def _query(given: dict[str, Any]) -> dict[str, Any]:
     lacking = [name for name in _NEEDED if given.get(name) is None]
     if lacking:
-        raise BadRequest(f"A query lacks {', '.join(lacking)}")
+        raise BadRequest(f"Missing fields of a query: {', '.join(lacking)}")
     row = _checked(given, _OF_A_QUERY)
     if row["state"] not in TOLD_STATES:
-        raise BadRequest(f"state is one of {', '.join(TOLD_STATES)}, not {row['state'][:40]!r}")
+        raise BadRequest(f"state must be one of {', '.join(TOLD_STATES)}, not {row['state'][:40]!r}")
     inputs = row["inputs"]
     if len(inputs) > INPUTS_MAX or not all(isinstance(each, str) and len(each) <= TEXT_MAX for each in inputs):
-        raise BadRequest(f"inputs are at most {INPUTS_MAX} texts")
+        raise BadRequest(f"inputs must be at most {INPUTS_MAX} strings of at most {TEXT_MAX} characters")
     row["deadLetters"] = row["deadLetters"] or 0
     return row
 
@@ -172,6 +172,6 @@ def _checked(given: dict[str, Any], fields: dict[str, type | tuple[type, ...]]) 
             or (isinstance(value, float) and not isfinite(value))
             or (isinstance(value, int) and value >= 1 << 63)
         ):
-            raise BadRequest(f"{name} cannot be {str(value)[:40]!r}")
+            raise BadRequest(f"Invalid value of {name}: {str(value)[:40]!r}")
         found[name] = value[:TEXT_MAX] if isinstance(value, str) else value
     return found

@@ -155,7 +155,7 @@ class Subscription:
         if self.consumers:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
         if sub_type in ONE_ACTIVE and self.dead_letters.moving:
-            raise ServiceNotReady("Dead letters of the subscription are on their way to the disk, try again")
+            raise ServiceNotReady("Dead letters of the subscription are still being committed, try again")
         if consumer.read_compacted:
             self.compacted_reading()
         asked = consumer.key_shared
@@ -477,7 +477,7 @@ class Subscription:
                 self.topic.core.commits.cursor_changed(self.cursor, when)
 
         def unread(error: Exception) -> None:
-            log.error("subscription %s starts at the whole batch %s: %s", self.name, position, error)
+            log.error("subscription %s starts at the beginning of batch %s: %s", self.name, position, error)
 
         self.topic.look_up(position, found, unread, now)
 

@@ -86,7 +86,7 @@ class TopicDeadlines:
             assert row is not None
             self.fall_due(row["topic"], now)
             due, first = first, self._first()
-            assert first != due, f"the deadline {due} stays"
+            assert first != due, f"the deadline {due} was not removed"
         self._start_with(first)
 
 
@@ -159,4 +159,4 @@ def _wall_of(key: str) -> int:
 
 
 def _nobody(name: str, now: Now) -> None:
-    raise AssertionError("nobody looks after deadlines")
+    raise AssertionError("no handler of deadlines is attached")

@@ -16,7 +16,7 @@ class Deletion(Enum):
     """Reason for a deletion: the value is a text, events have the lower-case name."""
 
     REQUEST = "deleted on request"
-    INACTIVE = "deleted as inactive: unused for as long as its inactive topic policies say"
+    INACTIVE = "deleted as inactive: unused for the time set by its inactive topic policies"
     NAMESPACE = "deleted with its namespace"
 
 
@@ -31,5 +31,5 @@ def report_deleted(topic: Topic, why: Deletion, events: Events, now: Now) -> Non
             about["severity"] = WARNING
         text += f"; it held {messages:,} messages ({size:,} bytes)"
     if not is_system(name):
-        log.info("topic %s is %s", name, text)
+        log.info("topic %s %s", name, text)
         events.tell("topic-deleted", name, text, now, **about)

@@ -37,7 +37,7 @@ def make_entry(
         flags |= BATCH
         num_messages = metadata.num_messages_in_batch
         if not batch_fits(metadata, len(payload)):
-            raise MetadataError(f"A batch of {num_messages} messages cannot be one of {len(payload)} bytes")
+            raise MetadataError(f"Invalid batch: {num_messages} messages do not fit into {len(payload)} bytes")
     if has("partition_key") or has("ordering_key"):
         flags |= KEY
         key_hash = murmur3_32(sticky_key(metadata) or b"", signed=False)

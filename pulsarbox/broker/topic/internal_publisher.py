@@ -34,11 +34,11 @@ def checked(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now:
     payload = encode_entry(metadata, body)
     most = core.settings.maxMessageSize + MESSAGE_SIZE_FRAME_PADDING - _COMMAND_BYTES
     if len(payload) > most:
-        raise NotAllowed(f"no frame takes more than {most} bytes, and it has more with its properties")
+        raise NotAllowed(f"with its properties it has {len(payload)} bytes, more than the frame limit of {most}")
     if topic.admission.measures:
         topic.admission.check_message(len(payload), metadata)
     if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):
-        raise QuotaReached(f"the backlog quota of {topic.name} is reached")
+        raise QuotaReached(f"{topic.name} has reached its backlog quota")
     if metadata.deliver_at_time:
         check_delay(metadata, topic.policies)
     return payload

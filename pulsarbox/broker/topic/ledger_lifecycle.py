@@ -270,7 +270,7 @@ class TopicLedgers:
         infos = [info for each in going if self.unsubscribed.is_in(info := self._ledger.ledgers[each])]
         if infos:
             size, count = sum(info.size for info in infos), sum(map(self._ledger.messages_of, infos))
-            text = f"{count:,} messages ({size:,} bytes) that no subscription has covered are deleted {why}"
+            text = f"{count:,} messages ({size:,} bytes) not covered by any subscription are deleted {why}"
             self._core.events.tell(
                 "unsubscribed-trimmed", self._stored.name, text, now, messages=count, bytes=size, reason=reason
             )

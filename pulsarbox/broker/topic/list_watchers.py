@@ -117,12 +117,12 @@ class TopicLists:
         if known is not None:
             return known
         if len(cnx.watched) >= WATCHERS_MAX:
-            raise NotAllowed(f"Unable to create topic list watcher: a connection has {WATCHERS_MAX} at most")
+            raise NotAllowed(f"Unable to create topic list watcher: a connection can have at most {WATCHERS_MAX}")
         lists = self._lists.setdefault(namespace, {})
         found = lists.get(pattern.text)
         if found is None:
             if sum(map(len, self._lists.values())) >= LISTS_MAX:
-                raise NotAllowed(f"Unable to create topic list watcher: {LISTS_MAX} lists are watched, and no more can")
+                raise NotAllowed(f"Unable to create topic list watcher: the broker watches at most {LISTS_MAX} lists")
             found = lists[pattern.text] = TopicList(pattern, self._persistent_names(namespace))
         found.watchers[cnx, watcher_id] = False
         cnx.watched[watcher_id] = found

@@ -65,7 +65,7 @@ class NonPersistentTopic(Topic):
             self.admission.check_message(len(payload), metadata)
         messages = metadata.num_messages_in_batch
         if messages != 1 and not batch_fits(metadata, len(payload)):
-            raise MetadataError(f"A batch of {messages} messages cannot be one of {len(payload)} bytes")
+            raise MetadataError(f"Invalid batch: {messages} messages do not fit into {len(payload)} bytes")
         published = now.of_client(metadata.publish_time)
         is_chunk = metadata.num_chunks_from_msg > 1
         entry = Entry(0, 0, EntryFlag.CHUNK if is_chunk else 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)

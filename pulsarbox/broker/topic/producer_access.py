@@ -227,7 +227,7 @@ class StoredProducers(Producers):
 
     def _keep_epoch(self, epoch: int) -> None:
         row = self._core.catalog.get(self._key)
-        assert row is not None, f"{self._topic} has a producer and no row"
+        assert row is not None, f"{self._topic} has a producer but no row"
         self._core.commits.put_row(self._key, row | {"epoch": epoch})
 
     def _comes(self, now: Now) -> None:

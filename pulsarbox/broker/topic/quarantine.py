@@ -46,8 +46,8 @@ class Quarantine:
         key = quarantine_key(damage.ledger_id, damage.first)
         if key not in self._catalog:
             topic = self._catalog.owner(damage.ledger_id)
-            log.error("topic %s: %s; it is kept aside, and consumers go on behind it", topic, damage)
-            text = f"{damage}; it is kept aside, and consumers go on behind it"
+            log.error("topic %s: %s; it is quarantined, and consumers continue after it", topic, damage)
+            text = f"{damage}; it is quarantined, and consumers continue after it"
             self._events.tell("quarantined", str(topic), text, now, ledger=damage.ledger_id, entry=damage.first)
             row = {"topic": topic, "last": damage.last, "reason": damage.reason, "found": now.wall}
             self._commits.put_row(key, row | {"body": b64encode(damage.body).decode()})

@@ -251,7 +251,7 @@ class Topics:
         if self.partitions(name):
             raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
         if is_system(str(name)):
-            raise NotAllowed(f"Can not create system topic {name}: the box makes those that it needs itself")
+            raise NotAllowed(f"Can not create system topic {name}: the broker creates its own")
         count = self.partitions(name.base)
         if str(name.base) in self.leaving or (not count and not (create and self.auto_created(name).allowed)):
             raise TopicNotFound(f"Topic {name} does not exist")

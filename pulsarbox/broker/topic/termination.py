@@ -68,7 +68,7 @@ class Termination:
         row = topic.core.catalog.get(self._key)
         if row is None or not topic.stored.in_use:
             for _, failed in self._take():
-                failed(ServiceNotReady(f"Topic {topic.name} was deleted while it was terminated"))
+                failed(ServiceNotReady(f"Topic {topic.name} was deleted during its termination"))
             return
         self.at = topic.ledger.last_confirmed
         commits.put_row(self._key, row | {"terminated": list(self.at)})

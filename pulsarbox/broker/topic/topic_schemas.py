@@ -144,7 +144,7 @@ class Schemas:
         """
         size = schema.ByteSize()
         if size > _SCHEMA_BYTES_MAX:
-            raise InvalidSchema(f"The schema has {size} bytes, and {_SCHEMA_BYTES_MAX} are allowed")
+            raise InvalidSchema(f"The schema has {size} bytes, at most {_SCHEMA_BYTES_MAX} are allowed")
         self._core.computations.run(asker, size, steps, then, now)
 
     def at_once(self, schema: Schema, steps: Steps[T], now: Now) -> T:

@@ -133,7 +133,9 @@ class Coordinator:
         if not self.enabled:
             raise NotAllowed("Transactions are not enabled.")
         if number != COORDINATOR:
-            raise TransactionCoordinatorNotFound(f"There is no transaction coordinator {number}: the box has one, 0")
+            raise TransactionCoordinatorNotFound(
+                f"Transaction coordinator {number} not found: the only coordinator is 0"
+            )
 
     def begin(self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None) -> Transaction:
         """Begin a transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the maximum.
@@ -143,10 +145,12 @@ class Coordinator:
         settings = self._core.settings
         most, longest = settings.maxActiveTransactionsPerCoordinator, settings.transactionMaxTimeoutSeconds * 1000
         if most and len(self.open) >= most:
-            raise TooManyRequests(f"{most} transactions are open, maxActiveTransactionsPerCoordinator allows no more")
+            raise TooManyRequests(
+                f"{most} transactions are open, the maximum set by maxActiveTransactionsPerCoordinator"
+            )
         if timeout > longest:
             raise NotAllowed(
-                f"A transaction may be open for {longest} ms (transactionMaxTimeoutSeconds), not for {timeout}"
+                f"The transaction timeout of {timeout} ms exceeds {longest} ms (transactionMaxTimeoutSeconds)"
             )
         txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
         txn = Transaction(txn_id, now.wall, timeout or longest, owner_of(principal))
@@ -168,11 +172,11 @@ class Coordinator:
         if txn is None:
             ended = self.ended.get(txn_id)
             if ended is not None and ended.told is not who:
-                raise InvalidTxnStatus(f"Transaction {txn_id} is {ended.state}: it takes nothing more in")
-            raise TransactionNotFound(f"There is no transaction {txn_id}: it has ended, or was never begun")
+                raise InvalidTxnStatus(f"Transaction {txn_id} is {ended.state}: nothing can be added to it")
+            raise TransactionNotFound(f"Transaction {txn_id} not found: it has ended, or was never begun")
         self.check_owner(txn, who.principal)
         if txn.ending is not None:
-            raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: it takes nothing more in")
+            raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: nothing can be added to it")
         return txn
 
     def check_owner(self, txn: Transaction, principal: "Principal | None") -> None:
@@ -183,7 +187,7 @@ class Coordinator:
             self._core.authorization.require_superuser(principal)
         except PulsarBoxError:
             raise AuthorizationError(
-                f"Transaction {txn.id} is not that of {principal}: only its creator may add to it or end it"
+                f"Transaction {txn.id} does not belong to {principal}: only its creator can add to it or end it"
             ) from None
 
     def add_topics(self, txn: Transaction, names: Iterable[str]) -> None:
@@ -239,7 +243,7 @@ class Coordinator:
 
     def _time_out(self, txn: Transaction, now: Now) -> None:
         if txn.ending is None:
-            log.info("transaction %s is aborted: nobody has ended it within %d ms", txn.id, txn.timeout)
+            log.info("transaction %s is aborted: its timeout of %d ms has expired", txn.id, txn.timeout)
             txn.timed_out = True
             self._begin_end(txn, ABORTED, now)
 
@@ -328,7 +332,7 @@ def _nothing(now: Now) -> None:
 
 
 def _none(name: str, now: Now) -> None:
-    raise AssertionError("there are no topics yet")
+    raise AssertionError("no topic registry is attached")
 
 
 def _id_of(key: str) -> TxnId:

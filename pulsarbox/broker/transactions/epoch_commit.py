@@ -89,7 +89,7 @@ class Epochs:
             under_way.waiting.append(lambda first, when: told(False, when))
             return
         if under_way is not None:
-            raise Conflict(f"Epoch {under_way.epoch} of sink {sink} is being committed: wait for it")
+            raise Conflict(f"Epoch {under_way.epoch} of sink {sink} is still being committed: try again")
         if row is not None and epoch <= row["epoch"]:
             self._check_not_behind(sink, row, epoch)
             self._abort(txn_ids, who, now)
@@ -115,7 +115,7 @@ class Epochs:
 
     def _check_not_behind(self, sink: str, row: Row, epoch: int) -> None:
         if epoch < row["epoch"]:
-            raise Conflict(f"Epoch {epoch} of sink {sink} is behind: its last one is {row['epoch']}")
+            raise Conflict(f"Epoch {epoch} of sink {sink} is behind its last epoch, {row['epoch']}")
 
     def _settled(self, sink: str, owner: str | None, now: Now) -> None:
         """Record the epoch in the batch that ends the transactions."""
@@ -149,7 +149,7 @@ class Epochs:
         """Forget the sink, which may then begin at any epoch. Raises AuthorizationError, Conflict."""
         self._check_owner(sink, self.last(sink), who)
         if sink in self._under_way:
-            raise Conflict(f"An epoch of sink {sink} is being committed: wait for it")
+            raise Conflict(f"An epoch of sink {sink} is still being committed: try again")
         self._core.commits.put_row(epoch_key(sink), None)
 
     def forget_namespace(self, namespace: str) -> None:
@@ -164,14 +164,16 @@ class Epochs:
         try:
             self._core.authorization.require_superuser(principal)
         except PulsarBoxError:
-            raise AuthorizationError(f"Sink {sink} is not that of {principal}: only who began it may go on") from None
+            raise AuthorizationError(
+                f"Sink {sink} does not belong to {principal}: only its creator can use it"
+            ) from None
 
 
 def _check_stages(sink: str, epoch: int, txns: list[Transaction]) -> None:
     """Raise Conflict if a transaction belongs to another epoch or sink."""
     for txn in txns:
         if txn.stage is not None and txn.stage[:2] != (sink, epoch):
-            raise Conflict(f"Transaction {txn.id} is a part of epoch {txn.stage.epoch} of sink {txn.stage.sink}")
+            raise Conflict(f"Transaction {txn.id} belongs to epoch {txn.stage.epoch} of sink {txn.stage.sink}")
 
 
 def _nothing(now: Now) -> None:

@@ -69,7 +69,7 @@ class PendingAcks:
         """
         subscription = self._subscription
         if not subscription.durable:
-            raise NotAllowed("A subscription that is not durable cannot acknowledge in a transaction")
+            raise NotAllowed("A non-durable subscription cannot acknowledge in a transaction")
         if subscription.source.compacted is not None:
             raise NotAllowed("A consumer of the compacted view cannot acknowledge in a transaction")
         cumulative = ack.ack_type == CommandAck.Cumulative
@@ -104,7 +104,11 @@ class PendingAcks:
                 return
             if held is None:
                 is_refused = True
-                refused(TransactionConflict(f"Entry {at.ledger_id}:{at.entry_id} is acknowledged, or not there"))
+                refused(
+                    TransactionConflict(
+                        f"Entry {at.ledger_id}:{at.entry_id} is already acknowledged, or does not exist"
+                    )
+                )
                 return
             entry = Claimed(held.size, held.total_messages, held.total_bytes, held.batch_size)
             known.append(Wanted(at, entry, ((1 << held.batch_size) - 1) & ~wanted[at]))
@@ -141,7 +145,7 @@ class PendingAcks:
     ) -> None:
         subscription = self._subscription
         if txn.ending is not None:
-            refused(InvalidTxnStatus(f"Transaction {txn.id} is {txn.state}: it takes nothing more in"))
+            refused(InvalidTxnStatus(f"Transaction {txn.id} is {txn.state}: nothing can be added to it"))
             return
         try:
             if cumulative:
@@ -165,25 +169,29 @@ class PendingAcks:
         partly = self._cursor.batch_acks.get(at)
         unacked = (1 << wanted.entry.batch_size) - 1 if partly is None else partly[1]
         if self._cursor.is_acked(*at) or (wanted.bits and not wanted.bits & unacked):
-            raise TransactionConflict(f"Transaction {txn} acknowledges {at.ledger_id}:{at.entry_id}, as was done")
+            raise TransactionConflict(
+                f"Transaction {txn} cannot acknowledge {at.ledger_id}:{at.entry_id}: it is already acknowledged"
+            )
         claim = claims.entries.get(at)
         others = 0 if claim is None else claim.bits & ~claim.by.get(txn, 0)
         through = claims.through
         if others & wanted.bits or (through is not None and through[0] != txn and at <= through[1]):
             raise TransactionConflict(
-                f"Transaction {txn} acknowledges {at.ledger_id}:{at.entry_id}, which another open transaction has"
-                " acknowledged"
+                f"Transaction {txn} cannot acknowledge {at.ledger_id}:{at.entry_id}: another open transaction has"
+                " acknowledged it"
             )
 
     def _check_through(self, txn: TxnId, at: Position) -> None:
         through, mark = self.claims.through, self._cursor.mark_delete
         if at <= mark:
-            raise TransactionConflict(f"Transaction {txn} acknowledges up to {at.ledger_id}:{at.entry_id}, as was done")
+            raise TransactionConflict(
+                f"Transaction {txn} cannot acknowledge up to {at.ledger_id}:{at.entry_id}: it is already acknowledged"
+            )
         of_others = any(set(claim.by) - {txn} for claim in self.claims.entries.values())
         if of_others or (through is not None and through[0] != txn):
             raise TransactionConflict(
-                f"Transaction {txn} acknowledges up to {at.ledger_id}:{at.entry_id} while another open transaction has"
-                " acknowledged on the subscription"
+                f"Transaction {txn} cannot acknowledge up to {at.ledger_id}:{at.entry_id}: another open transaction has"
+                " acknowledged messages of the subscription"
             )
 
     @staticmethod

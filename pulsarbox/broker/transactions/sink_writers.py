@@ -33,16 +33,16 @@ def admitted(sink: str, row: Row | None, writer: Writer, epoch: int, owner: str 
         row = {"epoch": NOTHING, "committed": 0, "owner": owner}
     former, known = row.get("former", []), row.get("writer")
     if writer.name in former:
-        raise Conflict(f"Sink {sink} was taken over by {known}: {writer.name} cannot go on with it")
+        raise Conflict(f"Sink {sink} was taken over by {known}: {writer.name} can no longer write to it")
     if writer.run in former:
-        raise Conflict(f"Run {writer.run} of sink {sink} is over: run {row.get('run')} has begun since")
+        raise Conflict(f"Run {writer.run} of sink {sink} has ended: run {row.get('run')} has begun since")
     if known in (None, writer.name):
         if known is not None and row["run"] == writer.run:
             return row
         goes_back = writer.takes_over and epoch < row["epoch"]
         return _with(row, writer, epoch - 1 if goes_back else row["epoch"], [row.get("run")])
     if not writer.takes_over:
-        raise Conflict(f"Sink {sink} is that of writer {known}, at epoch {row['epoch']}: {writer.name} is another")
+        raise Conflict(f"Sink {sink} belongs to writer {known}, at epoch {row['epoch']}: {writer.name} is another")
     return _with(row, writer, NOTHING, [known, row["run"]])
 
 

@@ -134,7 +134,7 @@ _ADVICE: Final = (
     ("was taken over by", "Choose another sinkId for this query"),
     ("has begun since", "Another driver of this query has taken its place: this one has to stop"),
     (
-        "it takes nothing more in",
+        "nothing can be added to it",
         "From the first row to the commit an epoch took longer than stageTimeout: raise it, or make epochs smaller",
     ),
     (

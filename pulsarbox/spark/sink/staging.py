@@ -311,7 +311,7 @@ def _worded() -> Iterator[None]:
 
 def _in_words(error: Exception) -> str:
     text = str(error)
-    if "it takes nothing more in" in text or "it has ended, or was never begun" in text:
+    if "nothing can be added to it" in text or "it has ended, or was never begun" in text:
         return (
             f"{text}. Staging took longer than stageTimeout, or another driver has taken over: raise it, or look there"
         )

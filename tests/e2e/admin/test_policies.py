@@ -240,7 +240,7 @@ def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
     assert "1 message in 3600 s" in table
     lines = said(run("quota", "explain", topic, "s")).splitlines()
     assert "a backlog of 5 messages" in lines[0]
-    assert "nothing is sent: the dispatch rate is used up" in lines[1]
+    assert "nothing is sent: the dispatch rate is reached" in lines[1]
     assert "  namespace  1 message in 3600 s    <- in effect" in lines
     assert "  topic      1.0 MiB, then producers are refused    <- in effect" in lines
     said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", "--unset"))

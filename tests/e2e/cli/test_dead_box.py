@@ -30,7 +30,7 @@ def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: B
         consumer.acknowledge(taken[at])
     producer.close()  # behind everything that was acknowledged before
     until(lambda: "topic-created" in "".join(path.read_text() for path in (own_box.data / "events").glob("*")))
-    with pytest.raises(PersistenceError, match="a box runs on"):
+    with pytest.raises(PersistenceError, match="a box is running on"):
         dead_box(own_box.data)
     own_box.kill()
     before = sorted((str(path), path.stat().st_mtime_ns) for path in own_box.data.rglob("*") if path.is_file())

@@ -155,7 +155,7 @@ def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_
     assert own_box.process.wait(PATIENCE_SECONDS) == 1
     said = own_box.log.read_text()
     assert "the hashing plugin 'keys' cannot be used: unknown hashing plugin 'keys'" in said
-    assert "Key_Shared subscriptions go by it: persistent://public/default/t (s)" in said
+    assert "Key_Shared subscriptions use it: persistent://public/default/t (s)" in said
 
 
 def test_who_needs_a_plugin_waits_for_it_and_nobody_else_does(own_box: Box, folder: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_client_that_knows_of_no_dead_letters(client: Any, topic: str, run: Ru
     told = letter.properties()
     assert (told["colour"], told["REAL_TOPIC"], told["REAL_SUBSCRIPTION"]) == ("red", topic, "s")
     assert told["ORIGIN_MESSAGE_ID"] == f"{sent.ledger_id()}:{sent.entry_id()}:-1"
-    assert told["DEAD_LETTER_REASON"] == "given back 3 times without being acknowledged, 2 allowed"
+    assert told["DEAD_LETTER_REASON"] == "redelivered 3 times without being acknowledged, 2 allowed"
     producer.send(b"good", partition_key="k")
     assert take(consumer, 1) == [b"good"]
     assert is_quiet(letters)
@@ -146,13 +146,13 @@ def test_one_rejected_message_of_a_batch(client: Any, topic: str, run: Run, by_i
     letters = subscribe(client, f"{topic}-s-DLQ", "dead-letters")
     first = receive(letters)
     reason = first.properties()["DEAD_LETTER_REASON"]
-    assert reason.startswith("given back 2 times without being acknowledged, 1 allowed")
+    assert reason.startswith("redelivered 2 times without being acknowledged, 1 allowed")
     if by_index:
         assert (first.data(), reason.count(";")) == (b"7", 0)
         assert is_quiet(letters)
     else:
         assert take(letters, 19) == numbered(20)[1:]
-        assert "; all 20 messages of its batch are moved, as no consumer has acknowledged by batch index" in reason
+        assert "; all 20 messages of its batch were moved: no consumer has acknowledged by batch index" in reason
 
 
 def test_a_message_with_a_schema(client: Any, topic: str, run: Run) -> None:
@@ -181,7 +181,7 @@ def test_a_policy_is_shown_and_taken_away(client: Any, topic: str, run: Run) -> 
     ("words", "code", "says"),
     [
         (("z", "3"), 3, "no subscription 'z' on"),
-        (("s", "3", "--to", "non-persistent://public/default/x"), 2, "would keep nothing"),
+        (("s", "3", "--to", "non-persistent://public/default/x"), 2, "stores no messages"),
         (("s", "3", "--unset"), 2, "give it alone"),
         (("s", "--to", "x"), 2, "say how often"),
     ],

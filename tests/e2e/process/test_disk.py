@@ -239,5 +239,5 @@ def test_a_flipped_bit_is_reported_and_never_served(box: Box) -> None:
         consumer.acknowledge(message)
     with pytest.raises(pulsar.Timeout):
         consumer.receive(500)
-    assert eventually(lambda: "is kept aside" in box.said())
+    assert eventually(lambda: "is quarantined" in box.said())
     client.close()

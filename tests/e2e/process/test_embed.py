@@ -222,7 +222,7 @@ def test_the_clock_goes_forward_where_it_is_virtual(make: Maker) -> None:
         assert box.clock.advance(timedelta(hours=1)) - after < timedelta(hours=1, minutes=10)
         box.restart()
         assert box.clock.offset() == timedelta(days=10, hours=1)
-        with pytest.raises(BoxError, match="forward only"):
+        with pytest.raises(BoxError, match="only forward"):
             box.clock.set(before)
     with make() as box, pytest.raises(BoxError, match=r"--clock virtual.*409"):
         box.clock.advance(seconds=1)

@@ -216,7 +216,7 @@ def test_dead_letters_are_grouped_as_by_the_box_and_put_back_once(
     asked = ["dlq-triage", dlq, "-s", "triage", "--filter", 'reason == "no #" or payload == "lost"', "--replay"]
     asked += ["--state", str(tmp_path), "-o", "json", "--parquet", str(tmp_path / "parquet")]
     ways = json.loads(command(*asked, "--dry-run").stdout)
-    assert [(way["messages"], way["refused"][:15]) for way in ways] == [(6, ""), (1, "it does not say")]
+    assert [(way["messages"], way["refused"][:15]) for way in ways] == [(6, ""), (1, "it has no origi")]
     assert take(topic) == []
     with monkeypatch.context() as patched:
         patched.setattr(publish_job.Job, "part", killing_at(2))

@@ -154,7 +154,7 @@ def test_a_sink_id_that_another_query_has_is_refused(
     name = topic.rpartition("/")[2]
     streamed(spark, tmp_path, box, topic=topic, sinkId=name)
     (tmp_path / "checkpoint").rename(tmp_path / "gone")
-    with pytest.raises(Exception, match=f"Sink public/default/{name} is that of writer .* sinkEpoch=reset"):
+    with pytest.raises(Exception, match=f"Sink public/default/{name} belongs to writer .* sinkEpoch=reset"):
         streamed(spark, tmp_path, box, topic=topic, sinkId=name)
     assert values(take(topic)) == ["row 0"]
     (tmp_path / "checkpoint").rename(tmp_path / "never")

@@ -457,7 +457,7 @@ def test_why_nothing_is_sent_says_when_it_goes_on() -> None:
     sender.send(5000)
     why = sub_of(box).why()
     assert (why.reason, why.until) == (Reason.DELAYED, box.wall + 5000)
-    assert "the next is at 2023-11-14 22:13:25.000 UTC" in why.text
+    assert "the next is due at 2023-11-14 22:13:25.000 UTC" in why.text
     box.advance(6)
     assert numbers(client) == [1]
     assert sub_of(box).why().until == box.wall - 6000 + DAY

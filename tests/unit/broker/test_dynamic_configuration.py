@@ -58,7 +58,7 @@ def test_subscriptions_that_are_there_go_by_the_new_bounds() -> None:
     [
         ("nonsense", "1", "Can't update non-dynamic configuration: there is no setting nonsense"),
         ("allowAutoTopicCreatio", "1", r"did you mean allowAutoTopicCreation\?"),
-        ("brokerServicePort", "1", "Can't update non-dynamic configuration: brokerServicePort is read at the start"),
+        ("brokerServicePort", "1", "Can't update non-dynamic configuration: brokerServicePort is read only at startup"),
         ("compressionAtRest", "no-such-codec", "Can't update compressionAtRest: "),
     ],
 )
@@ -74,7 +74,7 @@ def test_what_cannot_be_changed(name: str, text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "warning"),
     [
-        ("loadBalancerSheddingExcludedNamespaces", "public/x", "has no effect in a box"),
+        ("loadBalancerSheddingExcludedNamespaces", "public/x", "has no effect in pulsarbox"),
         ("allowAutoTopicCreation", "maybe", "expected true or false"),
         ("dispatcherMaxReadBatchSize", "0", "expected a whole number"),
         ("subscriptionTypesEnabled", "Sharde", "did you mean Shared"),

@@ -105,9 +105,9 @@ def test_a_driver_that_was_replaced_is_refused_at_once() -> None:
     zombie, driver = Driver(box), Driver(box, AGAIN)
     staged = zombie.stage(4)
     again = driver.stage(4)
-    with pytest.raises(Conflict, match="Run run-1 of sink s is over: run run-2 has begun since"):
+    with pytest.raises(Conflict, match="Run run-1 of sink s has ended: run run-2 has begun since"):
         zombie.commit(4, staged)
-    with pytest.raises(Conflict, match="is over"):
+    with pytest.raises(Conflict, match="has ended"):
         zombie.stage(5)
     assert driver.commit(4, again)
     assert (seen(box), open_ones(box)) == (1, 0)
@@ -118,7 +118,7 @@ def test_a_replaced_driver_stays_refused_over_a_restart() -> None:
     Driver(box).stage(0)
     Driver(box, AGAIN).stage(0)
     box = box.restart()
-    with pytest.raises(Conflict, match="is over"):
+    with pytest.raises(Conflict, match="has ended"):
         Driver(box).stage(0)
 
 
@@ -163,7 +163,7 @@ def test_another_writer_is_refused_until_it_takes_over() -> None:
     first, second = Driver(box), Driver(box, OTHER_QUERY)
     assert first.commit(7, first.stage(7))
     for epoch in (0, 7, 8):
-        with pytest.raises(Conflict, match="is that of writer query, at epoch 7: other is another"):
+        with pytest.raises(Conflict, match="belongs to writer query, at epoch 7: other is another"):
             second.stage(epoch)
         with pytest.raises(Conflict, match="is another"):
             second.commit(epoch)
@@ -182,7 +182,7 @@ def test_an_older_checkpoint_goes_on_only_where_that_is_said() -> None:
     box = box_with_other()
     driver = Driver(box)
     assert driver.commit(7, driver.stage(7))
-    with pytest.raises(Conflict, match="behind: its last one is 7"):
+    with pytest.raises(Conflict, match="behind its last epoch, 7"):
         Driver(box, AGAIN).stage(5)
     back = Driver(box, Writer("query", "run-3", takes_over=True))
     assert back.commit(5, back.stage(5))
@@ -196,7 +196,7 @@ def test_a_part_of_one_epoch_is_not_committed_with_another() -> None:
     driver, neighbour = Driver(box), Driver(box, sink="t")
     staged, foreign = driver.stage(0), neighbour.stage(1)
     for sink, epoch, which in (("s", 1, staged), ("s", 1, foreign)):
-        with pytest.raises(Conflict, match="is a part of epoch"):
+        with pytest.raises(Conflict, match="belongs to epoch"):
             Driver(box, sink=sink).commit(epoch, which)
     assert seen(box) == 0
     assert driver.commit(0, staged)

@@ -79,7 +79,7 @@ def test_an_epoch_that_is_behind_is_told_so() -> None:
     sink = Sink(Box())
     sink.commit(5, sink.stage())
     late = sink.stage()
-    with pytest.raises(Conflict, match="its last one is 5"):
+    with pytest.raises(Conflict, match="behind its last epoch, 5"):
         sink.commit(4, late)
     assert counts(sink.box) == (2, 2)
 
@@ -122,7 +122,7 @@ def test_two_who_ask_at_once_are_told_by_one_commit() -> None:
     box.auto = False
     sink.commit(1, first)
     sink.commit(1, second)
-    with pytest.raises(Conflict, match="is being committed"):
+    with pytest.raises(Conflict, match="is still being committed"):
         sink.commit(2, second)
     box.auto = True
     box.turn()

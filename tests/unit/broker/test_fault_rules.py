@@ -67,17 +67,17 @@ def test_chance_is_as_likely_as_it_says_and_the_same_again() -> None:
         ({"action": "drop", "command": "sent"}, Unprocessable, "did you mean send"),
         ({"action": "drop", "command": 5}, BadRequest, "a list of names"),
         ({"action": "drop", "topic": "a/b"}, PulsarBoxError, "Invalid topic name"),
-        ({"action": "drop", "producer": 1}, BadRequest, "must be a text"),
-        ({"action": "drop", "nth": -1}, BadRequest, "not negative"),
-        ({"action": "drop", "every": True}, BadRequest, "whole number"),
+        ({"action": "drop", "producer": 1}, BadRequest, "must be a string"),
+        ({"action": "drop", "nth": -1}, BadRequest, "non-negative"),
+        ({"action": "drop", "every": True}, BadRequest, "non-negative integer"),
         ({"action": "drop", "probability": 2}, BadRequest, "from 0 to 1"),
         ({"action": "drop", "at": "noon"}, Unprocessable, "request or answer"),
         ({"action": "duplicate", "at": "request"}, Unprocessable, "Only an answer"),
         ({"action": "delay"}, Unprocessable, "such as 250ms"),
         ({"action": "delay", "delay": "soon"}, BadRequest, "expected a number and a unit, such as"),
         ({"action": "delay", "delay": 0}, BadRequest, "up to a day"),
-        ({"action": "drop", "delay": 5}, Unprocessable, "no other one"),
-        ({"action": "drop", "error": "PersistenceError"}, Unprocessable, "Only the action error"),
+        ({"action": "drop", "delay": 5}, Unprocessable, "and no other"),
+        ({"action": "drop", "error": "PersistenceError"}, Unprocessable, "only with the action error"),
         ({"action": "error", "error": "PersistanceError"}, Unprocessable, "did you mean PersistenceError"),
         ({"action": "error", "command": "flow"}, Unprocessable, "flow has no answer"),
     ],
@@ -97,7 +97,7 @@ def test_the_first_that_strikes_decides_and_those_behind_it_do_not_count() -> No
     shown = {"id": 1, "action": "drop", "command": ("send",), "at": "request", "nth": 2, "matched": 2, "fired": 1}
     assert first.document() == shown
     faults.remove(1)
-    with pytest.raises(NotFound, match="no fault 1"):
+    with pytest.raises(NotFound, match="Fault 1 not found"):
         faults.get(1)
     faults.clear()
     assert faults.decide(SEND) is None

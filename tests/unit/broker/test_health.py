@@ -89,7 +89,9 @@ def test_a_check_has_an_end() -> None:
         pass
     first, second = ask(box), ask(box)
     box.advance(HEALTH_SECONDS + 0.1)
-    assert [str(error) for error in first] == [f"No message was stored and read within {HEALTH_SECONDS:g} s"]
+    assert [str(error) for error in first] == [
+        f"The health check message was not stored and read back within {HEALTH_SECONDS:g} s"
+    ]
     assert second == []
     box.auto = True
     box.turn()
@@ -101,7 +103,7 @@ def test_a_full_disk_is_said() -> None:
     ask(box)
     box.broker.core.commits.housekeeping.store_is_full("no room on the disk", box.now)
     (error,) = ask(box)
-    assert "Nothing can be published right now: " in str(error)
+    assert "Messages cannot be published: " in str(error)
 
 
 def test_its_topic_is_listed_apart() -> None:
@@ -128,7 +130,7 @@ def test_clients_do_not_make_system_topics(name: str) -> None:
     client = box.client()
     for refused in (client.producer(topic=name), client.subscribe(topic=name)):
         assert refused.error == ServerError.NotAllowedError
-        assert refused.message == f"Can not create system topic {name}: the box makes those that it needs itself"
+        assert refused.message == f"Can not create system topic {name}: the broker creates its own"
     asked: Any = client.request("partitionMetadata", topic=name)
     assert asked.error == ServerError.TopicNotFound
     assert not box.broker.topics.exists(parse_topic(name))

@@ -129,13 +129,13 @@ def test_a_box_does_not_start_without_the_hash_of_its_subscriptions(own: bool) -
         Box(box.disk, **settings)
     said = str(refused.value)
     assert "the hashing plugin 'number' cannot be used" in said
-    assert f"Key_Shared subscriptions go by it: {TOPIC} (s)" in said
+    assert f"Key_Shared subscriptions use it: {TOPIC} (s)" in said
     assert "keySharedHashingMissing" in said
     Box(box.disk, plugins=plugins(number=Hashed(by_number)), **settings)
 
 
 def test_a_setting_that_names_no_hash() -> None:
-    with pytest.raises(PersistenceError, match=f"'nothing' cannot be used.*; {HASHING} names it"):
+    with pytest.raises(PersistenceError, match=f"'nothing' cannot be used.*; it is the value of {HASHING}"):
         Box(keySharedHashing="nothing")
 
 

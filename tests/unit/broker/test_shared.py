@@ -200,7 +200,7 @@ def test_why_says_the_one_reason_and_since_when() -> None:
     one.cnx.closed(box.now)
     assert reason() == Reason.NO_CONSUMER
     assert subscription.why().since == box.wall
-    assert subscription.why().text == "nobody is connected"
+    assert subscription.why().text == "no consumer is connected"
 
 
 def test_a_lost_connection_with_two_consumers_counts_once() -> None:

@@ -88,15 +88,15 @@ def test_a_box_that_stays_away_is_told() -> None:
 @pytest.mark.parametrize(
     ("status", "told", "words"),
     [
-        (409, "Epoch 3 of sink s is behind: its last one is 7", "sinkEpoch=reset"),
-        (409, "Sink s is that of writer q, at epoch 7: p is another", "another sinkId; or, .* sinkEpoch=reset"),
+        (409, "Epoch 3 of sink s is behind its last epoch, 7", "sinkEpoch=reset"),
+        (409, "Sink s belongs to writer q, at epoch 7: p is another", "another sinkId; or, .* sinkEpoch=reset"),
         (409, "Run a of sink s is over: run b has begun since", "this one has to stop"),
-        (409, "Transaction 0:3 is ABORTED: it takes nothing more in", "longer than stageTimeout"),
-        (404, "There is no transaction 0:3: it has ended, or was never begun", "longer than stageTimeout"),
+        (409, "Transaction 0:3 is ABORTED: nothing can be added to it", "longer than stageTimeout"),
+        (404, "Transaction 0:3 not found: it has ended, or was never begun", "longer than stageTimeout"),
         (404, "HTTP 404 Not Found", "needs the epoch commit of a box.*at-least-once.*dedup"),
         (404, "Namespace not found", "Create it: `pulsarbox admin namespaces create public/default`"),
         (403, "no", "sink public/default/s: no"),
-        (409, "Sink s was taken over by q: p cannot go on with it", "Choose another sinkId"),
+        (409, "Sink s was taken over by q: p can no longer write to it", "Choose another sinkId"),
     ],
 )
 def test_a_refusal_says_what_to_do(status: int, told: str, words: str) -> None:
@@ -106,7 +106,7 @@ def test_a_refusal_says_what_to_do(status: int, told: str, words: str) -> None:
 
 
 def test_a_part_of_a_job_that_is_behind_is_told_as_such() -> None:
-    box = Box(Refused(409, "Epoch 3 of sink job-j.parts is behind: its last one is 7", "POST"))
+    box = Box(Refused(409, "Epoch 3 of sink job-j.parts is behind its last epoch, 7", "POST"))
     with pytest.raises(SinkError, match="Parts of a job are written in their order"):
         asked(box, sink=Sink("public/default/job-j.parts", "j.parts", "r")).begin(3, 0)
 

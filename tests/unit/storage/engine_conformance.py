@@ -210,7 +210,7 @@ class EngineConformance:
     def test_a_checkpoint_covers_what_is_committed(self, store: Store) -> None:
         engine = store.reopen()
         engine.commit(meta_batch(1))
-        with pytest.raises(ValueError, match="checkpoint at 2 where 2 is the next batch"):
+        with pytest.raises(ValueError, match="checkpoint at 2, but 2 is the next batch"):
             checkpoint_at(engine, 2, {b"a": b"1"})
         assert store.rows.get(b"a") is None
 

@@ -212,7 +212,7 @@ def test_delays_are_shown_and_damaged_ones_are_found(tmp_path: Path) -> None:
     assert not [one for one in check(tmp_path / "good").findings if "delayed" in one.what]
     (found,) = [one for one in check(tmp_path / "bad").findings if "delayed" in one.what]
     assert found.severity == DAMAGE
-    assert "27 bytes are no row of 2 delayed entries" in found.what
+    assert "27 bytes are not a row of 2 delayed entries" in found.what
 
 
 def test_redelivery_counts_are_acknowledgements_too(tmp_path: Path) -> None:
@@ -243,11 +243,13 @@ def test_the_filters(sample: Path, filters: dict[str, Any], count: int) -> None:
 
 
 def test_what_is_not_there_is_said(sample: Path) -> None:
-    with pytest.raises(PersistenceError, match="has no volume volumes/9: there are packed/00000001, volumes/0000"):
+    with pytest.raises(
+        PersistenceError, match="has no volume volumes/9; its volumes are packed/00000001, volumes/0000"
+    ):
         dumped(sample, volume="volumes/9")
     complaints: list[str] = []
     assert list(records_of(sample, {"topic": "nix"}, complaints.append)) == []
-    assert "there is no topic nix" in complaints[0]
+    assert "topic nix not found" in complaints[0]
 
 
 def test_a_live_box(sample: Path, live: int) -> None:
@@ -374,7 +376,7 @@ def test_a_missing_volume(sample: Path) -> None:
 def test_the_missing_end_of_the_log(sample: Path) -> None:
     shutil.rmtree(sample / CURRENT)
     whats = [finding.what for finding in check(sample).findings]
-    assert any("the end of the log is gone" in what for what in whats)
+    assert any("the end of the log is missing" in what for what in whats)
 
 
 def test_a_hole_in_the_log(tmp_path: Path) -> None:
@@ -384,7 +386,7 @@ def test_a_hole_in_the_log(tmp_path: Path) -> None:
     maker.meta({}, mark=0, sealed=0)
     whats = [finding.what for finding in check(maker.path).findings]
     assert whats[0] == "batches 2 to 2 are missing"
-    assert "its log begins at batch 5, the one before ends at 3" in whats[1]
+    assert "its log begins at batch 5, but the previous volume ends at 3" in whats[1]
 
 
 def test_directories_that_nobody_speaks_of(sample: Path) -> None:
@@ -429,7 +431,7 @@ def test_an_index_that_leads_astray(sample: Path) -> None:
             key, value = cursor.item()
         txn.put(key, value[:-1] + b"\x00", db=index)
     finding = only(check(sample), DAMAGE)
-    assert "it leads to batch" in finding.what
+    assert "it points to batch" in finding.what
 
 
 def test_a_ledger_whose_entries_are_gone(tmp_path: Path) -> None:
@@ -509,7 +511,7 @@ def test_what_is_no_data_directory_of_this_version(tmp_path: Path, text: str, me
 def test_what_is_no_data_directory(tmp_path: Path) -> None:
     with pytest.raises(PersistenceError, match="does not exist"):
         Box(tmp_path / "nix")
-    with pytest.raises(PersistenceError, match="is not a data directory, it has no INSTANCE file"):
+    with pytest.raises(PersistenceError, match="is not a data directory: it has no INSTANCE file"):
         Box(tmp_path)
     (tmp_path / "meta").mkdir()
     with pytest.raises(PersistenceError, match="holds data, but its INSTANCE file is missing"):

@@ -67,14 +67,14 @@ def test_nothing_is_wrong_where_rows_and_entries_agree() -> None:
         ({aborted_key(1, 5, 3): {"run": [4, 0, 0, 0, 0]}}, "damage: ledger 5, entries 3 to 3: two rows"),
         ({aborted_key(1, 5, 12): {"run": [13, 0, 0, 0, 0]}}, "damage: ledger 5, entries 12 to 12: two rows"),
         ({aborted_key(1, 7, 0): {"run": [1, 0, 0, 0, 0]}}, "warning: ledger 7, aborted entries 0 to 1: the ledger"),
-        ({aborted_key(2, 5, 0): {"run": [1, 0, 0, 0, 0]}}, "damage: ledger 5, aborted entries 0 to 1: their row is of"),
+        ({aborted_key(2, 5, 0): {"run": [1, 0, 0, 0, 0]}}, "damage: ledger 5, aborted entries 0 to 1: their row names"),
         ({aborted_key(1, 5, 19): {"run": [20, 0, 0, 0, 0]}}, "damage: ledger 5, aborted entries 19 to 20: the led"),
         ({open_key(1, 0, 24): {"runs": [[7, 0, 1, 0, 0, 0, 0]]}}, "damage: ledger 7, open entries 0 to 1: the ledger"),
         ({txn_key(*OPEN): None}, "damage: transaction 0:21: entries wait for it"),
-        ({txn_key(*OPEN): None}, "warning: transaction 0:21: there are 1 acknowledgements in it"),
-        ({open_key(1, *OPEN): None}, "damage: ledger 5, entry 10: it is of transaction 0:21, which is open"),
+        ({txn_key(*OPEN): None}, "warning: transaction 0:21: it has 1 pending acknowledgements"),
+        ({open_key(1, *OPEN): None}, "damage: ledger 5, entry 10: it belongs to transaction 0:21, which is open"),
         ({open_key(1, *OPEN): {"runs": [[5, 10, 11, 0, 0, 0, 0], [6, 0, 0, 0, 0, 0, 0]]}}, "damage: ledger 5"),
-        ({aborted_key(1, 5, 2): None}, "damage: ledger 5, entry 2: it is of transaction 0:23, which is aborted"),
+        ({aborted_key(1, 5, 2): None}, "damage: ledger 5, entry 2: it belongs to transaction 0:23, which is aborted"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said(changes: dict[str, Any], wrong: str) -> None:

@@ -173,7 +173,7 @@ def test_a_full_disk_does_not_keep_dead_volumes_from_being_removed(
         patch.setattr(Volume, "flush_index", full)
         reclaimed = store.now.reclaim()
         assert reclaimed is not None and reclaimed.what == "removed" and reclaimed.bytes_after == 0
-        with pytest.raises(PersistenceError, match="disk cannot be given back"):
+        with pytest.raises(PersistenceError, match="disk space cannot be reclaimed"):
             store.now.reclaim()
     assert "sealed" in reclaim_all(store.now)
     store.check()

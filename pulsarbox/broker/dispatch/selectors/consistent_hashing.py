@@ -70,7 +70,7 @@ class ConsistentHashingSelector(Generic[ConsumerT]):
         for point in self._points_of(consumer.name, number):
             waiting = self._waiting.get(point)
             if self._owner[point] is not consumer:
-                assert waiting is not None, "a point that is not had is waited for"
+                assert waiting is not None, "a consumer waits for each of its points that it does not own"
                 waiting.remove(consumer)
             elif waiting:
                 self._owner[point] = waiting.pop(0)

@@ -38,10 +38,10 @@ class DeadLetterPolicy(NamedTuple):
     def read(cls, value: Any, topic: TopicName, subscription: str) -> Self:
         """Parse the JSON form for a subscription of a topic. Raises Unprocessable."""
         if not isinstance(value, dict):
-            raise Unprocessable('A dead letter policy is a JSON object: {"maxRedeliverCount": 3}')
+            raise Unprocessable('A dead letter policy must be a JSON object such as {"maxRedeliverCount": 3}')
         unknown = [name for name in value if name not in _KEYS]
         if unknown:
-            raise Unprocessable(f"A dead letter policy has no {unknown[0]!r}: it has {', '.join(_KEYS)}")
+            raise Unprocessable(f"Unknown field {unknown[0]!r} of a dead letter policy; fields: {', '.join(_KEYS)}")
         count = value.get("maxRedeliverCount")
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MAX:
             raise Unprocessable(f"maxRedeliverCount must be a whole number from 0 to {COUNT_MAX}, not {count!r}")
@@ -71,7 +71,7 @@ def _target(text: object, topic: TopicName, subscription: str) -> TopicName:
     except InvalidTopicName as error:
         raise Unprocessable(f"deadLetterTopic: {error}") from None
     if not target.persistent:
-        raise Unprocessable(f"deadLetterTopic must be a persistent topic: {target} would keep nothing")
+        raise Unprocessable(f"deadLetterTopic must be a persistent topic: {target} stores no messages")
     if target.base == topic.base:
-        raise Unprocessable(f"deadLetterTopic must be another topic: {target} is that of the subscription")
+        raise Unprocessable(f"deadLetterTopic must not be {target}, the topic of the subscription")
     return target

@@ -225,7 +225,7 @@ def test_nothing_is_left_of_one_that_is_cancelled(monkeypatch: pytest.MonkeyPatc
     box.turn()
     box.advance(3)
     assert compaction.view is None and compacted_ledgers(box) == []
-    assert box.broker.core.compactions.record(TOPIC).error == "it was cancelled"
+    assert box.broker.core.compactions.record(TOPIC).error == "cancelled on request"
     assert len(reader(box).take()) == 18
 
 

@@ -60,7 +60,7 @@ def test_what_kills_its_consumers_becomes_a_dead_letter_after_the_count(sub_type
         "ORIGIN_PUBLISH_TIME": str(published_at),
         "RECONSUMETIMES": "3",
         "DEAD_LETTER_REDELIVERIES": "3",
-        "DEAD_LETTER_REASON": "given back 3 times without being acknowledged, 2 allowed",
+        "DEAD_LETTER_REASON": "redelivered 3 times without being acknowledged, 2 allowed",
     }
     assert backlog(box) == 0
     assert subscription_of(box).cursor.mark_delete == first
@@ -97,18 +97,18 @@ def _reasons(box: Box) -> set[str]:
     return found
 
 
-GIVEN_BACK = "given back once without being acknowledged, 0 allowed"
+GIVEN_BACK = "redelivered once without being acknowledged, 0 allowed"
 
 
 @pytest.mark.parametrize(
     ("keeps", "acked_before", "unacked", "moved", "more"),
     [
-        (True, False, None, 4, "; all 4 messages of its batch are moved, as no consumer has acknowledged by batch index"
-         ": some may have been processed"),
+        (True, False, None, 4, "; all 4 messages of its batch were moved: no consumer has acknowledged by batch index"
+         ", so some may have been processed"),
         (True, True, None, 4, "; no message of its batch of 4 was acknowledged"),
         (True, False, 0b0110, 2, ""),
-        (False, False, 0b0110, 4, "; all 4 messages of its batch are moved, as the broker keeps no acknowledgements by "
-         "batch index"),
+        (False, False, 0b0110, 4, "; all 4 messages of its batch were moved: the broker does not track "
+         "acknowledgements by batch index"),
     ],
 )  # fmt: skip
 def test_the_reason_says_whether_acknowledgements_within_a_batch_are_known(
@@ -142,7 +142,7 @@ def test_the_reason_of_a_batch_that_cannot_be_opened() -> None:
     letter = make_letter(encode_entry(metadata, body), 0b0001, origin, 5, 1000)
     assert letter.body == body
     assert key_values(letter.metadata.properties)["DEAD_LETTER_REASON"] == (
-        f"{GIVEN_BACK}; all 4 messages of its batch are moved, 3 acknowledged ones included, as the broker cannot open "
+        f"{GIVEN_BACK}; all 4 messages of its batch were moved, including 3 acknowledged ones: the broker cannot open "
         "the batch"
     )
 

@@ -427,7 +427,7 @@ def test_the_reason_names_the_limit() -> None:
     why = subscription_of(box).why()
     assert why.reason == Reason.THROTTLED
     assert why.text == (
-        "the dispatch rate is used up: that of the topic, 10 messages and 5000 bytes a 60 s, set for the topic"
+        "the dispatch rate is reached: 10 messages and 5000 bytes per 60 s for the topic, set at topic level"
     )
     assert why.since == box.wall
 

@@ -185,7 +185,7 @@ def test_events_of_what_is_held_back() -> None:
     exclusive.cnx.reading_stops(box.now)
     events = box.broker.core.events
     told = {(each.kind, each.subject): each.text for each in events.after(0, 100)}
-    rate = "receipts wait for the publish rate: that of the topic, 10 messages a second, set for the broker"
+    rate = "receipts wait for the publish rate: 10 messages per second for the topic, set at broker level"
     assert told["publish-held", TOPIC] == rate
     assert told["producer-suspended", TOPIC].startswith("producer ")
     assert "bytes wait for publish rates" in told["connection-unread", exclusive.cnx.address]

@@ -54,8 +54,8 @@ def test_what_differs_from_time_to_time_does_not_count(one: str, other: str) -> 
 
 
 def test_of_several_reasons_the_box_tells_least() -> None:
-    told = {"DEAD_LETTER_REASON": "given back 4 times without being acknowledged, 3 allowed"}
-    assert reason_of(told) == "given back # times without being acknowledged, # allowed"
+    told = {"DEAD_LETTER_REASON": "redelivered 4 times without being acknowledged, 3 allowed"}
+    assert reason_of(told) == "redelivered # times without being acknowledged, # allowed"
     assert reason_of(told | {"x-exception-message": "boom"}) == "boom"
     assert reason_of({"colour": "red", "exception.stacktrace": "at x"}) == ""
 

@@ -17,7 +17,7 @@ def test_each_state_of_a_job_is_an_event() -> None:
     events = [each for each in box.broker.core.events.after(0, 1000) if each.kind.startswith("job-")]
     assert [each.kind for each in events] == ["job-running", "job-paused", "job-cancelled"]
     assert {(each.subject, each.severity) for each in events} == {(f"{DLQ} job {job.number}", "info")}
-    assert events[0].text == f"job {job.number}, dlq-replay of {DLQ}, begins, 10 messages"
+    assert events[0].text == f"job {job.number}, dlq-replay of {DLQ}, starts, 10 messages"
 
 
 def test_a_job_that_a_topic_refuses_is_a_warning() -> None:

@@ -100,17 +100,17 @@ def test_what_is_told_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({}, "queries is a list"),
-        ({"queries": ["x"]}, "is a JSON object"),
-        ({"queries": [{}]}, "lacks query, state, inputs, output"),
-        ({"queries": [QUERY | {"state": "gone"}]}, "state is one of"),
-        ({"queries": [QUERY | {"lag": "7"}]}, "lag cannot be '7'"),
-        ({"queries": [QUERY | {"lag": True}]}, "lag cannot be 'True'"),
-        ({"queries": [QUERY | {"rowsPerSecond": float("inf")}]}, "rowsPerSecond cannot be 'inf'"),
-        ({"queries": [QUERY | {"inputs": [1]}]}, "inputs are"),
-        ({"queries": [QUERY | {"query": 1}]}, "query cannot be '1'"),
+        ({}, "queries must be a list"),
+        ({"queries": ["x"]}, "must be a JSON object"),
+        ({"queries": [{}]}, "Missing fields of a query: query, state, inputs, output"),
+        ({"queries": [QUERY | {"state": "gone"}]}, "state must be one of"),
+        ({"queries": [QUERY | {"lag": "7"}]}, "Invalid value of lag: '7'"),
+        ({"queries": [QUERY | {"lag": True}]}, "Invalid value of lag: 'True'"),
+        ({"queries": [QUERY | {"rowsPerSecond": float("inf")}]}, "Invalid value of rowsPerSecond: 'inf'"),
+        ({"queries": [QUERY | {"inputs": [1]}]}, "inputs must be"),
+        ({"queries": [QUERY | {"query": 1}]}, "Invalid value of query: '1'"),
         ({"queries": [QUERY] * 201}, "at most 200"),
-        ({"queries": [], "pid": 1 << 63}, "pid cannot be"),
+        ({"queries": [], "pid": 1 << 63}, "Invalid value of pid: "),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(body: dict[str, Any], said: str) -> None:

@@ -153,7 +153,7 @@ def test_a_watcher_leaves_with_its_connection_or_before() -> None:
     ("fields", "error", "text"),
     [
         ({"pattern": "x" * 51}, ServerError.NotAllowedError, "Pattern longer than maximum: 50"),
-        ({"pattern": "(?!x).*"}, ServerError.NotAllowedError, "not a pattern of RE2"),
+        ({"pattern": "(?!x).*"}, ServerError.NotAllowedError, "invalid RE2 pattern"),
         ({"pattern": "foo://x"}, ServerError.NotAllowedError, "Does not support topic domain: foo"),
         ({"namespace": "nonsense"}, ServerError.InvalidTopicName, "expected tenant/namespace"),
     ],
@@ -258,9 +258,9 @@ def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     client, other = box.client(), box.client()
     for watcher_id in range(3):
         assert len(watch(client, watcher_id).topics_hash) == 8
-    assert "a connection has 3 at most" in watch(client, 4).message
+    assert "a connection can have at most 3" in watch(client, 4).message
     watch(other, 1, "a")
-    assert "2 lists are watched" in watch(other, 2, "b").message
+    assert "at most 2 lists" in watch(other, 2, "b").message
     assert len(watch(other, 2, "a").topics_hash) == 8, "one that is watched already"
 
 

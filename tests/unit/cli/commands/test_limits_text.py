@@ -94,17 +94,17 @@ def test_a_quota_is_a_row_and_holds_while_the_backlog_is_larger() -> None:
 def test_a_producer_that_waits_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1000.0)
     found = stats(limits=[report("publish")], subscriptions={})
-    why = {"reason": "suspended", "since": 940_000, "text": "suspended until its receipts have left"}
+    why = {"reason": "suspended", "since": 940_000, "text": "suspended until its receipts are sent"}
     waiting = {"producerName": "p", "address": "/127.0.0.1:1", "held": {"receipts": 38, "bytes": 2 << 20}, "why": why}
     found["publishers"] = [{"producerName": "q", "address": "/127.0.0.1:1"}, waiting]
     _, row = rows_of(TOPIC, found, {}, None)
     assert (row["limit"], row["of"], row["used"], row["waiting"], row["held"], row["why"]) == (
         "producer", "p of 127.0.0.1:1", "2.0 MiB held", 38, "now",
-        "suspended until its receipts have left, 1.0 min ago",
+        "suspended until its receipts are sent, 1.0 min ago",
     )  # fmt: skip
     assert explanation(TOPIC, found, {}, None)[-2:] == [
         "producer p of 127.0.0.1:1",
-        "  waits      suspended until its receipts have left, 1.0 min ago",
+        "  waits      suspended until its receipts are sent, 1.0 min ago",
     ]
     assert list(rows_of(TOPIC, found | {"subscriptions": {"s": {}}}, {}, "s")) == []
 
@@ -121,12 +121,12 @@ def test_the_explanation_names_each_level_and_what_holds_now() -> None:
             "msgBacklog": 3,
             "backlogMessages": 1200,
             "secondsToDrain": 120,
-            "why": {"text": "the dispatch rate is used up", "since": 0},
+            "why": {"text": "the dispatch rate is reached", "since": 0},
         }
     }
     assert explanation(TOPIC, found, policies, "s") == [
         "s on orders: a backlog of 1,200 messages, drained in 2.0 min at the rates of the last minute",
-        "  nothing is sent: the dispatch rate is used up",
+        "  nothing is sent: the dispatch rate is reached",
         "",
         "dispatch-rate",
         "  topic      says nothing",

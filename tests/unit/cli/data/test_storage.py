@@ -146,7 +146,7 @@ def test_dump_into_a_pipe_that_is_closed(sample: Path) -> None:
 def test_what_cannot_be_opened_is_exit_code_2(tmp_path: Path, command: str) -> None:
     result = storage(command, tmp_path / "nix")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "nix does not exist: name the data directory of a box" in result.stderr
+    assert "nix does not exist: specify the data directory of a box" in result.stderr
     assert "it has no INSTANCE file" in storage(command, tmp_path).stderr
     (tmp_path / "INSTANCE").write_text('{"format": 9, "instance": "x"}')
     result = storage(command, tmp_path)

@@ -75,7 +75,7 @@ def test_limits_and_what_they_hold_back() -> None:
         assert one_subscription["dispatchThrottledBytesEventsByTopicLimit"] == 0
         assert one_subscription["dispatchThrottledMsgEventsBySubscriptionLimit"] == 0
         assert one_subscription["why"]["reason"] == "throttled"
-        assert "that of the topic, 10 messages a second, set for the broker" in one_subscription["why"]["text"]
+        assert "10 messages per second for the topic, set at broker level" in one_subscription["why"]["text"]
 
     with_box(scenario, LIMITED)
 

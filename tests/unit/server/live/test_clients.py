@@ -66,12 +66,12 @@ def test_what_waits_says_why() -> None:
     for i in range(30):
         client.send(i, b"x" * 100_000, producer_id=2)
     found = clients(box)
-    rate = "that of the topic, 10 messages a second, set for the broker"
+    rate = "10 messages per second for the topic, set at broker level"
     held, suspended = found["1-p1"], found["1-p2"]
     assert (held["cause"], held["causeSince"]) == ("throttled", box.wall)
     assert held["causeText"] == f"2 receipts ({held['held']:,} bytes) wait for the publish rate: {rate}"
     assert (suspended["cause"], suspended["held"] > 400_000) == ("suspended", True)
-    assert suspended["causeText"].startswith("suspended until its receipts have left, then its client sends the rest ")
+    assert suspended["causeText"].startswith("suspended until its receipts are sent, then its client resends the rest")
     assert (found["1"]["cause"], found["1-p3"]["cause"]) == (None, None)
     totals = overview(box.broker, Scope(), box.now)["totals"]
     assert (totals["throttled"], totals["suspended"], totals["unread"]) == (2, 1, 0)
@@ -172,11 +172,11 @@ def test_of_topics_that_store_nothing_too() -> None:
 def test_who_is_not_there(client_id: str) -> None:
     box = Box()
     a_client(box)
-    with pytest.raises(NotFound, match=f"no client {client_id}"):
+    with pytest.raises(NotFound, match=f"Client {client_id} not found"):
         find(box.broker, client_id)
 
 
 @pytest.mark.parametrize("client_id", ["", "x", "1-", "1-x3", "1-p", "-1", "1-p3-c5", "1" * 30])
 def test_what_is_no_id(client_id: str) -> None:
-    with pytest.raises(BadRequest, match="no id of a client"):
+    with pytest.raises(BadRequest, match="Invalid client ID"):
         find(Box().broker, client_id)

@@ -128,10 +128,10 @@ def test_elsewhere_it_keeps_its_origin_and_what_came_back_is_counted() -> None:
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ({}, "does not say which topic it comes from"),
-        ({"REAL_TOPIC": DLQ}, "is where it is"),
-        ({"REAL_TOPIC": "non-persistent://a/b/c"}, "keeps nothing"),
-        ({"REAL_TOPIC": "a/b"}, "is no topic"),
+        ({}, "has no original topic"),
+        ({"REAL_TOPIC": DLQ}, "is its current topic"),
+        ({"REAL_TOPIC": "non-persistent://a/b/c"}, "stores no messages"),
+        ({"REAL_TOPIC": "a/b"}, "is not a valid name"),
     ],
 )
 def test_one_that_cannot_go_back_says_why(told: dict[str, str], why: str) -> None:

@@ -188,7 +188,7 @@ def test_what_is_to_be_aborted_waits_for_a_broker_once(box: Box) -> None:
 
 def test_what_is_refused_is_not_tried_again(box: Box) -> None:
     task = box.staging()
-    box.fail_at.append(("send", NotAllowed("Transaction 0:1 is ABORTED: it takes nothing more in")))
+    box.fail_at.append(("send", NotAllowed("Transaction 0:1 is ABORTED: nothing can be added to it")))
     with pytest.raises(SinkError, match="longer than stageTimeout"):
         task.put("t", [b"a"])
     assert box.begun == 1

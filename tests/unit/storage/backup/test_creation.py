@@ -201,7 +201,7 @@ def test_what_is_no_data_directory_is_refused(tmp_path: Path, target: Path) -> N
 
 def test_a_full_disk_is_refused_early(sample: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(creation, "ROOM_LEFT", 1 << 60)
-    with pytest.raises(BackupError, match=r"free, the backup may need .* make room, or choose a directory"):
+    with pytest.raises(BackupError, match=r"free, the backup may need .* free up space, or choose a directory"):
         backed_up(sample, target)
     assert Repository(target).interrupted() == []
 
@@ -224,7 +224,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
 def test_a_disk_that_fills_up_is_given_back(filled: DiskStore, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         failing(patch, 3, errno.ENOSPC)
-        with pytest.raises(BackupError, match="the disk is full; what the backup had stored was removed"):
+        with pytest.raises(BackupError, match="the disk is full; the files of the backup were removed"):
             backed_up(filled.path, target, Plan(link=False))
     repository = Repository(target)
     assert (repository.names(), repository.interrupted(), repository.files.digests()) == ([], [], [])

@@ -69,7 +69,7 @@ def test_what_an_earlier_restore_has_left_is_not_the_box(sample: Path, target: P
     (old / restoring.REPLACED / "INSTANCE").write_text("{}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(restoring, "_ROOM_LEFT", 1 << 60)
-        with pytest.raises(BackupError, match="make room"):
+        with pytest.raises(BackupError, match="free up space"):
             restored(target, old, force=True)
     assert contents(old) == before
 
@@ -86,7 +86,7 @@ def test_other_directories_are_refused(sample: Path, target: Path, tmp_path: Pat
     home = tmp_path / "home"
     home.mkdir()
     (home / "letter").write_text("dear")
-    with pytest.raises(BackupConflict, match="is not empty, and is no data directory"):
+    with pytest.raises(BackupConflict, match="is not empty and is not a data directory"):
         restored(target, home, force=True)
     with pytest.raises(BackupConflict, match="is not a directory"):
         restored(target, home / "letter", force=True)
@@ -126,7 +126,7 @@ def test_a_full_disk_is_refused_and_nothing_is_changed(
     old = make_sample(tmp_path / "old")
     before = contents(old)
     monkeypatch.setattr(restoring, "_ROOM_LEFT", 1 << 60)
-    with pytest.raises(BackupError, match=r"the restored box needs .*: make room"):
+    with pytest.raises(BackupError, match=r"the restored box needs .*: free up space"):
         restored(target, old, force=True)
     assert contents(old) == before
 
@@ -228,7 +228,7 @@ def test_a_restore_that_is_killed_anywhere_is_no_box_and_can_be_repeated(
             # Fails: what was there comes back, whatever the first one had done.
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(restoring, "_ROOM_LEFT", 1 << 60)
-                with pytest.raises(BackupError, match="make room"):
+                with pytest.raises(BackupError, match="free up space"):
                     restored(target, data, force=True)
             assert contents(data) == before
             assert is_old(data)

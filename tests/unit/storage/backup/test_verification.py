@@ -217,5 +217,5 @@ def test_a_manifest_of_half_a_box_is_refused(files: tuple[BackupFile, ...]) -> N
     if files == (META,):  # nothing behind the sealed volumes
         assert unpack_manifest(document, "m").files == files
         return
-    with pytest.raises(BackupDamaged, match="do not make a whole data directory"):
+    with pytest.raises(BackupDamaged, match="do not form a complete data directory"):
         unpack_manifest(document, "m")

@@ -283,7 +283,7 @@ def test_a_missing_volume_is_noticed(small: LmdbStore) -> None:
     checkpoint_at(engine, 61)
     small.close()
     shutil.move(small.path / "volumes" / small.volumes()[-1], small.path / "elsewhere")
-    with pytest.raises(PersistenceError, match=r"the log ends at batch \d+, its checkpoint covers 61"):
+    with pytest.raises(PersistenceError, match=r"the log ends at batch \d+, but its checkpoint covers 61"):
         small.make().recover()
 
 
@@ -304,7 +304,7 @@ def test_a_full_map_changes_nothing(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path / "data", map_size=4 << 20)
     engine = store.open()
     engine.commit(batch_of(1, [(1, 0, 2)]))
-    with pytest.raises(PersistenceError, match=r"batch 2 of \d+ bytes is not stored: the volume's map is full"):
+    with pytest.raises(PersistenceError, match=r"batch 2 of \d+ bytes could not be stored: the volume's map is full"):
         engine.commit(batch_of(2, [(1, 2, 10)], 1 << 20))
     with pytest.raises(PersistenceError, match="does not exist"):
         ids(engine, 1, 2, 2)
@@ -384,7 +384,7 @@ def test_a_checkpoint_that_fails_changes_nothing(small: LmdbStore, monkeypatch: 
 
         with monkeypatch.context() as patch:
             patch.setattr(MetaEnvironment, "checkpoint", fail)
-            with pytest.raises(PersistenceError, match="the checkpoint at 2 is not stored"):
+            with pytest.raises(PersistenceError, match="the checkpoint at 2 could not be stored"):
                 checkpoint_at(engine, 2, {b"a": b"2"}, (1,))
         assert small.rows.get(b"a") == b"1"
     checkpoint_at(engine, 3, {b"a": b"3"})

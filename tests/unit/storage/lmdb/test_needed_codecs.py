@@ -191,7 +191,7 @@ def test_a_codec_that_makes_too_much_when_it_is_read_gives_damaged_entries(
     plugged.close()
     monkeypatch.setattr(Deflate, "decompress", lambda self, data, size: zlib.decompress(data, wbits=-15) * 1000)
     plugged.open()
-    with pytest.raises(EntryDamaged, match="it has another size than it should"):
+    with pytest.raises(EntryDamaged, match="its decompressed size is wrong"):
         plugged.now.read(ReadRequest(1, LEDGERS[0], 0, 0, 1))
 
 

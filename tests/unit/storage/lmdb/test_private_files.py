@@ -83,7 +83,7 @@ def test_a_directory_of_an_earlier_version_is_narrowed_and_the_log_says_so(
     made(data)
     assert is_private(data)
     assert modes(data)["volumes"] & 0o2700 == 0o2700
-    assert f"{data} was open to other users (mode 0755): now it is open to its owner only (0700)" in caplog.text
+    assert f"{data} was open to other users (mode 0755); it is now restricted to its owner (0700)" in caplog.text
     assert f"{files} files and directories in {data} were open to other users" in caplog.text
     assert all(record.levelno == logging.WARNING for record in caplog.records)
     caplog.clear()
@@ -129,7 +129,7 @@ def test_a_directory_that_holds_other_things_keeps_its_mode_and_they_keep_theirs
     found = modes(data)
     assert (found["."], found["bin"], found["bin/run"]) == (0o755, 0o755, 0o644)
     assert all(not mode & 0o077 for name, mode in found.items() if name != "." and not name.startswith("bin"))
-    assert "stays open to other users (mode 0755): it holds files that no box has written (bin)" in caplog.text
+    assert "stays open to other users (mode 0755): it holds files not written by a box (bin)" in caplog.text
 
 
 def test_what_is_not_ours_to_change_is_said_and_keeps_nobody_from_starting(

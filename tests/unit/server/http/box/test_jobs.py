@@ -69,9 +69,9 @@ def test_a_job_is_paused_resumed_and_cancelled() -> None:
     [
         ({"topic": "nowhere"}, 404, "not found"),
         ({"topic": "no/such/topic"}, 404, "Namespace not found"),
-        ({"kind": "x"}, 422, "kind is one of"),
+        ({"kind": "x"}, 422, "kind must be one of"),
         ({"filter": "key =="}, 422, "filter"),
-        ({"target": DLQ}, 422, "where the messages are"),
+        ({"target": DLQ}, 422, "the source topic"),
         ({"topic": "a//b"}, 422, "topic"),
     ],
 )
