@@ -144,7 +144,7 @@ def measured(options: Options, kind: str, codec: str) -> dict[str, float]:
 def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
     """Return the seconds, and the bytes of the files before and after."""
     wanted = Compressing(lambda rows: lambda ledger_id: Choice(1, codec), 100, 1)
-    seconds, source, written = 0.0, 0, 0
+    seconds = 0.0
     volumes = set(engine._volumes.directory.packed_numbers())
     before = _disk(engine)
     while True:
@@ -157,8 +157,7 @@ def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
             seconds += took
     if set(engine._volumes.directory.packed_numbers()) == volumes:
         return 0.0, 0, 0
-    source, written = before, _disk(engine)
-    return seconds, source, written
+    return seconds, before, _disk(engine)
 
 
 def _disk(engine: LmdbEngine) -> int:

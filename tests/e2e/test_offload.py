@@ -92,7 +92,7 @@ def test_what_a_table_is_not_made_of(tmp_path: Path) -> None:
         box.admin("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
         box.admin("PUT", "/admin/v2/persistent/public/default/new")
         assert offload(box, directory, "t", "new") == ["", ""]
-        with pytest.raises(OptionError, match=r"nothing of .*new is in .*: with tail=True"):
+        with pytest.raises(OptionError, match=r"nothing of .*new was offloaded into .*; tail=True"):
             table(none, "new", directory, tail=False)
         publish(box, *parts)
         assert offload(box, directory, "t") == [""]

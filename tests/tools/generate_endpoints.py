@@ -18,7 +18,7 @@ END: Final = "<!-- end -->\n"
 def table(kind: str, words: dict[str, str]) -> str:
     """Return a table of one kind, with a row per reason; methods of the same path are merged."""
     rows = [row for row in endpoints() if row.standing.startswith(f"{kind}:")]
-    lines = ["| why | endpoints |", "|---|---|"]
+    lines = ["| reason | endpoints |", "|---|---|"]
     for word, reason in words.items():
         of_word = [row for row in rows if row.standing == f"{kind}:{word}"]
         paths = (
@@ -33,9 +33,9 @@ def section() -> str:
     """Return the generated section."""
     served = sum(row.served for row in endpoints())
     return (
-        f"Of the {len(endpoints())} endpoints of the Admin API {served} are served. Those of a later version answer 501"
-        " until then:\n\n"
-        f"{table('later', LATER)}\nWhat one box can never do answers 501 for good:\n\n{table('never', NEVER)}"
+        f"{served} of the {len(endpoints())} endpoints of the Admin API are served. Those planned for a later version "
+        f"answer 501 until then:\n\n{table('later', LATER)}\nEndpoints that a single box cannot support always answer "
+        f"501:\n\n{table('never', NEVER)}"
     )
 
 

@@ -18,13 +18,13 @@ END: Final = "<!-- end -->\n"
 def section() -> str:
     """Return the generated section."""
     lines = [
-        "| policy | what it says | value | namespaces | topics | the broker's own |",
+        "| policy | meaning | value | namespaces | topics | broker settings |",
         "|---|---|---|---|---|---|",
     ]
     rows = sorted((*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME), key=lambda each: each.name)
     lines += [_line(row) for row in rows]
     kept = [row for row in rows if row.stored_only]
-    lines += ["", "Kept and shown, with nothing that follows from it:", "", "| policy | why |", "|---|---|"]
+    lines += ["", "Stored and returned, but without effect:", "", "| policy | reason |", "|---|---|"]
     lines += [f"| `{row.name}` | {row.stored_only} |" for row in kept]
     return "\n".join(lines) + "\n"
 

@@ -276,5 +276,5 @@ def test_each_switch_is_shown(setting: str) -> None:
 
 @pytest.mark.parametrize("name", STORED)
 def test_what_is_only_kept_is_named_with_the_reason(name: str) -> None:
-    kept = DOCUMENT.read_text("utf-8").partition("Kept and shown, with nothing that follows from it:")[2]
+    kept = DOCUMENT.read_text("utf-8").partition("Stored and returned, but without effect:")[2]
     assert f"| `{name}` | {row_of(name).stored_only} |" in kept

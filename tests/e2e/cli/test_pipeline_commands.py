@@ -69,7 +69,7 @@ def test_a_file_is_checked_with_what_the_broker_knows(
     assert asked.returncode == EXIT_FAILED
     *said, last = asked.stderr.strip().splitlines()
     assert "2 things are wrong with shop.py" in last
-    assert f"one (shop.py:2): persistent://public/default/{missing} does not exist yet: `run` makes it" in said[0]
+    assert f"one (shop.py:2): persistent://public/default/{missing} does not exist yet: `run` creates it" in said[0]
     assert "has the schema AVRO, which value=json cannot read" in said[1]
     assert "two (shop.py:5): " in said[2]
     assert "a function writes bytes, text or JSON" in said[2]

@@ -162,7 +162,7 @@ def test_a_topic_that_is_not_there_is_told(reader: Reader, topic: str) -> None:
 
     with pytest.raises(AnalysisException, match=f"no topic {topic}.*waitForTopic"):
         reader(topic=topic).load()
-    with pytest.raises(AnalysisException, match="still not there after 300 ms"):
+    with pytest.raises(AnalysisException, match="still missing after 300 ms"):
         reader(topic=topic, waitForTopic="true", pollTimeoutMs="300").load()
 
 
