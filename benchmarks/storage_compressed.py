@@ -34,14 +34,14 @@ class Measure(NamedTuple):
 
 MEASURES: Final = {
     "packing": Measure("source", "MB/s"),
-    "bodies": Measure("bodies, times smaller", ""),
-    "files": Measure("files, times smaller", ""),
+    "bodies": Measure("bodies, compression ratio", ""),
+    "files": Measure("files, compression ratio", ""),
     "cold_plain": Measure("read cold, plain", "MB/s"),
     "cold": Measure("read cold, packed", "MB/s"),
     "warm_plain": Measure("read warm, plain", "MB/s"),
     "warm": Measure("read warm, packed", "MB/s"),
-    "kept_plain": Measure("read again what is kept unpacked, plain", "MB/s"),
-    "kept": Measure("read again what is kept unpacked, packed", "MB/s"),
+    "kept_plain": Measure("read again, cached, plain", "MB/s"),
+    "kept": Measure("read again, cached, packed", "MB/s"),
 }
 """Figures by key; read speeds are MB of bodies."""
 

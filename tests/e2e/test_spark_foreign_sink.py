@@ -146,7 +146,7 @@ def test_deduplication_is_refused_where_it_would_not_hold(box: Running, deduplic
     with pytest.raises(SinkError, match=rf"deduplication is off for {off}.*set-deduplication.*at-least-once"):
         sinking(box, rows(range(1)), topic=off, **DEDUP)
     found = sinking(box, rows(range(1)), topic=deduplicated, **DEDUP)
-    with pytest.raises(SinkError, match="had 3 partitions, dedupPartitions=2"):
+    with pytest.raises(SinkError, match="had 3 partitions, but dedupPartitions=2"):
         found.commit([Part(Sink("public/default/q", "q", "r"), 0, number) for number in range(3)])
     with pytest.raises(SinkError, match="more than dedupPartitions=2"):
         write(found, *[rows(range(1))] * 3, query="three")
