@@ -47,7 +47,7 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> Non
     assert {"cpu", "memory", "processes"} <= {kind for kind, _ in kinds}
     assert all(len(partitions.split(",")) == 1 for _, partitions in kinds)
     assert re.search(
-        r"^xz         (nothing is packed yet|\d+ of the archive's \d+ pages are packed: )", done.stdout, re.M
+        r"^xz         (nothing is compressed yet|\d+ of the archive's \d+ pages are compressed: )", done.stdout, re.M
     )
     for name in ("hash-tag", "weighted"):
         assert re.search(rf"^{name} +[\d,]*[1-9][\d,]* calls since the restart.*, 0 errors$", done.stdout, re.M)
