@@ -52,7 +52,7 @@ def verify(
     """
     for name in topics_in(directory):
         if chosen(str(name)):
-            tell(f"{name}: looking")
+            tell(f"{name}: verifying")
             yield _Topic(directory, str(name), box, tell).verified()
 
 

@@ -163,8 +163,8 @@ def cache(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 _INTERPRETER: Final = """#!/bin/sh
-# Spark has its processes load its Python code out of archives, which are compiled each time: a second of processor time
-# for each process. What is installed is compiled already. Those that fork others load what these need, once for all.
+# Spark's processes load its Python code from archives, which are compiled each time: a second of processor time per
+# process. The installed package is already compiled. Forking processes load what their children need in advance.
 set -f
 IFS=:
 kept=

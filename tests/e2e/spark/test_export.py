@@ -168,9 +168,9 @@ def test_times_of_records_keep_their_microseconds_and_null_is_no_empty_text(
 @pytest.mark.parametrize(
     ("message", "words", "why"),
     [
-        (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} has a NUL character"),
+        (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} contains a NUL character"),
         (Outgoing(b"\xff"), ("--bytes", "text"), "column value of message {id} is not UTF-8: use base64 or hex"),
-        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, and CSV of one column"),
+        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, which CSV with a single column"),
     ],
 )
 def test_a_value_that_a_file_cannot_hold_ends_the_export_before_files_are_written(

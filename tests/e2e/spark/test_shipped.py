@@ -103,7 +103,7 @@ def test_what_no_message_can_be_is_said_before_any_is_published(
     path, job = tmp_path / "odd.csv", topic.rpartition("/")[2]
     asked = ["backfill", str(path), "--format", "csv", "--to", topic, "--job", job, "--state", str(tmp_path / "st[1]")]
     path.write_text("order.id,a b,at\n1,x,1969-12-31T23:59:59Z\n")
-    assert "column 'a b' can be no field of a record" in command(*asked, "--key", "order.id", ends_with=2).stderr
+    assert "column 'a b' cannot be a record field" in command(*asked, "--key", "order.id", ends_with=2).stderr
     asked += ["--key", "order.id", "--property", "a b", "--option", "header=true"]
     before = command(*asked, "--event-time", "at", ends_with=1).stderr
     assert "column at: 1969-12-31 23:59:59 is before 1970" in before
