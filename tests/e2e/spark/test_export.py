@@ -170,7 +170,7 @@ def test_times_of_records_keep_their_microseconds_and_null_is_no_empty_text(
     [
         (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} contains a NUL character"),
         (Outgoing(b"\xff"), ("--bytes", "text"), "column value of message {id} is not UTF-8: use base64 or hex"),
-        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, which CSV with a single column"),
+        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, which CSV with a single"),
     ],
 )
 def test_a_value_that_a_file_cannot_hold_ends_the_export_before_files_are_written(
