@@ -166,11 +166,12 @@ simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000
 	@$(BIN)/python -m tests.simulation.run $(if $(EVENTS),--events $(EVENTS),--seeds $(SEEDS)) $(ARGS)
 
 .PHONY: lint
-lint: env-dev ## Check style, types and the direction of imports
+lint: env-dev ## Check style, types, the direction of imports, and the prose of documents and help texts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(addprefix -p ,$(TYPED_PACKAGES))
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.tools.prose
 
 .PHONY: format
 format: env-dev ## Format the code and sort the imports

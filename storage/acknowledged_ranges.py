@@ -1,10 +1,11 @@
-"""Acknowledged ranges of a topic: sorted, disjoint, never touching, each with the totals at its two ends.
+"""Acknowledged ranges of a topic: sorted, disjoint, never adjacent, each with the topic's totals at both ends.
 
-The totals make a backlog a subtraction: the messages of any run of entries are those after its last entry less those
-before its first, however the run was put together.
+The totals make a backlog a subtraction: the messages in any run of entries are the total after its last entry minus the
+total before its first, however the run was merged.
 
-There may be millions of them, so they stand in chunks of so many entry ids, as on disk: seven numbers each, in one
-array. A range belongs to the chunk of its first entry, and may reach over its end: the totals there are not known.
+There may be millions of ranges, so they are stored in chunks of `CHUNK_ENTRIES` entry ids, as on disk: seven numbers
+per range, in one array. A range belongs to the chunk of its first entry and may extend past the end of that chunk,
+because the totals at the boundary are not known.
 """
 
 import sys
@@ -18,20 +19,20 @@ from sortedcontainers import SortedDict
 from pulsarbox.storage.record import AckedRange
 
 CHUNK_ENTRIES: Final = 1024
-"""Entry ids of one chunk, and so of one row of the checkpoint."""
+"""Entry ids per chunk, and so per row of the checkpoint."""
 
 ChunkKey = tuple[int, int]
-"""Ledger, and number of the chunk in it."""
+"""Ledger id, and number of the chunk in the ledger."""
 
 new_range: Final = tuple.__new__
-"""Quicker than the constructor of a NamedTuple."""
+"""Faster than the constructor of a NamedTuple."""
 
 _FIELDS: Final = len(AckedRange._fields)
 _FIRST, _LAST, _MESSAGES_BEFORE, _MESSAGES_AFTER, _BYTES_BEFORE, _BYTES_AFTER = range(1, _FIELDS)
 
 
 class _Chunk:
-    """Ranges, one behind the other; and where in the chunk each starts, for looking them up."""
+    """Ranges of one chunk, concatenated, and the start of each relative to the chunk, for binary search."""
 
     __slots__ = ("ranges", "starts")
 
@@ -41,22 +42,22 @@ class _Chunk:
 
 
 class RangeSet:
-    """Ranges of entries of one topic. ``touch`` is told of every chunk that changes."""
+    """Ranges of entries of one topic. ``touch`` is called for every chunk that changes."""
 
     __slots__ = ("_end", "_touch", "chunks", "entries", "messages", "size")
 
     def __init__(self, touch: Callable[[ChunkKey], object]) -> None:
         self._touch = touch
         self.chunks: SortedDict[ChunkKey, _Chunk] = SortedDict()
-        """Those that hold a range; to be asked only whether there are any."""
+        """Chunks that hold a range. Other classes may only test for their presence."""
         self._end: _Chunk | None = None
-        """The last of them, where it is known."""
+        """The last chunk, if known."""
         self.entries = 0
         """Entries in all ranges."""
         self.messages = 0
-        """Messages in them."""
+        """Messages in all ranges."""
         self.size = 0
-        """Bytes of them."""
+        """Bytes in all ranges."""
 
     def __iter__(self) -> Iterator[AckedRange]:
         for chunk in self.chunks.values():
@@ -71,16 +72,16 @@ class RangeSet:
 
     @property
     def last(self) -> tuple[int, int]:
-        """The last entry of the last range, and its ledger before it. Raises IndexError where there is no range."""
+        """Ledger id and last entry id of the last range. Raises IndexError if there are no ranges."""
         key, chunk = self.chunks.peekitem(-1)
         return key[0], chunk.ranges[_LAST - _FIELDS]
 
     def covers(self, ledger_id: int, entry_id: int) -> bool:
-        """Whether the entry is in one of the ranges."""
+        """Return whether the entry is in one of the ranges."""
         return self.first_gap(ledger_id, entry_id) != entry_id
 
     def first_gap(self, ledger_id: int, entry_id: int) -> int:
-        """The first entry id of the ledger from ``entry_id`` on that is in no range."""
+        """Return the first entry id of the ledger, from ``entry_id`` on, that is in no range."""
         found = self._find(ledger_id, entry_id)
         if found is None:
             return entry_id
@@ -88,7 +89,7 @@ class RangeSet:
         return last + 1 if last >= entry_id else entry_id
 
     def around(self, entries: list[tuple[int, int]]) -> tuple[AckedRange, ...]:
-        """The ranges that entries are in, each once."""
+        """Return the ranges that contain any of the entries, each once."""
         found = {}
         for ledger_id, entry_id in entries:
             place = self._find(ledger_id, entry_id)
@@ -100,9 +101,10 @@ class RangeSet:
         return tuple(found.values())
 
     def runs_from(self, ledger_id: int, entry_id: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-        """First and last entry of each range, from the one on that the entry is in or comes before; while none changes.
+        """Yield the first and last entry of each range from the entry on; the first range may end before it.
 
-        For going through entries in order: asking ``covers`` of each costs a search.
+        For iterating over entries in order, where ``covers`` would search for each one. The ranges must not change
+        meanwhile.
         """
         found = self._find(ledger_id, entry_id)
         key, i = found if found is not None else ((ledger_id, entry_id // CHUNK_ENTRIES), 0)
@@ -113,7 +115,7 @@ class RangeSet:
             i = 0
 
     def _find(self, ledger_id: int, entry_id: int) -> tuple[ChunkKey, int] | None:
-        """The last range that starts at the entry or before it: its chunk, and its place there."""
+        """Return the last range that starts at or before the entry: its chunk, and its index in the chunk."""
         key = (ledger_id, entry_id // CHUNK_ENTRIES)
         chunk = self.chunks.get(key)
         if chunk is not None:
@@ -127,10 +129,10 @@ class RangeSet:
                 return key, len(chunk.starts) - 1
         return None
 
-    # Changing
+    # Mutation
 
     def add(self, acked: AckedRange) -> None:
-        """Put a range in, joined with those that it touches or overlaps."""
+        """Add a range, merged with the ranges that it touches or overlaps."""
         ledger_id, first, last = acked[:3]
         found = self._find(ledger_id, first)
         if found is None or self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST] < first - 1:
@@ -149,10 +151,10 @@ class RangeSet:
     def add_entry(
         self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int
     ) -> bool:
-        """Put one entry in, of ``messages`` and ``size`` bytes; the totals include it. False where it is in a range.
+        """Add one entry of ``messages`` and ``size`` bytes; the totals include it. False if a range covers it already.
 
-        What ``covers`` and ``add`` do, for the acknowledgements that come out of order: most of them make the last
-        range longer or find neighbours in their chunk, and are done with one look.
+        Equivalent to ``covers`` and ``add``, for out-of-order acknowledgements: most of them extend the last range or
+        have neighbours in their chunk, and need one lookup.
         """
         if self._end is not None:
             ranges = self._end.ranges
@@ -182,7 +184,7 @@ class RangeSet:
             self._end = self.chunks.peekitem(-1)[1]
             return True
         starts, ranges = chunk.starts, chunk.ranges
-        at = i * _FIELDS  # of the range behind it
+        at = i * _FIELDS  # of the range after it
         last = ranges[at - _FIELDS + _LAST]
         if last >= entry_id:
             return False
@@ -213,7 +215,7 @@ class RangeSet:
         return True
 
     def take(self, ledger_id: int, first: int) -> AckedRange | None:
-        """Take out the range that starts at ``first``, None where none does."""
+        """Remove and return the range that starts at ``first``, or None if there is none."""
         key = (ledger_id, first // CHUNK_ENTRIES)
         chunk = self.chunks.get(key)
         if chunk is None:
@@ -238,7 +240,7 @@ class RangeSet:
         return acked
 
     def drop_through(self, ledger_id: int, entry_id: int) -> AckedRange | None:
-        """Forget everything up to an entry; the range that goes beyond it, which is forgotten as well."""
+        """Remove everything up to an entry, and return the removed range that extends past it, or None."""
         found = self._find(ledger_id, entry_id)
         beyond = None
         if found is not None and self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST] > entry_id:
@@ -257,7 +259,7 @@ class RangeSet:
         return beyond
 
     def drop_ledger(self, ledger_id: int) -> bool:
-        """Forget the ranges of a ledger; whether there were any."""
+        """Remove the ranges of a ledger; return whether there were any."""
         keys = list(self.chunks.irange((ledger_id, 0), (ledger_id + 1, 0), inclusive=(True, False)))
         for key in keys:
             chunk = self.chunks[key]
@@ -266,14 +268,14 @@ class RangeSet:
         return bool(keys)
 
     def end_of(self, chunks: int) -> AckedRange | None:
-        """The last range of the first so many chunks; None where there are no more than that."""
+        """Return the last range of the first ``chunks`` chunks, or None if there are no further chunks."""
         if len(self.chunks) <= chunks:
             return None
         ranges = self.chunks.peekitem(chunks - 1)[1].ranges
         return new_range(AckedRange, ranges[-_FIELDS:])
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all ranges."""
         for key in self.chunks:
             self._touch(key)
         self.chunks.clear()
@@ -299,7 +301,7 @@ class RangeSet:
         return key, i
 
     def _grow(self, place: tuple[ChunkKey, int], acked: AckedRange) -> None:
-        """Let a range go on to where ``acked`` ends, which starts in it or right behind it."""
+        """Extend a range to the end of ``acked``, which starts in it or directly after it."""
         key, i = place
         ranges = self.chunks[key].ranges
         at = i * _FIELDS
@@ -324,7 +326,7 @@ class RangeSet:
         return acked
 
     def _delete(self, key: ChunkKey, start: int, stop: int) -> None:
-        """Take ranges out of a chunk, and the chunk where it has no others."""
+        """Remove ranges from a chunk, and the chunk once it is empty."""
         self._touch(key)
         chunk = self.chunks[key]
         del chunk.ranges[start * _FIELDS : stop * _FIELDS]
@@ -339,15 +341,15 @@ class RangeSet:
         self.messages += sign * (sum(ranges[_MESSAGES_AFTER::_FIELDS]) - sum(ranges[_MESSAGES_BEFORE::_FIELDS]))
         self.size += sign * (sum(ranges[_BYTES_AFTER::_FIELDS]) - sum(ranges[_BYTES_BEFORE::_FIELDS]))
 
-    # The checkpoint
+    # Checkpoint
 
     def pack(self, key: ChunkKey) -> bytes:
-        """The ranges of a chunk as the body of an ACKED record; nothing where there are none."""
+        """Return the ranges of a chunk as the body of an ACKED record; empty if it has none."""
         chunk = self.chunks.get(key)
         return b"" if chunk is None else _big_endian(chunk.ranges[:]).tobytes()
 
     def load(self, body: bytes) -> None:
-        """Put the ranges of an ACKED record in; quick where they are those of a chunk, as ``pack`` gives them."""
+        """Add the ranges of an ACKED record; fast if they are one whole chunk, as written by ``pack``."""
         ranges = array("Q")
         ranges.frombytes(body)
         _big_endian(ranges)
@@ -365,7 +367,7 @@ class RangeSet:
 
 
 def _big_endian(numbers: "array[int]") -> "array[int]":
-    """To the order of bytes on disk, or from it."""
+    """Swap between native and on-disk byte order, in place."""
     if sys.byteorder == "little":
         numbers.byteswap()
     return numbers

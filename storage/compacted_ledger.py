@@ -1,7 +1,7 @@
-"""Compacted ledgers: of a topic's messages the latest of every key, under the ids that they were published with.
+"""Compacted ledgers: the latest message of every key of a topic, under the ids that it was published with.
 
-The entries stand in the journal as all do, in a ledger of their own that belongs to no managed ledger: it is read,
-never acknowledged, and goes as a whole. A topic has one; the next one takes its place with one row of the metadata.
+Their entries are in the journal like all others, but in a separate ledger that belongs to no managed ledger: it is
+read, never acknowledged, and deleted as a whole. A topic has one; a single metadata row replaces it with the next.
 """
 
 from typing import Final, NamedTuple
@@ -22,18 +22,18 @@ class View(NamedTuple):
     size: int
     """Bytes of the entries."""
     horizon: Position
-    """The last entry of the topic that it speaks for."""
+    """The last entry of the topic that the view covers."""
     messages: int
     """Messages of the topic up to the horizon, and bytes."""
     bytes: int
     last: tuple[int, int, int]
-    """Its last message: ledger, entry, index in the batch or -1; all -1 where nothing is left."""
+    """Its last message: ledger, entry, index in the batch or -1; all -1 if the view is empty."""
     finished: int
-    """When it was made, in milliseconds since 1970."""
+    """Completion time, in milliseconds since 1970."""
 
     @classmethod
     def of(cls, ledger_id: int, row: Row) -> "View":
-        """As its row says it."""
+        """Decode the view from its row."""
         ledger, entry, index = row["last"]
         return cls(
             ledger_id,
@@ -48,7 +48,7 @@ class View(NamedTuple):
 
     @property
     def row(self) -> Row:
-        """Its row."""
+        """The view as a row."""
         return {
             "entries": self.entries,
             "size": self.size,
@@ -61,21 +61,21 @@ class View(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """What a subscription still has to read of the view that the log does not have any more."""
+    """The part of the view that a subscription has yet to read, and that the log no longer has."""
 
     through: Position
     """Acknowledged up to here ..."""
     up_to: Position
-    """... of what is there up to here."""
+    """... of the entries up to here."""
 
     @classmethod
     def of(cls, row: Row | None) -> "Behind | None":
-        """As a cursor's row has it."""
+        """Decode from a cursor's row."""
         return None if row is None else cls(Position(*row["through"]), Position(*row["up_to"]))
 
     @property
     def row(self) -> Row:
-        """As a cursor's row has it."""
+        """As stored in a cursor's row."""
         return {"through": list(self.through), "up_to": list(self.up_to)}
 
 
@@ -83,13 +83,13 @@ class Original(NamedTuple):
     """An entry under the id that it was published with."""
 
     entry: Entry
-    """Its totals are those of the entry as it was published; its body may be less."""
+    """Its totals are those of the entry as published; its body may be smaller."""
     size: int
-    """Bytes of the entry as it was published."""
+    """Bytes of the entry as published."""
 
 
 def pack_compacted(original: Original, ledger_id: int, entry_id: int) -> Entry:
-    """The entry as it stands in a compacted ledger."""
+    """Return the entry as stored in a compacted ledger."""
     entry, size = original
     body = COMPACTED_PREFIX.pack(entry.ledger_id, entry.entry_id, size) + entry.body
     flags = entry.flags & ~EntryFlag.CHECKSUM | EntryFlag.OWN_CHECKSUM
@@ -99,11 +99,11 @@ def pack_compacted(original: Original, ledger_id: int, entry_id: int) -> Entry:
 
 
 def unpack_compacted(entry: Entry) -> Original:
-    """The entry of a compacted ledger under the id that it was published with."""
+    """Return the entry of a compacted ledger under the id that it was published with."""
     ledger_id, entry_id, size = COMPACTED_PREFIX.unpack_from(entry.body)
     return Original(entry._replace(ledger_id=ledger_id, entry_id=entry_id, body=entry.body[_PREFIX_SIZE:]), size)
 
 
 def is_kept(catalog: Catalog, kind: str, rest: str) -> bool:
-    """Whether a compacted ledger whose row of one kind goes has a row of the other: it is no longer what it was."""
+    """Return whether a compacted ledger still has its other row after its row of one ``kind`` is deleted."""
     return f"{'compacted' if kind == 'compacting' else 'compacting'}/{rest}" in catalog

@@ -1,9 +1,8 @@
-"""The managed cursor: what one subscription has acknowledged.
+"""The managed cursor: the acknowledgements of one subscription.
 
-Mark-delete says that everything up to it is acknowledged. Behind it stand the individually acknowledged ranges, for
-batches of which only some messages are acknowledged the set of those that are not, and how often entries were asked for
-again. There is no limit on any of them: what is done for one acknowledgement, for one record of the log or for the
-statistics does not depend on how many there are.
+Everything up to the mark-delete position is acknowledged. Beyond it, the cursor tracks individually acknowledged
+ranges, the unacknowledged messages of partly acknowledged batches, and redelivery counts. None of these is limited: the
+cost of an acknowledgement, of a log record or of the statistics does not depend on their number.
 """
 
 from collections.abc import Callable
@@ -34,8 +33,8 @@ from pulsarbox.storage.transaction_acks import ClaimedSets, Claims
 class ManagedCursor:
     """Acknowledgements of one subscription on one topic.
 
-    Changes gather until ``take_changes`` packs them for the journal, and ``dirty_rows`` for the checkpoint. A cursor
-    that is not durable has the same arithmetic, and gathers nothing.
+    Changes accumulate until ``take_changes`` packs them for the journal, and ``dirty_rows`` for the checkpoint. A
+    non-durable cursor has the same arithmetic and accumulates nothing.
     """
 
     def __init__(self, cursor_id: int, name: str, ledger: ManagedLedger, durable: bool = True) -> None:
@@ -50,12 +49,12 @@ class ManagedCursor:
         self._moved = False
         self._reset = False
         self._fresh: list[tuple[int, int, int, int, int, int]] = []
-        """Entries as they were acknowledged out of order: what ``acknowledge`` was told of each."""
+        """Entries acknowledged out of order: the arguments of ``acknowledge`` for each."""
         self._fresh_in_view: list[tuple[int, int]] = []
         self._fresh_batches: set[tuple[int, int]] = set()
         self._fresh_counts: set[tuple[int, int]] = set()
         self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
-        """Mark-delete and its totals as their row has them."""
+        """Mark-delete and its totals as stored in their row."""
         self._dirty: set[ChunkKey] = set()
         """Chunks that changed since their rows were taken."""
         self._stored: set[ChunkKey] = set()
@@ -63,32 +62,34 @@ class ManagedCursor:
         touch: Callable[[ChunkKey], object] = self._dirty.add if durable else _ignore
         self.ranges = RangeSet(touch)
         self.in_view = RangeSet(touch)
-        """Entries that only the compacted view has any more: those that are acknowledged, as long as others before them
-        are not. Totals are not known."""
+        """Acknowledged entries that only the compacted view still has, while earlier ones are unacknowledged.
+
+        Their totals are not known.
+        """
         self.batch_acks: EntryMap[tuple[int, int]] = EntryMap(touch, _messages_and_unacked)
-        """Partly acknowledged batches: messages in it, and a bit for each that is not acknowledged."""
+        """Partly acknowledged batches: number of messages, and a bit for each unacknowledged one."""
         self._partly = 0
-        """Messages of theirs that are acknowledged."""
+        """Acknowledged messages of partly acknowledged batches."""
         self.redeliveries: EntryMap[int] = EntryMap(touch, int)
-        """How often entries that are not acknowledged were asked for again."""
+        """Redelivery counts of unacknowledged entries."""
         self.claims: Claims | None = None
-        """What open transactions have acknowledged; None without any."""
+        """Acknowledgements of open transactions; None without any."""
         self._range_chunks = self.ranges.chunks
         self._batch_chunks = self.batch_acks.chunks
         self._count_chunks = self.redeliveries.chunks
 
-    # Reading
+    # Queries
 
     def is_acked(self, ledger_id: int, entry_id: int) -> bool:
-        """Whether the entry is acknowledged."""
+        """Return whether the entry is acknowledged."""
         if (ledger_id, entry_id) <= self.mark_delete:
             return True
         if self._range_chunks and self.ranges.covers(ledger_id, entry_id):
             return True
-        return ledger_id not in self.ledger.ledgers  # it went because everybody had acknowledged all of it
+        return ledger_id not in self.ledger.ledgers  # a ledger is deleted once every cursor has acknowledged it
 
     def is_done_with(self, info: LedgerInfo) -> bool:
-        """Whether every entry of a ledger is acknowledged."""
+        """Return whether every entry of a ledger is acknowledged."""
         mark, last = self.mark_delete, info.entries - 1
         if last < 0 or mark >= (info.ledger_id, last):
             return True
@@ -97,11 +98,11 @@ class ManagedCursor:
 
     @property
     def last_acked(self) -> tuple[int, int]:
-        """The last entry that is acknowledged: none behind it is. Ledger and entry."""
+        """Ledger and entry of the last acknowledged entry."""
         return max(self.mark_delete, self.ranges.last) if self._range_chunks else self.mark_delete
 
     def next_unacked(self, position: Position) -> Position:
-        """The first position from ``position`` on that is not acknowledged."""
+        """Return the first unacknowledged position from ``position`` on."""
         if position <= self.mark_delete:
             position = self.ledger.next(*self.mark_delete)
         while True:
@@ -126,25 +127,25 @@ class ManagedCursor:
         return self.ledger.bytes_behind(self.mark_bytes) - self.ranges.size
 
     def redelivery_count(self, position: tuple[int, int]) -> int:
-        """How often the entry was asked for again."""
+        """Return how often redelivery of the entry was requested."""
         return self.redeliveries.get(position, 0)
 
     @property
     def ack_sets(self) -> "EntryMap[tuple[int, int]] | ClaimedSets":
-        """Of batches that are to be delivered in part: messages in it, and a bit for each that is to be."""
+        """Batches to deliver in part: number of messages, and a bit for each message to deliver."""
         claims = self.claims
         return self.batch_acks if claims is None else claims.sets
 
     def is_claimed(self, ledger_id: int, entry_id: int) -> bool:
-        """Whether open transactions have acknowledged all that is left of an entry: then nobody is sent it."""
+        """Return whether open transactions have acknowledged the rest of an entry, so that it is not dispatched."""
         return self.claims is not None and self.claims.has((ledger_id, entry_id))
 
-    # Acknowledging
+    # Acknowledgement
 
     def skip(self, run: AckedRange) -> None:
-        """Nobody is to have these entries, of an aborted transaction: they count as acknowledged.
+        """Count the entries of an aborted transaction as acknowledged: they are never dispatched.
 
-        The log says that with the abort, not with the cursor.
+        The abort is the log record of this; the cursor writes none.
         """
         ledger_id, first, last = run[:3]
         if (ledger_id, last) <= self.mark_delete or ledger_id not in self.ledger.ledgers:
@@ -160,7 +161,7 @@ class ManagedCursor:
     ) -> bool:
         """Acknowledge one entry of ``messages`` messages and ``size`` bytes; the totals include it.
 
-        False where it was acknowledged already.
+        False if it was already acknowledged.
         """
         mark = self.mark_delete
         if ledger_id == mark[0] and entry_id == mark[1] + 1:
@@ -179,7 +180,7 @@ class ManagedCursor:
         self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int
     ) -> bool:
         mark = self.mark_delete
-        if ledger_id != mark[0]:  # else it does not follow mark-delete, or ``acknowledge`` would have seen to it
+        if ledger_id != mark[0]:  # in the same ledger it cannot follow mark-delete: ``acknowledge`` handles that
             if (ledger_id, entry_id) < mark:
                 return False
             if self.ledger.next(*mark) == (ledger_id, entry_id):
@@ -189,7 +190,7 @@ class ManagedCursor:
                 return True
         elif entry_id <= mark[1]:
             return False
-        if ledger_id not in self.ledger.ledgers:  # one that is not durable comes late
+        if ledger_id not in self.ledger.ledgers:  # a late acknowledgement of a non-durable cursor
             return False
         if not self.ranges.add_entry(ledger_id, entry_id, messages, size, total_messages, total_bytes):
             return False
@@ -200,7 +201,7 @@ class ManagedCursor:
         return True
 
     def acknowledge_batch(self, position: Position, messages: int, unacked: int) -> bool:
-        """Acknowledge the messages of a batch that have no bit in ``unacked``; True where none is left.
+        """Acknowledge the messages of a batch that have no bit in ``unacked``; True if none remains.
 
         The caller then acknowledges the entry.
         """
@@ -217,7 +218,7 @@ class ManagedCursor:
         return False
 
     def acknowledge_through(self, position: Position, total_messages: int, total_bytes: int) -> bool:
-        """Acknowledge everything up to ``position``, whose totals are given; False where it was already."""
+        """Acknowledge everything up to ``position``, whose totals are given; False if it already was."""
         if position <= self.mark_delete:
             return False
         self._mark(position, total_messages, total_bytes)
@@ -226,31 +227,31 @@ class ManagedCursor:
         return True
 
     def acknowledge_in_view(self, ledger_id: int, entry_id: int) -> None:
-        """Acknowledge an entry that only the compacted view has any more."""
+        """Acknowledge an entry that only the compacted view still has."""
         if self.in_view.add_entry(ledger_id, entry_id, 0, 0, 0, 0) and self.durable:
             self._fresh_in_view.append((ledger_id, entry_id))
 
     def keep_in_view(self, ledger_id: int, entries: int) -> None:
-        """A ledger that goes while an earlier one stays is acknowledged; the compacted view has some of it."""
+        """Acknowledge the entries of a deleted ledger that the compacted view may have; earlier ledgers remain."""
         if entries and (ledger_id, entries - 1) > self.mark_delete:
             self.in_view.add(AckedRange(ledger_id, 0, entries - 1, 0, 0, 0, 0))
             self._fresh_in_view.append((ledger_id, entries - 1))
 
     def forget_in_view(self, through: Position) -> None:
-        """What is ``in_view`` up to an entry is known without."""
+        """Remove entries up to ``through`` from ``in_view``, which is redundant there."""
         beyond = self.in_view.drop_through(*through)
         if beyond is not None:
             self.in_view.add(beyond._replace(first=through.entry_id + 1))
 
     def redelivered(self, position: tuple[int, int]) -> None:
-        """The entry was asked for once more; nothing where it is acknowledged."""
+        """Count one more redelivery of the entry, unless it is acknowledged."""
         if not self.is_acked(*position):
             self.redeliveries.put(position, self.redelivery_count(position) + 1)
             if self.durable:
                 self._fresh_counts.add(position)
 
     def reset(self, position: Position, total_messages: int, total_bytes: int) -> None:
-        """Forget every acknowledgement after ``position``, all redelivery counts, and make it the mark-delete."""
+        """Make ``position`` the mark-delete, and discard every later acknowledgement and all redelivery counts."""
         self._mark(position, total_messages, total_bytes)
         self._reset = True
         self._clear()
@@ -263,7 +264,7 @@ class ManagedCursor:
         self._fresh_counts.clear()
 
     def forget_ledger(self, ledger_id: int) -> bool:
-        """The ledger is no more, while one before it stays: nothing in it counts. Whether anything was known of it."""
+        """Discard the state of a deleted ledger while an earlier one remains; return whether there was any."""
         known = self.ranges.drop_ledger(ledger_id)
         known = self._partly_forgotten(ledger_id) or known
         for fresh in (self._fresh_batches, self._fresh_counts):
@@ -283,15 +284,14 @@ class ManagedCursor:
         self._moved = True
 
     def absorb(self) -> None:
-        """When the log is replayed: let mark-delete go over a range that touches it, as an entry is left that was moved
-        to another topic right before the end."""
+        """Move mark-delete over an adjacent range, which a crash can leave after an entry has moved. For replay."""
         if self._range_chunks:
             self._absorb()
 
     def _absorb(self) -> None:
-        """Move mark-delete over the ranges that it has come to touch."""
+        """Move mark-delete over the ranges that it now touches."""
         ledger_id, entry_id = self.mark_delete
-        acked = self.ranges.take(ledger_id, entry_id + 1)  # most stand in the same ledger: it is asked last
+        acked = self.ranges.take(ledger_id, entry_id + 1)  # most ranges are in the same ledger
         while acked is not None or (acked := self.ranges.take(*self.ledger.next(*self.mark_delete))) is not None:
             ledger_id, _, last, _, messages, _, size = acked
             self.mark_delete = new_position(Position, (ledger_id, last))
@@ -300,11 +300,11 @@ class ManagedCursor:
             self._moved = True
             info = self.ledger.ledgers.get(ledger_id)
             if info is not None and last + 1 < info.entries:
-                return  # ranges of one ledger do not touch
+                return  # ranges of one ledger never touch
             acked = None
 
     def _drop_behind_mark(self) -> None:
-        """Forget what mark-delete has passed; it goes to the end of a range that it has come into."""
+        """Discard the state behind mark-delete; if it is inside a range, move it to the end of that range."""
         if self._batch_chunks:
             self._partly -= _acked_messages(self.batch_acks.drop_through(*self.mark_delete))
         if self._count_chunks:
@@ -317,7 +317,7 @@ class ManagedCursor:
                 self.mark_bytes = beyond.bytes_after
 
     def _settle(self, ledger_id: int, first: int, last: int) -> None:
-        """Entries are acknowledged as a whole: nothing else need be known of them."""
+        """Discard batch and redelivery state of fully acknowledged entries."""
         if self._batch_chunks:
             self._partly -= _acked_messages(self.batch_acks.drop(ledger_id, first, last))
         if self._count_chunks:
@@ -337,15 +337,15 @@ class ManagedCursor:
         self.redeliveries.clear()
         self._partly = 0
 
-    # The journal
+    # Journal
 
     def take_changes(self) -> list[bytes]:
-        """What changed since the last call, packed as records."""
+        """Return what changed since the last call, packed as records."""
         records = []
         if self._moved:
             records.append(self._pack_mark(self._reset))
         behind = (self.mark_delete[0], self.mark_delete[1] + 1)
-        fresh = [each for each in self._fresh if each >= behind]  # mark-delete has come by most of them
+        fresh = [each for each in self._fresh if each >= behind]  # mark-delete has passed most of them
         if fresh:
             records.append(pack_acked(Acked(self.cursor_id, _joined(fresh))))
         in_view = self.in_view.around(self._fresh_in_view) if self._fresh_in_view else ()
@@ -368,7 +368,7 @@ class ManagedCursor:
         return pack_mark_delete(mark)
 
     def replay(self, record: CursorRecord) -> None:
-        """Apply a record of the log, or of a row. What mark-delete has passed is let be."""
+        """Apply a record of the log or of a row. State behind mark-delete is ignored."""
         if isinstance(record, MarkDelete):
             self.mark_delete = record.position
             self.mark_messages = record.total_messages
@@ -392,10 +392,10 @@ class ManagedCursor:
                 if not self.is_acked(*position):
                     self.redeliveries.put(position, count)
 
-    # The checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, bytes | None]:
-        """The rows that changed since the last call, None for those of chunks in which nothing is left."""
+        """Return the rows that changed since the last call, None for chunks that are now empty."""
         rows: dict[str, bytes | None] = {}
         mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
         if mark != self._stored_mark:
@@ -408,7 +408,7 @@ class ManagedCursor:
             elif key in self._stored:
                 self._stored.remove(key)
             else:
-                continue  # it came and went since the last checkpoint
+                continue  # created and emptied since the last checkpoint
             rows[acks_chunk_key(self.cursor_id, *key)] = value or None
         self._dirty.clear()
         return rows
@@ -430,9 +430,9 @@ class ManagedCursor:
         return b"".join(parts)
 
     def restore(self, value: bytes) -> None:
-        """Take over one row of the checkpoint, before anything else is changed or replayed; mark-delete's row first.
+        """Restore one row of the checkpoint, before any change or replay; mark-delete's row first.
 
-        A row of format 1 holds all that there is: it is to be written again, as the rows of this format.
+        A row of format 1 holds the whole state and is written again as rows of this format.
         """
         offset = records = 0
         with_mark = False
@@ -459,7 +459,7 @@ class ManagedCursor:
 
 
 def _joined(entries: list[tuple[int, int, int, int, int, int]]) -> tuple[AckedRange, ...]:
-    """Entries as ranges: ledger, entry, messages, bytes and totals of each; neighbours are one range."""
+    """Merge entries into ranges; each is ledger, entry, messages, bytes and totals."""
     entries.sort()
     ranges: list[AckedRange] = []
     at = 0
@@ -480,7 +480,7 @@ def _ignore(key: ChunkKey) -> None:
 
 
 def _messages_and_unacked(number: int) -> tuple[int, int]:
-    """From the number that stands for a partly acknowledged batch: its set, below a bit that says how long it is."""
+    """Decode a partly acknowledged batch: its bit set, below a bit that marks its length."""
     messages = number.bit_length() - 1
     return messages, number ^ 1 << messages
 

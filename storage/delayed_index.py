@@ -1,12 +1,12 @@
-"""When the delayed entries of a topic fall due: a checkpoint of what their headers in the log say.
+"""Delivery times of a topic's delayed entries: a checkpointed index of the headers in the log.
 
-They stand in chunks of so many entry ids of a ledger, each chunk sorted by time. So what falls due next is the first
-row of some chunk, what is to be passed by in order of the log is one chunk, and a dropped ledger takes its chunks with
-it. In memory are the extents of the chunks (one for 4096 entry ids), those that changed since the last checkpoint, and
-a few that were looked at last: ten million delayed entries take a megabyte. Nothing is rebuilt when a topic is loaded.
+The index is divided into chunks of entry ids of one ledger, each sorted by time. The next entry due is the first row of
+some chunk; the entries to skip in log order are in one chunk; a deleted ledger takes its chunks with it. Memory holds
+the extents of the chunks (one per 4096 entry ids), the chunks changed since the last checkpoint, and a small cache: ten
+million delayed entries take a megabyte. Loading a topic rebuilds nothing.
 
-Rows never change once their chunk is full: what has fallen due stays until its ledger goes. An entry that has no row
-(it was published by a version that did not know of any) gets one when somebody steps over it.
+Rows of a full chunk never change: entries that are due remain until their ledger is deleted. An entry without a row
+(published by a version without delayed delivery) gets one when a reader skips it.
 """
 
 import json
@@ -23,53 +23,52 @@ from pulsarbox.storage.catalog import Catalog, Row, delayed_key, delays_key
 from pulsarbox.storage.record import Position
 
 DELAY_CHUNK: Final = 4096
-"""Entry ids of one chunk, and so of one row of the checkpoint."""
+"""Entry ids per chunk, and so per row of the checkpoint."""
 CACHED_CHUNKS: Final = 16
-"""Of those that did not change, per topic: 40 KB each, where every entry is delayed."""
+"""Cached unchanged chunks per topic: 40 KB each if every entry is delayed."""
 
 TimeKey = tuple[int, int, int]
-"""When an entry falls due (ms since 1970), its ledger, its id: what all delayed entries are sorted by."""
+"""Delivery time (ms since 1970), ledger, entry id: the sort key of all delayed entries."""
 
 _TIME_BYTES: Final = array("Q").itemsize
 _PLACE_BYTES: Final = array("H").itemsize
 ROW_BYTES: Final = _TIME_BYTES + _PLACE_BYTES + array("I").itemsize
-"""What an entry takes in the table."""
+"""Bytes per entry in the table."""
 _OLD_ROW_BYTES: Final = _TIME_BYTES + _PLACE_BYTES
 assert (ROW_BYTES, _OLD_ROW_BYTES) == (14, 10)
 
 
 class DelayedChunk:
-    """The delayed entries of one chunk: when each falls due, its place in the chunk, its bytes; sorted by the first
-    two."""
+    """Delayed entries of one chunk: delivery time, place in the chunk, bytes; sorted by the first two."""
 
     __slots__ = ("_by_place", "places", "sizes", "times")
 
     def __init__(self, rows: Iterable[tuple[int, int, int]] = ()) -> None:
-        """Of rows that are sorted: times, places, sizes."""
+        """``rows`` are sorted: times, places, sizes."""
         times, places, sizes = tuple(zip(*rows, strict=True)) or ((), (), ())
         self.times, self.places, self.sizes = array("Q", times), array("H", places), array("I", sizes)
         self._by_place: dict[int, int] | None = None
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
-        """Times, places and sizes, sorted."""
+        """Return times, places and sizes, sorted."""
         return zip(self.times, self.places, self.sizes, strict=True)
 
     def __len__(self) -> int:
         return len(self.times)
 
     def _find(self, time: int, place: int) -> tuple[int, bool]:
-        """Where the row is, or belongs; and whether it is there."""
+        """Return the index of the row or its insertion point, and whether it exists."""
         times, places = self.times, self.places
         low, high = bisect_left(times, time), bisect_right(times, time)
         at = bisect_left(places, place, low, high)
         return at, at < high and places[at] == place
 
     def has(self, time: int, place: int) -> bool:
-        """Whether the row is there."""
+        """Return whether the row exists."""
         return self._find(time, place)[1]
 
     def add(self, time: int, place: int, size: int) -> bool:
-        """Add a row; False where it is there already."""
+        """Add a row; False if it exists."""
         if not self.times or time > self.times[-1]:
             self.times.append(time)
             self.places.append(place)
@@ -86,14 +85,14 @@ class DelayedChunk:
         return True
 
     def with_all(self, rows: Iterable[tuple[int, int, int]]) -> "DelayedChunk":
-        """The same with more rows, which may be there already; sorted at once, where ``add`` places one by one."""
+        """Return the chunk with more rows, of which some may exist; sorts once, unlike repeated ``add``."""
         if not self:
             return DelayedChunk(sorted(rows))
         by_place = {(time, place): size for time, place, size in chain(self.rows(), rows)}
         return DelayedChunk(sorted((time, place, size) for (time, place), size in by_place.items()))
 
     def behind(self, key: TimeKey, ledger_id: int, base: int) -> int:
-        """The index of the first row behind ``key``; the chunk is of a ledger, and ``base`` is its first entry id."""
+        """Return the index of the first row after ``key``; ``base`` is the first entry id of the chunk."""
         time, key_ledger, key_entry = key
         if key_ledger < ledger_id or (key_ledger == ledger_id and key_entry < base):
             return bisect_left(self.times, time)
@@ -103,24 +102,24 @@ class DelayedChunk:
         return bisect_right(self.places, key_entry - base, low, high)
 
     def due(self, place: int) -> int | None:
-        """When the entry at this place of the chunk falls due; None where it is not delayed."""
+        """Return the delivery time of the entry at this place of the chunk, or None if it is not delayed."""
         if self._by_place is None:
             self._by_place = dict(zip(self.places, self.times, strict=True))
         return self._by_place.get(place)
 
     def without(self, first: int) -> "DelayedChunk":
-        """The same without the places from ``first`` on."""
+        """Return the chunk without the places from ``first`` on."""
         return DelayedChunk([row for row in self.rows() if row[1] < first])
 
     def pack(self) -> bytes:
-        """As a row of the checkpoint."""
+        """Return the chunk as a row of the checkpoint."""
         return b"".join(_big_endian(each[:]).tobytes() for each in (self.times, self.places, self.sizes))
 
 
 def unpack_chunk(row: bytes, count: int) -> DelayedChunk:
-    """A row of the checkpoint, of so many entries. Raises ValueError where it is cut off.
+    """Decode a checkpoint row of ``count`` entries. Raises ValueError if it is truncated.
 
-    The first rows that there were know of no sizes: 0 stands for them.
+    Rows of the oldest versions have no sizes: they read as 0.
     """
     if len(row) not in (count * ROW_BYTES, count * _OLD_ROW_BYTES):
         raise ValueError(f"{len(row)} bytes are no row of {count} delayed entries")
@@ -135,33 +134,32 @@ def unpack_chunk(row: bytes, count: int) -> DelayedChunk:
 
 
 def chunk_entries(row: bytes) -> int:
-    """How many entries a row of the checkpoint is of, for those who have not its extent."""
+    """Return the number of entries in a checkpoint row, without its extent."""
     return len(row) // (_OLD_ROW_BYTES if len(row) % ROW_BYTES else ROW_BYTES)
 
 
 def _big_endian(numbers: "array[int]") -> "array[int]":
-    """To the order of bytes on disk, or from it."""
+    """Swap between native and on-disk byte order, in place."""
     if sys.byteorder == "little":
         numbers.byteswap()
     return numbers
 
 
 class NotDue(NamedTuple):
-    """Entries that fall due later than some time."""
+    """Entries due later than some time."""
 
     entries: int
     size: int
     """Their bytes."""
     next_at: int
-    """When the first of them does (ms since 1970); 0 where there is none."""
+    """Delivery time of the first one (ms since 1970); 0 if there is none."""
 
 
 NOTHING_LATE: Final = NotDue(0, 0, 0)
 
 
 class Extent:
-    """What is known of a chunk without looking into it: how many rows it has, the first and the last time in them, how
-    many bytes the entries have."""
+    """Summary of a chunk: number of rows, first and last time, bytes of the entries."""
 
     __slots__ = ("_passed", "_passed_from", "_passed_size", "_passed_to", "count", "first", "last", "left", "size")
 
@@ -172,16 +170,15 @@ class Extent:
         self.size = size
         self._passed = self._passed_size = self._passed_from = self._passed_to = 0
         self.left = (first, 0)
-        """Time and place of a row: whoever walks over the rows in the order of time need not look before it. It goes
-        back where an earlier one joins."""
+        """Time and place of a row before which a walk in time order need not look. An earlier row moves it back."""
 
     @classmethod
     def of(cls, chunk: DelayedChunk) -> "Extent":
-        """That of a chunk in which there is something."""
+        """Summarize a non-empty chunk."""
         return cls(len(chunk), chunk.times[0], chunk.times[-1], sum(chunk.sizes))
 
     def grown(self, time: int, size: int) -> None:
-        """There is one more row."""
+        """Add one row."""
         self.count += 1
         self.size += size
         self.first = min(self.first, time)
@@ -190,7 +187,7 @@ class Extent:
         self._passed_to = 0
 
     def not_due(self, time: int, delays: "Delays", key: ChunkKey) -> "NotDue":
-        """Its rows that fall due later than ``time``; it is looked up again when the next one has."""
+        """Return its rows due later than ``time``; cached until the next one is due."""
         if time < self.first:
             return NotDue(self.count, self.size, self.first)
         if time >= self.last:
@@ -214,9 +211,9 @@ class Delays:
         self.topic_id = topic_id
         self._catalog = catalog
         self._extents: dict[int, dict[int, Extent]] = {}
-        """By ledger and number of the chunk."""
+        """By ledger and chunk number."""
         self._changed: dict[ChunkKey, DelayedChunk] = {}
-        """Chunks whose row does not say what the log says."""
+        """Chunks whose row is older than the log."""
         self._cached: OrderedDict[ChunkKey, DelayedChunk] = OrderedDict()
 
     def __bool__(self) -> bool:
@@ -231,18 +228,18 @@ class Delays:
         return len(self) * ROW_BYTES
 
     def extents(self) -> Iterator[tuple[ChunkKey, Extent]]:
-        """The chunks in which something is delayed, with what is known of each."""
+        """Yield the non-empty chunks with their extents."""
         for ledger_id, extents in self._extents.items():
             for number, extent in extents.items():
                 yield (ledger_id, number), extent
 
     def extent(self, ledger_id: int, number: int) -> Extent | None:
-        """What is known of a chunk; None where nothing in it is delayed."""
+        """Return the extent of a chunk, or None if nothing in it is delayed."""
         extents = self._extents.get(ledger_id)
         return None if extents is None else extents.get(number)
 
     def chunk(self, ledger_id: int, number: int) -> DelayedChunk:
-        """A chunk; an empty one where nothing in it is delayed. Not to be changed."""
+        """Return a chunk, read-only; empty if nothing in it is delayed."""
         key = (ledger_id, number)
         chunk = self._changed.get(key)
         if chunk is not None:
@@ -262,7 +259,7 @@ class Delays:
         if chunk:
             self._keep(key, chunk)
             return chunk
-        del self._extents[ledger_id][number]  # damaged: the entries themselves say when they fall due
+        del self._extents[ledger_id][number]  # damaged row: the entries have their delivery times
         return DelayedChunk()
 
     def _keep(self, key: ChunkKey, chunk: DelayedChunk) -> None:
@@ -271,12 +268,12 @@ class Delays:
             self._cached.popitem(last=False)
 
     def has(self, ledger_id: int, entry_id: int, time: int) -> bool:
-        """Whether there is a row for an entry."""
+        """Return whether an entry has a row."""
         number, place = divmod(entry_id, DELAY_CHUNK)
         return self.extent(ledger_id, number) is not None and self.chunk(ledger_id, number).has(time, place)
 
     def not_due(self, after: tuple[int, int], time: int) -> NotDue:
-        """The entries behind a position that fall due later than ``time``."""
+        """Return the entries after a position that are due later than ``time``."""
         entries = size = 0
         next_at = 1 << 64
         after_ledger, (number, place) = after[0], divmod(after[1] + 1, DELAY_CHUNK)
@@ -291,10 +288,10 @@ class Delays:
                 entries, size, next_at = entries + late.entries, size + late.size, min(next_at, late.next_at)
         return NotDue(entries, size, next_at) if entries else NOTHING_LATE
 
-    # Changing
+    # Mutation
 
     def record(self, ledger_id: int, entry_id: int, time: int, size: int) -> None:
-        """An entry of ``size`` bytes falls due at ``time`` (ms since 1970)."""
+        """Add an entry of ``size`` bytes, due at ``time`` (ms since 1970)."""
         number, place = divmod(entry_id, DELAY_CHUNK)
         if not self._chunk_to_change((ledger_id, number)).add(time, place, size):
             return
@@ -313,7 +310,7 @@ class Delays:
         return chunk
 
     def record_all(self, ledger_id: int, entries: Sequence[int], times: Sequence[int], sizes: Sequence[int]) -> None:
-        """The same of many entries of one ledger, in the order of the log."""
+        """Add many entries of one ledger, in log order."""
         at = 0
         while at < len(entries):
             number = entries[at] // DELAY_CHUNK
@@ -327,7 +324,7 @@ class Delays:
             at = end
 
     def roll_back(self, last: Position) -> bool:
-        """Forget the entries behind ``last``: they are not stored. Whether there were any."""
+        """Remove the entries after ``last``, which were not stored; return whether there were any."""
         number, place = divmod(last.entry_id + 1, DELAY_CHUNK)
         border = (last.ledger_id, number)
         behind = [key for key, _ in self.extents() if key >= border]
@@ -344,17 +341,17 @@ class Delays:
         return bool(behind)
 
     def drop(self, ledger_id: int) -> None:
-        """The ledger is no more: nor are its rows."""
+        """Remove a deleted ledger and its rows."""
         self._extents.pop(ledger_id, None)
         for chunks in (self._changed, self._cached):
             for key in [key for key in chunks if key[0] == ledger_id]:
                 del chunks[key]
         forget_delays(self._catalog, self.topic_id, ledger_id)
 
-    # The checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, bytes | Row | None]:
-        """The rows that changed since the last call, None for those that are gone."""
+        """Return the rows that changed since the last call, None for deleted ones."""
         rows: dict[str, bytes | Row | None] = {}
         for key in sorted(self._changed):
             chunk = self._changed[key]
@@ -369,19 +366,19 @@ class Delays:
         return rows
 
     def restore(self, ledger_id: int, row: Row) -> None:
-        """Take over what the checkpoint knows of the chunks of a ledger."""
+        """Restore the extents of a ledger's chunks from the checkpoint."""
         self._extents[ledger_id] = {int(number): Extent(*known) for number, known in row.items()}
 
 
 def _late_from(chunk: DelayedChunk, place: int, time: int) -> NotDue:
-    """The rows of a chunk from a place on that fall due later than ``time``."""
+    """Return the rows of a chunk, from a place on, that are due later than ``time``."""
     rows = list(islice(chunk.rows(), bisect_right(chunk.times, time), None))
     late = [(at, size) for at, each, size in rows if each >= place]
     return NotDue(len(late), sum(size for _, size in late), late[0][0]) if late else NOTHING_LATE
 
 
 def forget_delays(catalog: Catalog, topic_id: int, ledger_id: int | None = None) -> None:
-    """Delete the rows of a ledger, or of a whole topic, with the next checkpoint; the chunks are not read for it."""
+    """Delete the rows of a ledger, or of a whole topic, with the next checkpoint, without reading the chunks."""
     for key, value in list(catalog.items(delays_key(topic_id, ledger_id))):
         ledger = int(key.rpartition("/")[2], 16)
         for number in json.loads(value):

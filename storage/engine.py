@@ -1,9 +1,9 @@
-"""What the core asks of a store: met by the LMDB engine and the memory engine alike.
+"""The storage interface of the broker core, implemented by the LMDB engine and the memory engine.
 
-``recover`` comes first and once. Then three threads call, each one thing at a time: the committer ``commit``, the
-reader ``read``, the housekeeper ``checkpoint``, ``reclaim`` and ``check_room``. All of these may take long: they page,
-decompress and sync, and so they never run in the core's own thread. The core itself looks up rows, which are small,
-many and mostly in memory.
+``recover`` is called first and once. Then three threads call, each one operation at a time: the committer ``commit``,
+the reader ``read``, the housekeeper ``checkpoint``, ``reclaim`` and ``check_room``. All of these page, decompress or
+sync and may be slow, so they never run in the core's thread. The core itself only looks up rows, which are small and
+mostly in memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,120 +19,121 @@ if TYPE_CHECKING:
 
 
 class ReadRequest(NamedTuple):
-    """Entries ``first`` to ``last`` of a ledger but those left out, as far as ``max_bytes`` go; always at least one."""
+    """Entries ``first`` to ``last`` of a ledger except those left out, up to ``max_bytes``; always at least one."""
 
     token: int
-    """Chosen by the core; comes back with the answer."""
+    """Chosen by the core and returned with the answer."""
     ledger_id: int
     first: int
     last: int
     max_bytes: int
     left_out: tuple[tuple[int, int], ...] = ()
-    """First and last entries of runs behind ``first`` that nobody wants, in order and apart."""
+    """First and last entries of unwanted runs after ``first``, in order and disjoint."""
     work: Callable[[list[Entry]], list[Any]] | None = None
-    """What to make of the entries where they are read, beside the core: the answer is what it gives."""
+    """Transforms the entries in the reader's thread; its result is the answer."""
 
     def answer(self, entries: list[Entry]) -> list[Any]:
-        """What the core is told when these entries were read."""
+        """Return the answer for the entries read."""
         return entries if self.work is None else self.work(entries)
 
 
 class Rows(Protocol):
-    """The rows of the last checkpoint. Asked by the core's thread, while the housekeeper may be writing the next."""
+    """The rows of the last checkpoint. Read by the core's thread, even while the housekeeper writes the next one."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a row, None where there is none."""
+        """Return the value of a row, or None if there is none."""
 
     def items(self, prefix: bytes, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """The rows whose keys start with ``prefix`` and come behind ``after``, sorted by key.
+        """Return the rows whose keys start with ``prefix`` and are after ``after``, sorted by key.
 
-        Each row is as it was at some instant since the first was asked for.
+        Each row is as of some instant since the iteration began.
         """
 
     def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key starts with ``prefix`` and is not behind ``through``, which starts with it as well;
-        None where there is none. Of rows with short keys: up to 400 bytes.
+        """Return the last row whose key starts with ``prefix`` and is not after ``through``, or None if there is none.
+
+        ``through`` starts with ``prefix`` as well. Only for keys of up to 400 bytes.
         """
 
 
 class Whereabouts(NamedTuple):
-    """In which volumes ledgers stand."""
+    """The volumes that hold each ledger."""
 
     instance: str
-    """The data directory's own id."""
+    """The id of the data directory."""
     stretches: Mapping[int, tuple[tuple[int, int, str], ...]]
-    """By ledger, in order: first entry, the one behind the last, and the volume, as ``packed/00000003``."""
+    """By ledger, in order: first entry, end (exclusive), and the volume, such as ``packed/00000003``."""
     unsealed: tuple[str, ...] = ()
-    """The volumes in which all else stands."""
+    """The volumes that hold all other entries."""
 
     def of(self, ledger_id: int, first: int, end: int) -> list[str]:
-        """The volumes that may hold entries of a ledger from ``first`` to ``end`` (not included)."""
+        """Return the volumes that may hold entries of a ledger from ``first`` to ``end`` (exclusive)."""
         known = [each for each in self.stretches.get(ledger_id, ()) if each[0] < end and each[1] > first]
         held = sum(min(each[1], end) - max(each[0], first) for each in known)
         return sorted({each[2] for each in known}) + (list(self.unsealed) if held < end - first else [])
 
 
 class Recovery(NamedTuple):
-    """What a store holds when it is opened."""
+    """The content of a store when it is opened."""
 
     rows: Rows
-    """The rows of the last checkpoint, then those of each later one once ``checkpoint`` has returned."""
+    """The rows of the last checkpoint; after each ``checkpoint`` returns, those of the new one."""
     batches: Iterator[bytes]
     """The batch values of the log after the checkpoint, oldest first. Raises PersistenceError at a damaged one."""
     next_position: int
     """The position of the next batch."""
     compressed: Callable[[], "tuple[CompressedTopic, ...]"] = tuple
-    """What compressing has done for each topic, as it was found when disk was given back last."""
+    """Compression statistics per topic, as of the last space reclamation."""
     unpacked: Callable[[], UnpackedUse] = nothing_unpacked
-    """What keeping unpacked entries has been good for."""
+    """Statistics of the cache of decompressed entries."""
 
 
 class Checkpoint(NamedTuple):
-    """What the log up to a position amounts to."""
+    """The state of the log up to a position."""
 
     position: int
-    """It covers the log up to here, this batch included; the batch is committed."""
+    """The last position covered, inclusive; its batch is committed."""
     rows: Mapping[bytes, bytes | None]
-    """Rows written since the checkpoint before, None for those that are gone."""
+    """Rows written since the previous checkpoint, None for deleted ones."""
     dropped: tuple[int, ...]
-    """Ledgers that are no more since then: nobody will read them."""
+    """Ledgers deleted since the previous checkpoint: they are no longer read."""
 
 
 class Reclaimed(NamedTuple):
-    """One step of giving disk back."""
+    """The result of one step of space reclamation."""
 
     what: str
-    """``sealed``, ``removed``, ``packed`` or ``compressed``, which is packing for that alone."""
+    """``sealed``, ``removed``, ``packed``, or ``compressed`` for packing only to compress."""
     volumes: tuple[str, ...]
-    """Which volumes, by their directories' names."""
+    """Directory names of the volumes."""
     bytes_before: int
     bytes_after: int
-    """What they took on the disk before the step, and what stands in their place after it."""
+    """Disk usage before the step, and after it."""
 
 
 class Choice(NamedTuple):
-    """How the entries of a ledger are to be compressed on the disk."""
+    """How to compress the entries of a ledger on disk."""
 
     topic_id: int
     codec: str
-    """Its name, never that of none."""
+    """The codec's name, never that of no compression."""
 
 
 Choose = Callable[[int], Choice | None]
-"""What is wanted for the entries of a ledger; None for as they came."""
+"""Returns the choice for a ledger; None to store its entries as published."""
 
 
 class Compressing(NamedTuple):
-    """What is to be compressed on the disk, and at what cost. Used in the housekeeper's thread."""
+    """What to compress on disk, and at what cost. Used in the housekeeper's thread."""
 
     chooser: Callable[[Rows], Choose]
-    """Makes the choices by the rows of the last checkpoint."""
+    """Builds the choice function from the rows of the last checkpoint."""
     cpu_percent: int
-    """Of one core, on average; 100 or more for as much as there is."""
+    """Of one core, on average; 100 or more means no limit."""
     generation: int
-    """Another number where choices may be other ones than before."""
+    """Changes whenever the choices may have changed."""
     hurried: Callable[[], bool] = bool
-    """Whether something waits for the step that is under way: then it moves no more than it has begun to."""
+    """Whether other work waits for the current step, which then finishes what it began and moves nothing more."""
 
 
 class Engine(Protocol):
@@ -140,44 +141,44 @@ class Engine(Protocol):
 
     @property
     def codecs(self) -> RestCodecs:
-        """Those with which entries are compressed, and unpacked."""
+        """The codecs that compress and decompress entries."""
 
     def recover(self) -> Recovery:
-        """Open the store and say what it holds."""
+        """Open the store and return its content."""
 
     def commit(self, batch: Batch) -> None:
-        """Make a batch durable; on return all of it survives a power cut.
+        """Make a batch durable; once this returns, all of it survives a power failure.
 
-        Raises PersistenceError where the batch could not be stored: then nothing of it is there, and the same
-        position may be committed again. StoreFull says that there is no room for entries; a batch without entries
-        is stored as long as anything can be.
+        Raises PersistenceError if the batch could not be stored: nothing of it is stored then, and the same position
+        may be committed again. Raises StoreFull if there is no space for entries; a batch without entries is stored as
+        long as possible.
         """
 
     def read(self, request: ReadRequest) -> list[Entry]:
-        """The entries asked for, in order, from the first on; without gaps but those of what is left out.
+        """Return the requested entries in order, with no gaps except those left out.
 
-        Sees every batch whose commit has returned. Raises EntryDamaged where the first one is damaged (and says how
-        many behind it are, as far as that is known), PersistenceError where it does not exist, or cannot be given
-        right now. A later bad one ends the list before it.
+        Sees every batch whose commit has returned. Raises EntryDamaged if the first entry is damaged (with the number
+        of damaged entries after it, as far as known), PersistenceError if it does not exist or cannot be read right
+        now. A later bad entry ends the list before it.
         """
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Take over a checkpoint; on return all of it survives a power cut.
+        """Store a checkpoint; once this returns, all of it survives a power failure.
 
-        Raises PersistenceError where it could not be stored: then nothing has changed. Its rows and dropped ledgers
-        come again with a later one.
+        Raises PersistenceError if it could not be stored: nothing has changed then. Its rows and dropped ledgers are
+        part of a later checkpoint.
         """
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
-        """Do one step of giving disk back: seal a volume, remove dead ones, pack mostly dead ones.
+        """Reclaim disk space in one step: seal a volume, remove dead ones, or pack mostly dead ones.
 
-        Packing compresses what is to be; what stands in sealed volumes is packed once for that alone. None where
-        nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises PersistenceError
-        where the step could not be done: it may be tried again.
+        Packing compresses entries as configured; sealed volumes are packed once for compression alone. Returns None if
+        there is nothing to do. A crash at any point loses no live entry. Raises PersistenceError if the step failed; it
+        may be retried.
         """
 
     def check_room(self) -> None:
-        """Raises StoreFull where there is no room for entries."""
+        """Raise StoreFull if there is no space for entries."""
 
     def close(self) -> None:
-        """Let go of the store. Nothing may be called afterwards."""
+        """Close the store. No other method may be called afterwards."""

@@ -1,7 +1,7 @@
-"""Where the entries are: the runs that only memory knows yet, and the rows of the index that they become.
+"""The index of entry locations: runs that only memory has yet, and the index rows that they become.
 
-Pure. A *segment* is a stretch of one ledger's entries inside one batch: a run, cut to what somebody asked for.
-A row holds the segments of one ledger that follow each other, whatever batches they are in.
+Pure. A *segment* is a contiguous part of one ledger's entries inside one batch: a run, cut to the requested entries. A
+row holds consecutive segments of one ledger, across batches.
 """
 
 import sys
@@ -24,12 +24,14 @@ from pulsarbox.storage.format import (
 from pulsarbox.storage.journal import Run
 
 ROW_BYTES_MAX = 4080
-"""What one LMDB overflow page takes: 1017 entries of one batch, or 255 that are in a batch each."""
+"""Capacity of one LMDB overflow page: 1017 entries of one batch, or 255 entries of one batch each."""
 
 ROWS_AT_ONCE_MIN = 32
 BYTES_AT_ONCE_MIN = 2 * ROW_BYTES_MAX
-"""A commit writes so many rows of the index, or of so many bytes, also where that is more than its share: of batches of
-an entry each, a full row takes 0.2 ms to make."""
+"""Minimum of rows, or of bytes, of the index that a commit writes, even if that exceeds its share.
+
+A full row of single-entry batches takes 0.2 ms to build.
+"""
 
 _SINGLE = Struct(INDEX_SEGMENT.format + "I")
 _ROW_ENTRIES_MIN = ROW_BYTES_MAX // _SINGLE.size
@@ -41,40 +43,40 @@ assert INDEX_SEGMENT.format == ">QI"
 
 
 class Segment(NamedTuple):
-    """Entries of one ledger, one after another, in one batch."""
+    """Consecutive entries of one ledger in one batch."""
 
     position: int
-    """The batch's place in the log."""
+    """The batch's position in the log."""
     first_entry: int
     offsets: "array[int]"
-    """Where each entry's record starts, from the start of the batch value. Shared: never changed."""
+    """Offset of each entry's record from the start of the batch value. Shared, never changed."""
 
 
 new_segment: Final = tuple.__new__
-"""The constructor of a NamedTuple with names costs three times as much, and with many topics it is one an entry."""
+"""A NamedTuple's keyword constructor costs three times as much, and with many topics it runs once per entry."""
 
 
 class Stretch(NamedTuple):
-    """Entries of one ledger, one after another, in one volume."""
+    """Consecutive entries of one ledger in one volume."""
 
     ledger_id: int
     first: int
     volume: int
     entries: int
     bytes: int
-    """Of their records, headers included."""
+    """Bytes of their records, headers included."""
 
     @property
     def end(self) -> int:
-        """The entry behind the last."""
+        """The first entry after the stretch."""
         return self.first + self.entries
 
 
 class UnindexedRuns:
-    """The runs of the batches that no row of the index covers yet.
+    """The runs of the batches that no index row covers yet.
 
-    One thread adds while another finds, without a lock: lists only grow at their end, and to forget everything
-    is to put a new table in the place of this one.
+    One thread adds while another finds, without a lock: lists only grow at their end, and the table is cleared by
+    replacing it with a new one.
     """
 
     __slots__ = ("_ledgers", "entries")
@@ -88,11 +90,11 @@ class UnindexedRuns:
 
     @property
     def ledgers(self) -> int:
-        """How many ledgers the runs are of."""
+        """Number of ledgers that have runs."""
         return len(self._ledgers)
 
     def add(self, position: int, runs: Mapping[int, Run]) -> None:
-        """Take over the runs of the batch at ``position``; positions grow."""
+        """Add the runs of the batch at ``position``; positions increase."""
         ledgers = self._ledgers
         entries = 0
         for ledger_id, run in runs.items():
@@ -107,7 +109,7 @@ class UnindexedRuns:
         self.entries += entries
 
     def find(self, ledger_id: int, first: int, limit: int) -> list[Segment]:
-        """Segments from entry ``first`` on, in order: up to ``limit`` of them, none where memory does not know it."""
+        """Return up to ``limit`` consecutive segments from entry ``first`` on; none if it is not in memory."""
         known = self._ledgers.get(ledger_id)
         if known is None:
             return []
@@ -117,7 +119,7 @@ class UnindexedRuns:
         return _from_entry(known[at : at + limit], first)
 
     def ends(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
-        """Of each ledger entry, position and offset of its first entry, and of its last."""
+        """Yield entry, position and offset of the first and of the last entry of each ledger."""
         for ledger_id in list(self._ledgers):
             known = self._ledgers[ledger_id]
             (position, first, offsets), (end_position, end_first, end_offsets) = known[0], known[-1]
@@ -125,32 +127,32 @@ class UnindexedRuns:
             yield ledger_id, (first, position, offsets[0]), (last, end_position, end_offsets[-1])
 
     def positions(self, ledger_id: int) -> list[int]:
-        """Which batches hold entries of a ledger."""
+        """Return the positions of the batches that hold entries of a ledger."""
         return [segment.position for segment in self._ledgers.get(ledger_id, ())]
 
     def forget(self, ledger_id: int) -> None:
-        """Nobody will ask for a ledger again."""
+        """Remove a ledger that is no longer read."""
         known = self._ledgers.pop(ledger_id, ())
         self.entries -= sum([len(segment.offsets) for segment in known])
 
     def replace(self, position: int, runs: Mapping[int, Run]) -> None:
-        """The batch at ``position`` holds the same entries of these ledgers somewhere else now."""
+        """Replace the locations of entries of these ledgers, now in the batch at ``position``."""
         for ledger_id, run in runs.items():
             known = self._ledgers[ledger_id]
             at = bisect_right(known, run.first_entry, key=_first_entry) - 1
             known[at] = Segment(position, run.first_entry, run.offsets)
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
-        """The rows of the index that say the same, in the order of their keys."""
+        """Yield the equivalent index rows, in key order."""
         for ledger_id in sorted(self._ledgers):
             yield from pack_rows(ledger_id, self._ledgers[ledger_id])
 
 
 class IndexFlush:
-    """The rows of runs that take no more, on their way into the index: some with each commit, so that none waits long.
+    """The rows of closed runs, written to the index a few with each commit, so that no commit waits long.
 
-    A put costs little, but it gives up the GIL, and beside a busy thread some of them wait for it: by itself, a
-    transaction of a thousand took 16 ms where one of a single put took 1.5 (docs/decisions/journal-shape.md).
+    A put is cheap but releases the GIL, and beside a busy thread some puts wait for it: a transaction of a thousand
+    puts took 16 ms, one of a single put 1.5 (docs/decisions/journal-shape.md).
     """
 
     __slots__ = ("_rows", "_rows_about", "runs", "up_to")
@@ -158,12 +160,12 @@ class IndexFlush:
     def __init__(self, runs: UnindexedRuns, up_to: int) -> None:
         self.runs = runs
         self.up_to = up_to
-        """The index covers the log up to here when all rows are written."""
+        """The log position that the index covers once all rows are written."""
         self._rows = runs.rows()
         self._rows_about = runs.ledgers + runs.entries // _ROW_ENTRIES_MIN
 
     def next_rows(self, share: float) -> tuple[list[tuple[bytes, bytes]], bool]:
-        """This ``share`` of all rows and a few more, and whether they are the last."""
+        """Return this ``share`` of all rows and a few more, and whether they are the last."""
         rows = list(islice(self._rows, int(share * self._rows_about)))
         size, limit = 0, len(rows) + ROWS_AT_ONCE_MIN
         for row in self._rows:
@@ -174,19 +176,19 @@ class IndexFlush:
         return rows, True
 
     def give_back(self, rows: list[tuple[bytes, bytes]]) -> None:
-        """Rows that could not be written are the next ones again."""
+        """Put back rows that could not be written, as the next ones."""
         self._rows = chain(rows, self._rows)
 
 
 def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[bytes, bytes]]:
-    """Rows for the segments of one ledger, merged while they follow each other and the row has room."""
+    """Yield the rows for the segments of one ledger, merging consecutive ones while the row has space."""
     row_first = next_entry = -1
     parts: list[bytes] = []
     size = 0
     for position, first, offsets in segments:
         done = 0
         if len(offsets) == 1 and first == next_entry and size + _SINGLE.size <= ROW_BYTES_MAX:
-            # With many topics nearly every run is one entry, and this loop is what a flush of the index costs.
+            # With many topics nearly every run is one entry, and this loop dominates the cost of an index flush.
             parts.append(_SINGLE.pack(position, 1, offsets[0]))
             size += _SINGLE.size
             next_entry += 1
@@ -211,9 +213,9 @@ def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[byt
 
 
 def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[Segment]:
-    """The segments of a row from ``entry`` on, up to that with ``last``; none where the row ends before it.
+    """Decode the segments of a row from the one with ``entry`` through the one with ``last``.
 
-    Raises PersistenceError where the row is cut off.
+    Raises PersistenceError if the row is truncated.
     """
     size = len(row) // _OFFSET_BYTES
     words = _big_endian(array("I", bytes(row[: size * _OFFSET_BYTES])))
@@ -228,7 +230,7 @@ def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 
         if count == 0 or end > size:
             raise PersistenceError(f"index row at entry {row_first} is damaged: {count} offsets in {len(row)} bytes")
         if first <= last and first + count > entry >= row_first:
-            known = max(first, entry)  # the first one may begin before
+            known = max(first, entry)  # the first segment may begin before
             segments.append(
                 new_segment(Segment, (words[at] << 32 | words[at + 1], known, words[begin + known - first : end]))
             )
@@ -238,7 +240,7 @@ def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 
 
 
 def runs_of(value: bytes | memoryview) -> dict[int, Run]:
-    """The runs of a batch that has been checked, read back from its value."""
+    """Rebuild the runs of a verified batch from its value."""
     runs: dict[int, Run] = {}
     offset = BATCH_HEADER.size
     while offset < len(value):
@@ -258,7 +260,7 @@ def _first_entry(segment: Segment) -> int:
 
 
 def _from_entry(segments: list[Segment], entry: int) -> list[Segment]:
-    """``segments`` without what is before ``entry``; none where it is not in the first, nor what follows a gap."""
+    """Return ``segments`` from ``entry`` on, up to the first gap; none if the first segment does not contain it."""
     if not segments:
         return []
     position, first, offsets = segments[0]
@@ -275,7 +277,7 @@ def _from_entry(segments: list[Segment], entry: int) -> list[Segment]:
 
 
 def _big_endian(offsets: "array[int]") -> "array[int]":
-    """A copy with its bytes in the disk's order; the same again turns it back."""
+    """Return a copy in on-disk byte order; applied twice, it restores the original."""
     copy = array("I", offsets)
     if _SWAP:
         copy.byteswap()

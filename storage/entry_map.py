@@ -1,6 +1,6 @@
-"""A number for each of some entries of a topic, in the same chunks as the acknowledged ranges.
+"""A map from entries of a topic to numbers, in the same chunks as the acknowledged ranges.
 
-There may be millions of these as well, so nothing is kept but the numbers, under small keys that all chunks share.
+There may be millions of these as well, so only the numbers are stored, under small keys that all chunks share.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +15,11 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 _PLACES: Final = tuple(range(CHUNK_ENTRIES))
-"""The keys: one object each, however many chunks."""
+"""The keys: one object each, shared by all chunks."""
 
 
 class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
-    """What ``decode`` makes of an entry's number, by position. ``touch`` is told of every chunk that changes."""
+    """Maps a position to its decoded number. ``touch`` is called for every chunk that changes."""
 
     __slots__ = ("_decode", "_touch", "chunks")
 
@@ -27,7 +27,7 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         self._touch = touch
         self._decode = decode
         self.chunks: SortedDict[ChunkKey, dict[int, int]] = SortedDict()
-        """Those that hold a number; to be asked only whether there are any."""
+        """Chunks that hold a number. Other classes may only test for their presence."""
 
     def __len__(self) -> int:
         return sum(len(chunk) for chunk in self.chunks.values())
@@ -52,21 +52,21 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
     def get(self, position: tuple[int, int], /, default: D) -> V | D: ...
 
     def get(self, position: tuple[int, int], /, default: D | None = None) -> V | D | None:
-        """What the entry has, ``default`` where it has nothing."""
+        """Return the value of an entry, or ``default`` if it has none."""
         chunk = self.chunks.get((position[0], position[1] // CHUNK_ENTRIES))
         number = None if chunk is None else chunk.get(position[1] % CHUNK_ENTRIES)
         return default if number is None else self._decode(number)
 
     def of_chunk(self, key: ChunkKey) -> list[tuple[Position, V]]:
-        """What the entries of a chunk have, sorted."""
+        """Return the values of a chunk, sorted by position."""
         ledger_id, base = key[0], key[1] * CHUNK_ENTRIES
         chunk = self.chunks.get(key, {})
         return [(Position(ledger_id, base + place), self._decode(chunk[place])) for place in sorted(chunk)]
 
-    # Changing
+    # Mutation
 
     def put(self, position: tuple[int, int], number: int) -> None:
-        """Give an entry its number."""
+        """Set the number of an entry."""
         key = (position[0], position[1] // CHUNK_ENTRIES)
         self._touch(key)
         chunk = self.chunks.get(key)
@@ -75,7 +75,7 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         chunk[_PLACES[position[1] % CHUNK_ENTRIES]] = number
 
     def drop(self, ledger_id: int, first: int, last: int) -> list[V]:
-        """Forget what the entries from ``first`` to ``last`` have, and tell it."""
+        """Remove and return the values of the entries from ``first`` to ``last``."""
         low, high = first // CHUNK_ENTRIES, last // CHUNK_ENTRIES
         if low == high:
             return self._drop((ledger_id, low), first % CHUNK_ENTRIES, last % CHUNK_ENTRIES)
@@ -86,14 +86,14 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         return dropped
 
     def drop_ledger(self, ledger_id: int) -> list[V]:
-        """Forget what the entries of a ledger have, and tell it."""
+        """Remove and return the values of a ledger's entries."""
         dropped = []
         for key in list(self.chunks.irange((ledger_id, 0), (ledger_id + 1, 0), inclusive=(True, False))):
             dropped += self._drop(key, 0, CHUNK_ENTRIES - 1)
         return dropped
 
     def drop_through(self, ledger_id: int, entry_id: int) -> list[V]:
-        """Forget what the entries up to this one have, and tell it."""
+        """Remove and return the values of the entries up to this one."""
         border = (ledger_id, entry_id // CHUNK_ENTRIES)
         dropped = []
         while self.chunks:
@@ -107,13 +107,13 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         return dropped
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         for key in self.chunks:
             self._touch(key)
         self.chunks.clear()
 
     def _drop(self, key: ChunkKey, first: int, last: int) -> list[V]:
-        """Forget those from the place ``first`` to ``last`` of a chunk; no more work than there are either way."""
+        """Remove places ``first`` to ``last`` of a chunk; iterates over the shorter of the range and the chunk."""
         chunk = self.chunks.get(key)
         if chunk is None:
             return []

@@ -1,4 +1,4 @@
-"""Answering a read: which entries are taken, where the list ends, when it is an error. The same for every engine."""
+"""Answers to reads, the same for every engine: which entries are included, where the list ends, when it is an error."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ from pulsarbox.storage.record import (
 )
 
 _usual: Final = struct.Struct(">BBHIQQQQQQq16xIIIIHI").unpack_from
-"""ENTRY_HEADER, but for the transaction, and what an entry with a checksum begins with."""
+"""ENTRY_HEADER without the transaction id, then the first six bytes of an entry with a checksum."""
 _HEADER_BYTES: Final = ENTRY_HEADER.size
 assert struct.calcsize(">BBHIQQQQQQq16xIIIIHI") == _HEADER_BYTES + 6
 _ENTRY: Final = int(RecordKind.ENTRY)
@@ -51,11 +51,11 @@ class Answer:
     def __init__(
         self, request: ReadRequest, unpacker: Unpacker | None = None, unpacked: Unpacked | None = None
     ) -> None:
-        """``unpacked`` has entries that were unpacked before."""
+        """``unpacked`` caches decompressed entries."""
         self._unpacker = unpacker
         self._unpacked = Unpacked(0) if unpacked is None else unpacked
         self._compressed: dict[int, Compressed] = {}
-        """Of the entries so far, by their places, those that are to be unpacked: many at once."""
+        """Entries still to decompress, by index in ``entries``, so that many are decompressed at once."""
         self._ledger_id = request.ledger_id
         self.last = request.last
         self._room = request.max_bytes
@@ -67,9 +67,9 @@ class Answer:
             raise PersistenceError(f"read of ledger {request.ledger_id} from {request.first} to {request.last}")
 
     def take(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
-        """Take what is wanted of ``segments``, which start at ``next_entry``, out of the batches ``value_at`` gives.
+        """Take entries from ``segments``, which start at ``next_entry``; ``value_at`` returns their batches.
 
-        Raises EntryDamaged where not even the first entry can be given; a later bad one closes the answer.
+        Raises EntryDamaged if the first entry of the answer is damaged; a later damaged entry closes the answer.
         """
         try:
             try:
@@ -92,7 +92,7 @@ class Answer:
             except (PersistenceError, struct.error) as error:
                 self.open = False
                 if not self.entries:
-                    # Where the batch is not what the index says, nothing of it can be found.
+                    # If the batch does not match the index, none of its entries can be located.
                     last = segment.first_entry + len(segment.offsets) - 1
                     raise EntryDamaged(self._ledger_id, self.next_entry, last, str(error)) from error
             if not self.open:
@@ -112,25 +112,27 @@ class Answer:
         self.open = self.next_entry <= self.last
 
     def _border(self, end: int) -> int:
-        """Step over what is left out; up to where all is wanted from there on, ``end`` at most."""
+        """Skip what is left out; return the end of the wanted run that follows, at most ``end``."""
         left_out = self._left_out
         while left_out and left_out[-1][0] <= self.next_entry:
             self.next_entry = max(self.next_entry, left_out.pop()[1] + 1)
         return min(end, left_out[-1][0]) if left_out else end
 
     def nothing_more(self) -> None:
-        """No engine has the next entry. Raises PersistenceError where it is the first."""
+        """Close the answer: no engine has the next entry. Raises PersistenceError if it is the first."""
         self.open = False
         if not self.entries:
             raise PersistenceError(f"entry {self._ledger_id}:{self.next_entry} does not exist")
 
     def _take_usual(self, value: bytes | memoryview, offset: int) -> bool:
-        """Take an entry as most are: sent with a checksum, as it came, whole, and with room for it. ``_take_one`` does
-        the same for any."""
+        """Take an entry of the common form: sent with a checksum, uncompressed, whole, and within the limit.
+
+        ``_take_one`` handles every form.
+        """
         try:
             (kind, flags, header_size, body_size, ledger_id, entry_id, messages, size, published, appended, deliver_at,
              count, key_hash, checksum, codec, magic, sent) = _usual(value, offset)  # fmt: skip
-        except struct.error:  # it is shorter
+        except struct.error:  # shorter than that
             return False
         start = offset + _HEADER_BYTES
         if (
@@ -188,7 +190,7 @@ class Answer:
         return True
 
     def _unpack(self) -> None:
-        """Give the entries that are compressed their bytes. Raises EntryDamaged; then the list ends before that one."""
+        """Decompress the compressed entries. Raises EntryDamaged or NotNow; the list then ends before that entry."""
         if not self._compressed:
             return
         waiting, self._compressed = self._compressed, {}
@@ -215,7 +217,7 @@ class Answer:
             self._end_before(min(failed), failed[min(failed)], waiting[min(failed)].size)
 
     def _unpack_until(self, places: list[int], waiting: dict[int, Compressed]) -> dict[int, Exception]:
-        """One by one, up to the first that cannot be: which, and why."""
+        """Decompress one by one up to the first failure; return its index and cause."""
         for at in places:
             try:
                 self._unpack_all([at], waiting)

@@ -1,107 +1,109 @@
-"""The on-disk format, versions 2 and 3. Everything that stands on disk is in this table; all integers are big-endian.
+"""The on-disk format, versions 2 and 3. All integers are big-endian.
 
 Data directory::
 
-    INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}; 3 from before the first entry is
-                         compressed on
-    LOCK                 held with flock by the daemon; its text is the holder's pid
-    RUNNING              JSON: where the holder serves, and since when; there while it serves
-    OPERATOR             what commands on this directory prove themselves with to its holder; the owner's only
-    pulsarbox.log        what a box says that was started in the background; the box never reads it
-    BACKUP               JSON: when the last backup was made, of which batch, and where; the box never reads it
-    RESTORING            there while a backup is being restored into the directory: it is no box yet
-    RESERVE              room on the disk for what is not messages; not there while that room is in use
+    INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}; format 3 from before the first
+                         compressed entry on
+    LOCK                 locked with flock by the daemon; contains its pid
+    RUNNING              JSON: the daemon's addresses and start time; present while it runs
+    OPERATOR             secret that authenticates local commands to the daemon; readable by the owner only
+    pulsarbox.log        output of a background box; the box never reads it
+    BACKUP               JSON: time, batch and location of the last backup; the box never reads it
+    RESTORING            present while a backup is being restored into the directory, which cannot be opened yet
+    RESERVE              disk space reserved for non-message writes; absent while that space is in use
     meta/                LMDB environment: the checkpoint
-      rows               key -> value                      what the META records up to the mark amount to; a key of
-                                                           511 bytes or more (LMDB takes no longer one) stands as its
-                                                           first 479 and its SHA-256 -> size u32, key, value
+      rows               key -> value                      the metadata as of the mark; a key of 511 bytes (LMDB's
+                                                           limit) or more is stored as its first 479 bytes and its
+                                                           SHA-256 -> size u32, key, value
       mark               "position" -> u64                 the checkpoint covers the log up to here, this batch included
-                         "sealed" -> u64                   the newest volume that the tables below speak of
-      volumes            ledger u64, first entry u64 ->    a stretch of the entries of a ledger that is alive:
-                         volume u64, entries u64,          where it is, and the bytes of its records, headers
+                         "sealed" -> u64                   the newest volume in the tables below
+      volumes            ledger u64, first entry u64 ->    consecutive live entries of a ledger: the volume that
+                         volume u64, entries u64,          holds them, and the bytes of their records, headers
                          bytes u64                         included
-      contents           volume u64 -> first position u64, what a volume takes and holds: the positions of its batches,
-                         last position u64, size u64,      the bytes of its file, and what of it is alive as ``volumes``
-                         entries u64, bytes u64            says: number of entries and bytes of their records
-      dropped            ledger u64 -> nothing             the ledger is no more, but a volume that is not sealed yet
-                                                           may hold entries of it
-      compressed         volume u64, ledger u64, tag,      what a packed volume was given of a ledger: which codec was
-                         dictionary u32 -> tag,            to be used (0: none), how many entries stand there under
-                         entries u64, bytes u64,           the tag of the key (0: as they came), what their bodies had
-                         bytes u64                         as they came, and have
-      needs              tag, dictionary u32,              a packed volume has entries under this tag, written with this
-                         volume u64 -> name                dictionary (0: none) by the codec of that name
-      dictionaries       dictionary u32 -> tag, topic u64, what bodies of a topic have in common, for this codec; how
-                         thousandths u32, bytes            many times smaller it made them when that was measured. It
-                                                           goes with the last volume that needs it
-    volumes/NNNNNNNN/    LMDB environment: one volume of the journal; NNNNNNNN.new while it is being made
-      log                position u64 -> batch             one value a group commit; positions grow by one
+      contents           volume u64 -> first position u64, size and content of a volume: the positions of its batches,
+                         last position u64, size u64,      the bytes of its file, and its live entries according to
+                         entries u64, bytes u64            ``volumes``: their number and the bytes of their records
+      dropped            ledger u64 -> nothing             the ledger is deleted, but an unsealed volume may hold
+                                                           entries of it
+      compressed         volume u64, ledger u64, tag,      entries of a ledger in a packed volume: the codec chosen
+                         dictionary u32 -> tag,            (0: none), the number of entries stored under the tag of
+                         entries u64, bytes u64,           the key (0: uncompressed), bytes of their bodies
+                         bytes u64                         uncompressed and stored
+      needs              tag, dictionary u32,              a packed volume has entries under this tag, compressed with
+                         volume u64 -> name                this dictionary (0: none) by the named codec
+      dictionaries       dictionary u32 -> tag, topic u64, a compression dictionary of a topic for this codec, and the
+                         thousandths u32, bytes            compression ratio measured with it. Deleted with the last
+                                                           volume that needs it
+    volumes/NNNNNNNN/    LMDB environment: one volume of the journal; NNNNNNNN.new while it is being created
+      log                position u64 -> batch             one value per group commit; positions increase by one
       index              ledger u64, first entry u64 -> (position u64, count u32, offset u32 * count)*
       mark               "indexed" -> u64                  the index covers the log up to here, this batch included
                          "written" -> u64                  once it is sealed or packed: the bytes of the records of
-                                                           the entries in it, whatever becomes of them
-    packed/NNNNNNNN/     the same three tables: what was alive of some volumes when they were packed into this one.
-                         Its batches stand under their old positions, without what was dead; in the tables of meta its
-                         number is NNNNNNNN + 2^32
+                                                           the entries in it, live or dead
+    packed/NNNNNNNN/     the same three tables: the live records of some volumes, packed into this one. Its batches
+                         keep their positions, without dead entries; in the tables of meta its number is
+                         NNNNNNNN + 2^32
 
-Batch: BATCH_HEADER, then its records one after another.
+Batch: BATCH_HEADER, then its records.
 
     version u8 (2) | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 | append time u64 ms
 
-The checksum covers the records without the bodies of entries: those have checksums of their own. So a damaged body is
-one damaged entry, and a damaged batch anywhere else is noticed before anything in it is believed. In a batch of
-version 1, which is read as well, it covers all bytes of the records.
+The checksum covers the records without the bodies of entries, which have separate checksums. A damaged body therefore
+damages one entry; any other damage is detected before the batch is used. In a batch of version 1, which is also
+readable, the checksum covers all bytes of the records.
 
 Record: kind u8 | flags u8 | header size u16 | body size u32 | the rest of the header | the body. Header size counts
-from the kind, so that a later version can add fields at the end of a header; a reader steps over what it does not know.
+from the kind, so that a later version can append fields to a header; readers skip fields that they do not know.
 
     kind         header after the common eight bytes                           body
     ENTRY        ledger, entry, messages so far, bytes so far, publish time,   the entry as the client sent it: from the
                  append time, deliver-at time (i64, 0: none), transaction most checksum's magic number (or the metadata
                  and least bits, messages in it u32, key hash u32, client's    size where there is none) to its end;
-                 checksum u32, codec u32 (0: as it came; else the tag of a     where there is a codec, what that has
-                 codec, and behind it the size u32 of the entry as it came,    made of this
+                 checksum u32, codec u32 (0: uncompressed; otherwise the tag   with a codec, the compressed form of
+                 of a codec, followed by the uncompressed size u32             these bytes
                  and the dictionary u32, 0 for none)
     MARK_DELETE  cursor, ledger, entry (i64), messages so far, bytes so far    none; flag 1: the cursor is reset to here
-    ACKED        cursor                                                        ACKED_RANGE *; flag 1: it was moved to
+    ACKED        cursor                                                        ACKED_RANGE *; flag 1: moved to
                                                                                another topic, by an entry of this batch;
                                                                                flag 2: entries that only the compacted
-                                                                               view has any more
-    BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the set of indexes
-                                                                               that are still unacknowledged;
+                                                                               view still has
+    BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the bit set of
+                                                                               unacknowledged indexes;
                                                                                flag 1: as above
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
     REDELIVERED  cursor                                                        REDELIVERY *
     SEQUENCE     topic, highest sequence id (i64), time of the last publish;   the producer's name in UTF-8; flag 1: the
-                 where a message is begun whose last chunk is still to come:   producer is forgotten
-                 its sequence id (i64), since when, CRC32C of each chunk u32 *
+                 for an incomplete chunked message: its sequence id (i64),     producer is forgotten
+                 time of its first chunk, CRC32C of each chunk u32 *
 
-"so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
-The body of an entry of a compacted ledger is COMPACTED_PREFIX (the ledger and the entry that it was published as, u64
-each, and the size u32 of that entry), then the entry with what is left of it. Its totals are those of the entry as it
-was published; its checksum (flag OWN_CHECKSUM) covers the prefix as well. What a compacted ledger is of, the rows say.
+"so far" counts from the first entry of the topic through this one, so any backlog is a subtraction.
+The body of an entry of a compacted ledger is COMPACTED_PREFIX (the original ledger and entry, u64 each, and the
+original size u32), then the remaining messages of the entry. Its totals are those of the original entry; its checksum
+(flag OWN_CHECKSUM) covers the prefix as well. The metadata rows name the topic of a compacted ledger.
 
-The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
-SEQUENCE came with deduplication, after the others of version 2, which readers without it step over. So did compacted
-ledgers: to a reader that knows of none, their entries are of no topic.
+The offsets of the index count from the start of the batch value. Kinds and flags are never reused. SEQUENCE was added
+to version 2 with deduplication; older readers skip it. Compacted ledgers were added later too: for older readers their
+entries belong to no topic.
 
-Only packed volumes have compressed entries. Tags are four bytes: ``lz4 `` a raw LZ4 block, ``zlib`` a zlib stream,
-``zstd`` a ZSTD frame that tells its size, ``snap`` a raw Snappy block; those of plugins are theirs. None is ever used
-again for something else. The checksum of an entry is that of its bytes as they came.
+Only packed volumes contain compressed entries. Tags are four bytes: ``lz4 `` a raw LZ4 block, ``zlib`` a zlib stream,
+``zstd`` a ZSTD frame with its content size, ``snap`` a raw Snappy block; plugins define others. Tags are never reused.
+The checksum of an entry covers its uncompressed bytes.
 
-Version 2 has no compressed entries, and need not have the last three tables. Version 1 had no ``contents``,
-``dropped``, ``packed`` and "sealed", values of only the volume in ``volumes``, and no ``owner`` rows (see catalog). It
-is brought up to version 2 when it is opened.
+Version 2 has no compressed entries, and the last three tables are optional. Version 1 has no ``contents``, ``dropped``,
+``packed``, "sealed" and ``owner`` rows (see catalog), and its ``volumes`` values are only the volume. It is upgraded to
+version 2 when it is opened.
 """
 
 from struct import Struct
 from typing import Final
 
 FORMAT_VERSION = 2
-"""What is written where nothing is compressed."""
+"""Format version of a data directory without compressed entries."""
 FORMAT_COMPRESSED = 3
-"""What INSTANCE says from before the first compressed entry on, so that no older box serves one; the newest that is
-read. Batches stay of version 2."""
+"""Format version in INSTANCE from before the first compressed entry on, so that older versions refuse the directory.
+
+The newest version that can be read. Batches remain at version 2.
+"""
 RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
@@ -110,7 +112,7 @@ BACKUP = "BACKUP"
 RESTORING = "RESTORING"
 PROCESS_LOG = "pulsarbox.log"
 KNOWN_PLUGINS = "plugins-known.json"
-"""What was found out about plugins, by fingerprint."""
+"""Findings about plugins, by fingerprint."""
 INSTANCE = "INSTANCE"
 META = "meta"
 VOLUMES = "volumes"
@@ -118,28 +120,28 @@ PACKED_VOLUMES = "packed"
 EVENTS = "events"
 HISTORY = "history"
 NEW_SUFFIX = ".new"
-"""Of a file or directory that is being made and gets its name once it is complete."""
+"""Suffix of a file or directory under construction; it is renamed once complete."""
 PARTS = frozenset(
     {
         *(INSTANCE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS, BACKUP, RESTORING),
         *(META, VOLUMES, PACKED_VOLUMES, EVENTS, HISTORY),
     }
 )
-"""The names in a data directory, those of older logs and of what is being made aside."""
+"""The names in a data directory, except rotated logs and files under construction."""
 
 
 def is_log(name: str) -> bool:
-    """Whether a file is the log of a box in the background, or an older one of it."""
+    """Return whether a file is the log of a background box, or a rotated one."""
     return name == PROCESS_LOG or name.startswith((f"{PROCESS_LOG}.", f"{PROCESS_LOG}-"))
 
 
 def is_part(name: str) -> bool:
-    """Whether a box has put what is called so into its data directory."""
+    """Return whether a box creates files of this name in its data directory."""
     return name in PARTS or name.endswith(NEW_SUFFIX) or is_log(name)
 
 
 class RecordKind:
-    """What a record of the journal says; numbers are never reused. Plain integers: an Enum costs 1 us a message."""
+    """Kinds of journal records; numbers are never reused. Plain integers: an Enum costs 1 us a message."""
 
     ENTRY: Final = 1
     MARK_DELETE: Final = 2
@@ -151,47 +153,49 @@ class RecordKind:
 
 
 class EntryFlag:
-    """What the header of an entry knows of its metadata."""
+    """Facts about an entry's metadata in its header."""
 
     CHECKSUM: Final = 1
     """The client sent a checksum; the header holds it."""
     KEY: Final = 2
     """The message has an ordering or partition key; the header holds its hash."""
     BATCH: Final = 4
-    """The entry is a batch, be it a batch of one."""
+    """The entry is a batch, even a batch of one."""
     TRANSACTION: Final = 8
     """The entry belongs to a transaction."""
     MARKER: Final = 16
-    """The entry is a marker of the broker, never shown to a client."""
+    """The entry is a marker of the broker, never delivered to a client."""
     CHUNK: Final = 32
     """The entry is one chunk of a larger message."""
     ENCRYPTED: Final = 64
     """The payload is encrypted."""
     OWN_CHECKSUM: Final = 128
-    """The client sent no checksum: the header holds one of the box, over the whole body."""
+    """The client sent no checksum: the header holds one computed by the box, over the whole body."""
 
 
 RESET = 1
-"""Flag of MARK_DELETE: forget every acknowledgement after the position as well."""
+"""Flag of MARK_DELETE: discard every acknowledgement after the position as well."""
 DELETED = 1
-"""Flag of META: the key is gone."""
+"""Flag of META: the key is deleted."""
 MOVED = 1
-"""Flag of ACKED and BATCH_ACKED: the entry, or messages of it, went to another topic (or away) with what else is in the
-batch; they are stored together or not."""
+"""Flag of ACKED and BATCH_ACKED: the entry, or messages of it, moved to another topic (or away) in the same batch.
+
+Both are stored, or neither.
+"""
 IN_VIEW = 2
-"""Flag of ACKED: the log does not have the entries any more, the compacted view has them. Totals are not known."""
+"""Flag of ACKED: only the compacted view still has the entries. Totals are not known."""
 FORGOTTEN = 1
-"""Flag of SEQUENCE: nothing is known of the producer any more."""
+"""Flag of SEQUENCE: the producer is forgotten."""
 
 BATCH_HEADER = Struct(">BBHIIQ")
 RECORD_PREFIX = Struct(">BBHI")
 ENTRY_HEADER = Struct(">BBHIQQQQQQqQQIIII")
 COMPRESSED_AS = Struct(">4sII")
-"""The end of the header of an entry that is compressed: tag, size as it came, dictionary."""
+"""The end of a compressed entry's header: tag, uncompressed size, dictionary."""
 COMPRESSED_AT = 92
-"""Where that begins, with the codec."""
+"""Offset of the codec in an entry's header, where ``COMPRESSED_AS`` begins."""
 PLAIN = b"\0\0\0\0"
-"""In place of a tag: as it came."""
+"""The tag of uncompressed entries."""
 MARK_DELETE_HEADER = Struct(">BBHIQQqQQ")
 ACKED_HEADER = Struct(">BBHIQ")
 ACKED_RANGE = Struct(">QQQQQQQ")
@@ -199,11 +203,11 @@ BATCH_ACKED_HEADER = Struct(">BBHIQQQII")
 META_HEADER = Struct(">BBHIII")
 REDELIVERED_HEADER = Struct(">BBHIQ")
 REDELIVERY = Struct(">QQII")
-"""Ledger, entry, how often it was asked for again, reserved."""
+"""Ledger, entry, redelivery count, reserved."""
 COMPACTED_PREFIX = Struct(">QQI")
 SEQUENCE_HEADER = Struct(">BBHIQqQ")
 SEQUENCE_BEGUN = Struct(">qQ")
-"""What follows in the header where a message is begun; then the checksums of its chunks."""
+"""Continues the header if a chunked message is in progress; the checksums of its chunks follow."""
 
 LOG_KEY = Struct(">Q")
 STRETCH = Struct(">QQQ")
@@ -214,7 +218,7 @@ NEED = Struct(">4sIQ")
 DICTIONARY_KEY = Struct(">I")
 DICTIONARY_HEAD = Struct(">4sQI")
 PACKED = 1 << 32
-"""What the number of a packed volume is greater by in the tables of meta."""
+"""Added to the number of a packed volume in the tables of meta."""
 INDEX_KEY = Struct(">QQ")
 INDEX_SEGMENT = Struct(">QI")
 ROW_KEY_MAX = 511

@@ -1,7 +1,7 @@
-"""The open end of the journal: the batch that gathers what one turn changed, and what a commit of it sets free.
+"""The open end of the journal: the batch that collects the changes of one turn of the event loop.
 
-A batch is one value of the log, one LMDB write transaction, one sync. While the committer writes one, the next gathers:
-group commit without added delay. A batch is handed over whole and not changed afterwards.
+A batch is one value of the log, one LMDB write transaction, one sync. While the committer writes one batch, the next
+collects: group commit without added delay. A batch is handed over as a whole and not changed afterwards.
 """
 
 from array import array
@@ -11,7 +11,7 @@ from pulsarbox.storage.format import BATCH_HEADER, FORMAT_VERSION
 
 
 class Run:
-    """Entries of one ledger in one batch, one after another: the first one's id, and the offset of each."""
+    """Consecutive entries of one ledger in one batch: the first entry id, and the offset of each."""
 
     __slots__ = ("first_entry", "offsets")
 
@@ -23,7 +23,7 @@ class Run:
 class Batch:
     """Records that become durable together.
 
-    ``position`` is where the log will hold it, ``size`` its bytes so far, ``wall`` when it was handed over.
+    ``position`` is its place in the log, ``size`` its bytes so far, ``wall`` the time of its commit.
     """
 
     __slots__ = ("covered", "parts", "position", "runs", "size", "wall")
@@ -38,13 +38,13 @@ class Batch:
         self.wall = 0
 
     def add(self, record: bytes) -> None:
-        """Append a packed record that is no entry."""
+        """Append a packed record other than an entry."""
         self.parts.append(record)
         self.covered.append(record)
         self.size += len(record)
 
     def add_entry(self, ledger_id: int, entry_id: int, header: bytes, body: bytes) -> None:
-        """Append an entry; the entries of one ledger come one after another, without gaps."""
+        """Append an entry; the entries of one ledger are consecutive, without gaps."""
         run = self.runs.get(ledger_id)
         if run is None:
             run = self.runs[ledger_id] = Run(entry_id)
@@ -59,7 +59,7 @@ class Batch:
         return bool(self.parts)
 
     def value(self) -> bytes:
-        """The batch as the log holds it."""
+        """Return the batch as stored in the log."""
         records = b"".join(self.parts)
         checksum = crc32c(b"".join(self.covered))
         header = BATCH_HEADER.pack(FORMAT_VERSION, 0, 0xFFFF, len(records), checksum, self.wall)

@@ -1,7 +1,7 @@
-"""The managed ledger: a topic's entries, as a list of ledgers of which the last one grows.
+"""The managed ledger: the entries of a topic, as a list of ledgers of which the last one grows.
 
-It knows what is appended and what is confirmed (durable). Nobody but the publisher sees an entry between the two.
-Positions are compared as pairs; ledger ids only grow, so their order is the order of publishing.
+It tracks which entries are appended and which are confirmed (durable). Only the publisher sees an entry between the
+two. Positions compare as pairs; ledger ids only increase, so position order is publish order.
 """
 
 from bisect import bisect_right
@@ -11,13 +11,13 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
 NO_LIMIT: Final = (1 << 64, 0)
-"""Behind every entry."""
+"""A limit after every entry."""
 new_position: Final = tuple.__new__
-"""The constructor of a NamedTuple with names costs three times as much."""
+"""The keyword constructor of a NamedTuple costs three times as much."""
 
 
 class LedgerInfo:
-    """One ledger of a topic. Times are milliseconds since 1970; ``closed`` is 0 for the one that grows."""
+    """One ledger of a topic. Times are milliseconds since 1970; ``closed`` is 0 for the open ledger."""
 
     __slots__ = (
         "bytes_before", "closed", "confirmed", "created", "entries", "hole", "last_batch", "last_publish_time",
@@ -34,27 +34,27 @@ class LedgerInfo:
         self.entries = 0
         """Entries appended, confirmed or not."""
         self.confirmed = 0
-        """Entries that are durable."""
+        """Durable entries."""
         self.size = 0
         """Bytes of the appended entries."""
         self.hole = (0, 0)
-        """Messages and bytes of the ledgers right before it that went while an earlier one stayed."""
+        """Messages and bytes of the ledgers directly before it that were deleted while an earlier one remained."""
         self.last_batch: int | None = None
-        """Of one that is closed, the messages in its last entry (-1: no batch); None where that is not known."""
+        """Messages in the last entry of a closed ledger (-1: not a batch); None if unknown."""
         self.last_publish_time = 0
-        """Of one that is closed, that of its last entry."""
+        """Publish time of the last entry of a closed ledger."""
 
 
 class ManagedLedger:
     """The entries of one topic.
 
-    ``total_messages`` and ``total_bytes`` count what is appended, ``confirmed_messages`` and ``confirmed_bytes`` what
-    is durable; ``last_confirmed`` is the last durable entry, ``last_batch`` the messages in it (-1: no batch).
-    ``tail`` holds recent confirmed entries in memory, by ledger and entry id. ``current`` is the ledger that grows;
-    there is one from the first ``open_ledger`` or ``restore_ledger`` on.
+    ``total_messages`` and ``total_bytes`` count appended entries, ``confirmed_messages`` and ``confirmed_bytes``
+    durable ones; ``last_confirmed`` is the last durable entry, ``last_batch`` the messages in it (-1: not a batch).
+    ``tail`` caches recent confirmed entries, by ledger and entry id. ``current`` is the open ledger; it exists from the
+    first ``open_ledger`` or ``restore_ledger`` on.
     """
 
-    # With many topics, publishing waits for memory more than it computes: slots save one look-up there an attribute.
+    # With many topics, publishing is bound by memory latency: slots save one memory access per attribute.
     __slots__ = (
         "_holed", "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes",
         "confirmed_messages", "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed",
@@ -67,40 +67,39 @@ class ManagedLedger:
         self.ledgers: dict[int, LedgerInfo] = {}
         self._order: list[int] = []
         self._holed: list[LedgerInfo] = []
-        """The ledgers with a hole before them."""
+        """Ledgers with a hole before them."""
         self.total_messages = 0
         self.total_bytes = 0
         self.last_confirmed = Position(-1, -1)
         self.last_batch = -1
         self.last_publish_time = 0
         self.last_append_time = 0
-        """When the last durable entry was appended (ms since 1970)."""
+        """Append time of the last durable entry (ms since 1970)."""
         self.appended_batch = -1
-        """Messages in the last appended entry, -1 where it is no batch."""
+        """Messages in the last appended entry, -1 if it is not a batch."""
         self.appended_publish_time = 0
         self.confirmed_messages = 0
         self.confirmed_bytes = 0
         self.tail: dict[int, dict[int, Entry]] = {}
         self.dropped_entries = 0
-        """Entries of the ledgers that were dropped since it came into memory."""
+        """Entries of ledgers deleted since the topic was loaded."""
         self.read_limit: tuple[int, int] = NO_LIMIT
-        """The first entry of an open transaction: nobody reads that, nor what is behind it."""
+        """The first entry of an open transaction: neither it nor later entries are readable."""
         self.changed = False
-        """Its rows are to be written with the next checkpoint, as whoever writes that knows."""
+        """Whether the ledger's rows belong in the next checkpoint; maintained by the group commit."""
 
     def is_readable(self, position: tuple[int, int]) -> bool:
-        """Whether the entry at a position is durable, and no open transaction is in front of it."""
+        """Return whether the entry is durable and before every open transaction."""
         return position <= self.last_confirmed and position < self.read_limit
 
     @property
     def read_end(self) -> Position:
-        """The last durable entry that can be read, entry -1 of a ledger for what is before its first: what there is for
-        whoever only looks."""
+        """The last readable entry; entry -1 of a ledger for the position before its first. The end for browsing."""
         ledger_id, entry_id = self.read_limit
         return min(self.last_confirmed, Position(ledger_id, entry_id - 1))
 
     def readable_of(self, info: LedgerInfo) -> int:
-        """How many entries of one of the ledgers can be read: they are its first."""
+        """Return the number of readable entries of a ledger: its first ones."""
         ledger_id, entry_id = self.read_limit
         if info.ledger_id < ledger_id:
             return info.confirmed
@@ -113,7 +112,7 @@ class ManagedLedger:
 
     @property
     def closed_are_confirmed(self) -> bool:
-        """Whether all entries are durable of the ledgers that do not grow any more."""
+        """Whether all entries of the closed ledgers are durable."""
         before = self.ledgers[self._order[-2]] if len(self._order) > 1 else None
         return before is None or before.confirmed == before.entries
 
@@ -124,15 +123,15 @@ class ManagedLedger:
 
     @property
     def end(self) -> Position:
-        """Where the last durable entry is, or was: it may have gone while earlier ones stayed."""
+        """Position of the last durable entry ever; the entry may be deleted while earlier ones remain."""
         if self.last_confirmed.ledger_id < self.current.ledger_id and self.current.hole != (0, 0):
             return Position(self.current.ledger_id, -1)
         return self.last_confirmed
 
     def behind_dropped(self, position: Position) -> tuple[Position, int, int] | None:
-        """Of a place in a ledger that is no more, the mark-delete behind it, with its totals of messages and bytes.
+        """Return the mark-delete that replaces a position in a deleted ledger, with its message and byte totals.
 
-        None where the ledger is there, or never was.
+        None if the ledger exists or never existed.
         """
         at = bisect_right(self._order, position.ledger_id)
         if position.ledger_id in self.ledgers or at == len(self._order):
@@ -146,7 +145,7 @@ class ManagedLedger:
         return next((info for i in reversed(self._order) if (info := self.ledgers[i]).entries), None)
 
     def messages_of(self, info: LedgerInfo) -> int:
-        """The messages in one of the ledgers."""
+        """Return the number of messages in a ledger."""
         at = bisect_right(self._order, info.ledger_id)
         if at == len(self._order):
             return self.total_messages - info.messages_before
@@ -154,13 +153,13 @@ class ManagedLedger:
         return behind.messages_before - behind.hole[0] - info.messages_before
 
     def messages_behind(self, total: int) -> int:
-        """The durable messages behind a place, which is given by its total of messages; without what was dropped."""
+        """Return the durable messages after a message total, without deleted ones."""
         if not self._holed:
             return self.confirmed_messages - total
         return self.confirmed_messages - total - self._dropped_behind(total, 0)
 
     def bytes_behind(self, total: int) -> int:
-        """The same in bytes."""
+        """Return the durable bytes after a byte total, without deleted ones."""
         return self.confirmed_bytes - total - self._dropped_behind(total, 1)
 
     def _dropped_behind(self, total: int, unit: int) -> int:
@@ -171,7 +170,7 @@ class ManagedLedger:
         return dropped
 
     def total_bytes_before(self, size: int) -> int:
-        """The total of bytes behind which no more than ``size`` bytes are stored."""
+        """Return the byte total after which at most ``size`` bytes are stored."""
         total = self.confirmed_bytes - size
         for info in reversed(self._holed):
             if info.bytes_before <= total:
@@ -180,7 +179,7 @@ class ManagedLedger:
         return total
 
     def open_ledger(self, ledger_id: int, now_ms: int) -> LedgerInfo:
-        """Let the topic grow in a new ledger; the one before is closed, as of its last entry."""
+        """Open a new ledger for the topic; the previous one is closed as of its last entry."""
         assert not self._order or ledger_id > self._order[-1]
         if self._order:
             settled = self.current.entries and self.current.entries == self.current.confirmed
@@ -195,7 +194,7 @@ class ManagedLedger:
         return info
 
     def restore_ledger(self, info: LedgerInfo) -> None:
-        """Add a ledger as it was left; used with growing ids."""
+        """Add a ledger as stored; called with increasing ids."""
         self.ledgers[info.ledger_id] = self.current = info
         self._order.append(info.ledger_id)
         self.set_hole(info, info.hole)
@@ -203,14 +202,14 @@ class ManagedLedger:
             self.last_confirmed = Position(info.ledger_id, -1)
 
     def set_hole(self, info: LedgerInfo, hole: tuple[int, int]) -> None:
-        """Say what is missing right before a ledger, in messages and bytes."""
+        """Set the messages and bytes missing directly before a ledger."""
         info.hole = hole
         if hole != (0, 0) and info not in self._holed:
             self._holed.append(info)
             self._holed.sort(key=lambda each: each.ledger_id)
 
     def append(self, entry: Entry) -> None:
-        """Take an entry that was made for the next id of the current ledger."""
+        """Append an entry built for the next id of the current ledger."""
         info = self.current
         assert info.ledger_id == entry.ledger_id and info.entries == entry.entry_id
         info.entries += 1
@@ -221,10 +220,10 @@ class ManagedLedger:
         self.appended_publish_time = entry.publish_time
 
     def confirm(self, entries: list[Entry], *, keep: bool = True) -> None:
-        """Entries became durable: the oldest unconfirmed ones, in order. ``keep`` puts them into the tail."""
+        """Mark the oldest unconfirmed entries as durable, in order. ``keep`` adds them to the tail."""
         last = entries[-1]
         ledger_id = last[0]
-        if entries[0][0] == ledger_id:  # nearly always, and with many topics this is most of what a commit costs
+        if entries[0][0] == ledger_id:  # nearly always; with many topics this dominates the cost of a commit
             if keep:
                 self.tail.setdefault(ledger_id, {}).update([(e[1], e) for e in entries])
             info = self.current if self.current.ledger_id == ledger_id else self.ledgers[ledger_id]
@@ -242,9 +241,9 @@ class ManagedLedger:
                 break
 
     def replay(self, last: Entry, count: int, size: int) -> None:
-        """Entries found in the log at recovery: ``count`` of them, ``size`` bytes, ``last`` is the last one.
+        """Append and confirm ``count`` entries of ``size`` bytes from the log at recovery; ``last`` is the last one.
 
-        They are appended and confirmed, and not kept in memory.
+        They are not cached in memory.
         """
         info = self.ledgers[last.ledger_id]
         info.entries += count
@@ -264,7 +263,7 @@ class ManagedLedger:
         self.confirmed_bytes = total_bytes
 
     def roll_back(self) -> list[LedgerInfo]:
-        """Forget what is appended and not confirmed; gives the ledgers whose rows have changed."""
+        """Discard unconfirmed entries; return the ledgers whose rows have changed."""
         self.total_messages = self.confirmed_messages
         self.total_bytes = self.confirmed_bytes
         self.appended_batch, self.appended_publish_time = self.last_batch, self.last_publish_time
@@ -274,7 +273,7 @@ class ManagedLedger:
             given_up = info.entries - info.confirmed
             info.entries = info.confirmed
             if ledger_id == self.last_confirmed.ledger_id:
-                if given_up:  # else what is missing behind it would count
+                if given_up:  # otherwise a hole after it would count
                     info.size = self.confirmed_bytes - info.bytes_before
                 if info is not self.current and info.entries:
                     info.last_batch, info.last_publish_time = self.last_batch, self.last_publish_time
@@ -286,8 +285,9 @@ class ManagedLedger:
         return changed
 
     def drop(self, ledger_id: int) -> LedgerInfo | None:
-        """The ledger is no more; it is not the one that grows. Where an earlier one stays, gives the ledger behind it:
-        a hole is before that now.
+        """Remove a deleted ledger, other than the open one.
+
+        If an earlier one remains, return the ledger after it, which now has a hole before it.
         """
         assert ledger_id != self._order[-1]
         at = self._order.index(ledger_id)
@@ -307,7 +307,7 @@ class ManagedLedger:
         return behind
 
     def _last_dropped(self, at: int) -> None:
-        """The last durable entry is no more: of those that stay, the last is in a ledger before the place ``at``."""
+        """Move ``last_confirmed`` into a ledger before index ``at`` after its ledger was deleted."""
         infos = [self.ledgers[ledger_id] for ledger_id in reversed(self._order[:at])]
         last = next((info for info in infos if info.confirmed), None)
         self.last_confirmed, self.last_batch = Position(self._order[0], -1), -1
@@ -330,11 +330,11 @@ class ManagedLedger:
                 del self.tail[ledger_id]
 
     def first_position(self) -> Position:
-        """Before the first entry of the topic."""
+        """Return the position before the first entry of the topic."""
         return Position(self._order[0], -1)
 
     def next(self, ledger_id: int, entry_id: int) -> Position:
-        """The position after this one, be there an entry yet or not; from an unknown ledger, the first one after."""
+        """Return the next position, with or without an entry yet; from an unknown ledger, the first one after it."""
         info = self.ledgers.get(ledger_id)
         if info is not None and (entry_id + 1 < info.entries or ledger_id == self._order[-1]):
             return new_position(Position, (ledger_id, entry_id + 1))
@@ -346,7 +346,7 @@ class ManagedLedger:
         return Position(self._order[i], 0)
 
     def clamp(self, ledger_id: int, entry_id: int) -> Position:
-        """The position nearest to the one asked for at which an entry is or will be: where reading can start."""
+        """Return the nearest position that has or will have an entry, from which reading can start."""
         if (ledger_id, entry_id) > self.last_confirmed:
             return self.next(*self.last_confirmed)
         info = self.ledgers.get(ledger_id)
@@ -356,7 +356,7 @@ class ManagedLedger:
         return Position(ledger_id, entry_id) if entry_id < info.entries else self.next(ledger_id, entry_id)
 
     def entries_between(self, after: Position, through: Position) -> int:
-        """Confirmed entries behind ``after`` up to ``through``."""
+        """Return the number of confirmed entries after ``after`` up to ``through``."""
         count = 0
         for ledger_id in self._order[max(0, bisect_right(self._order, after.ledger_id) - 1) :]:
             if ledger_id > through.ledger_id:

@@ -1,6 +1,6 @@
-"""The store of the simulation: everything in memory, as deterministic as the program around it.
+"""The in-memory storage engine of the simulation, as deterministic as the program around it.
 
-A crash is to throw the engine away and to make a new one on the same disk: it holds what was committed.
+To simulate a crash, discard the engine and create a new one on the same disk, which holds what was committed.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _SEGMENTS_AT_ONCE = 256
 
 
 class MemoryDisk:
-    """What survives a crash. ``before_commit`` sees every batch first; what it raises refuses the batch."""
+    """The state that survives a crash. ``before_commit`` sees every batch first and may raise to reject it."""
 
     def __init__(self, before_commit: Callable[[Batch], None] | None = None) -> None:
         self.before_commit = before_commit
@@ -37,17 +37,17 @@ class MemoryDisk:
         """The position of the next batch."""
         self.dropped: set[int] = set()
         self.suspects: SortedSet[int] = SortedSet()
-        """Positions of batches that may hold something dead."""
+        """Positions of batches that may hold dead entries."""
         self.untried: SortedSet[int] = SortedSet()
-        """And of those that may hold something to be compressed."""
+        """Positions of batches that may hold entries to compress."""
         self.usage: dict[int, dict[tuple[int, bytes, int], Usage]] = {}
-        """What became of the entries of each batch that was tried."""
+        """Compression result of each batch that was tried."""
         self.generation = 0
-        """Of the choices by which the others do not."""
+        """Generation of the compression choices that ``untried`` refers to."""
 
 
 class NoMore:
-    """StoredCodecs of a store without dictionaries, whose codecs are all built in."""
+    """StoredCodecs of a store without dictionaries and with built-in codecs only."""
 
     def name_of(self, tag: bytes) -> str:
         """See StoredCodecs."""
@@ -88,7 +88,7 @@ class MemoryEngine:
     """An Engine on a MemoryDisk."""
 
     def __init__(self, disk: MemoryDisk | None = None, codecs: RestCodecs | None = None) -> None:
-        """``codecs``: with which entries may be compressed, the built-in ones where none are given."""
+        """``codecs`` are those that may compress entries; the built-in ones if omitted."""
         self.disk = MemoryDisk() if disk is None else disk
         self.codecs = RestCodecs() if codecs is None else codecs
         self._compressed: tuple[CompressedTopic, ...] = ()
@@ -98,7 +98,7 @@ class MemoryEngine:
         self._packing = RestUnpacker(self.codecs, NoMore())
 
     def recover(self) -> Recovery:
-        """What the disk holds."""
+        """Return the content of the disk."""
         disk = self.disk
         batches = self._batches(disk.mark + 1, disk.next_position)
         return Recovery(
@@ -108,8 +108,8 @@ class MemoryEngine:
     def commit(self, batch: Batch) -> None:
         """Store the value of a batch.
 
-        Raises ValueError where its position is not the next, and whatever the disk's ``before_commit`` raises:
-        then nothing of it is there.
+        Raises ValueError if its position is not the next, and any exception of the disk's ``before_commit``; nothing of
+        the batch is stored then.
         """
         disk = self.disk
         if batch.position != disk.next_position:
@@ -122,7 +122,7 @@ class MemoryEngine:
         (disk.untried if batch.runs else disk.suspects).add(batch.position)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
-        """See Engine. Raises ValueError where the batch is not committed."""
+        """See Engine. Raises ValueError if the batch is not committed."""
         disk = self.disk
         if checkpoint.position >= disk.next_position:
             raise ValueError(f"checkpoint at {checkpoint.position} where {disk.next_position} is the next batch")
@@ -137,7 +137,7 @@ class MemoryEngine:
         disk.mark = checkpoint.position
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
-        """See Engine. Each batch is a volume of its own; too few bodies for a dictionary."""
+        """See Engine. Every batch counts as a volume; they have too few bodies for a dictionary."""
         disk = self.disk
         if compressing is not None and disk.generation != compressing.generation:
             disk.generation = compressing.generation
@@ -183,7 +183,7 @@ class MemoryEngine:
             self._count_again = False
 
     def read(self, request: ReadRequest) -> list[Entry]:
-        """The entries asked for. Raises PersistenceError where the first one cannot be given."""
+        """Return the requested entries. Raises PersistenceError if the first one cannot be read."""
         answer = Answer(request, self._reading, self._unpacked)
         while answer.open:
             segments = self.disk.index.find(request.ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
@@ -194,10 +194,10 @@ class MemoryEngine:
         return request.answer(answer.entries)
 
     def check_room(self) -> None:
-        """There is always room."""
+        """Do nothing: memory is never full."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: no resources are held."""
 
     def _value(self, position: int) -> bytes:
         value = self.disk.log.get(position)
@@ -221,4 +221,4 @@ def _none(topic_id: int, tag: bytes) -> Dictionary | None:
 
 
 def _at_once() -> None:
-    """Nobody has to wait."""
+    """Do not throttle."""

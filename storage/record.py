@@ -1,4 +1,4 @@
-"""The records of the journal as values: packing them for a batch, unpacking them at recovery and on read."""
+"""The records of the journal as values: packed for a batch, unpacked at recovery and on read."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ from pulsarbox.storage.format import (
 
 CHECKSUM_PREFIX = struct.Struct(">HI")
 MAGIC = 0x0E01
-"""What a payload with a checksum begins with (Pulsar binary protocol)."""
+"""First two bytes of a payload with a checksum (Pulsar binary protocol)."""
 
 _ENTRY = RecordKind.ENTRY
 _ENTRY_SIZE = ENTRY_HEADER.size
@@ -48,54 +48,54 @@ class Position(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One stored entry: what its header says, and its bytes as the client sent them."""
+    """One stored entry: the fields of its header, and its bytes as sent by the client."""
 
     ledger_id: int
     entry_id: int
     flags: int
     num_messages: int
     total_messages: int
-    """Messages of the topic up to this entry, itself included."""
+    """Messages of the topic through this entry."""
     total_bytes: int
-    """Bytes of the topic's entries up to this one, itself included."""
+    """Bytes of the topic's entries through this one."""
     key_hash: int
     publish_time: int
-    """Milliseconds since 1970, by the client's clock; on the box's, where its virtual clock is ahead."""
+    """Milliseconds since 1970 by the client's clock, shifted by the offset of the box's virtual clock."""
     append_time: int
-    """Milliseconds since 1970, by the box."""
+    """Milliseconds since 1970, by the box's clock."""
     deliver_at: int
-    """Milliseconds since 1970; 0 for at once."""
+    """Milliseconds since 1970; 0 for immediate delivery."""
     checksum: int
     body: bytes
 
     @property
     def position(self) -> Position:
-        """Where the entry stands."""
+        """The entry's position."""
         return Position(self.ledger_id, self.entry_id)
 
 
 class Compressed(NamedTuple):
-    """How the bytes of an entry stand on the disk."""
+    """How the bytes of an entry are compressed on disk."""
 
     tag: bytes
     size: int
-    """What they have as they came."""
+    """Uncompressed bytes."""
     dictionary: int
 
 
 class Unpacker(Protocol):
-    """Gives back what packing has compressed; one thread uses it."""
+    """Decompresses what packing has compressed; used by one thread."""
 
     def unpack(self, tag: bytes, dictionary: int, packed: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
-        """What has so many bytes each. Raises NotUnpacked where one is something else, NotNow."""
+        """Return the decompressed bytes, ``sizes`` bytes each. Raises NotUnpacked if one is invalid, or NotNow."""
 
 
 class NotNow(PersistenceError):
-    """What is stored cannot be given for a reason that lies elsewhere: nothing is wrong with it."""
+    """The entry is intact but cannot be read at present, such as for lack of a codec."""
 
 
 class NotUnpacked(Exception):
-    """Bytes on the disk are not what a codec has written, or not of the size that they should have."""
+    """Bytes on disk are not the output of the codec, or do not have the expected size."""
 
 
 class MarkDelete(NamedTuple):
@@ -109,7 +109,7 @@ class MarkDelete(NamedTuple):
 
 
 class AckedRange(NamedTuple):
-    """Entries ``first`` to ``last`` of a ledger are acknowledged; the totals before the first and up to the last."""
+    """Acknowledged entries ``first`` to ``last`` of a ledger, with totals before the first and after the last."""
 
     ledger_id: int
     first: int
@@ -126,7 +126,7 @@ class Acked(NamedTuple):
     cursor_id: int
     ranges: tuple[AckedRange, ...]
     in_view: bool = False
-    """Before it: of what only the compacted view has any more."""
+    """Entries that only the compacted view still has, before the mark-delete or after it."""
 
 
 class BatchAcked(NamedTuple):
@@ -139,38 +139,38 @@ class BatchAcked(NamedTuple):
 
 
 class Redelivered(NamedTuple):
-    """How often entries that are not acknowledged were asked for again, so far."""
+    """Redelivery counts of unacknowledged entries, so far."""
 
     cursor_id: int
     counts: tuple[tuple[Position, int], ...]
 
 
 class Meta(NamedTuple):
-    """A row of the metadata was written, or deleted where ``value`` is None."""
+    """A metadata row was written, or deleted if ``value`` is None."""
 
     key: bytes
     value: bytes | None
 
 
 class Begun(NamedTuple):
-    """A message of which chunks are stored, and not the last one."""
+    """A chunked message of which some chunks are stored, but not the last one."""
 
     sequence_id: int
     since: int
-    """When the first one was stored, in milliseconds since 1970."""
+    """Time at which the first chunk was stored, in milliseconds since 1970."""
     sums: tuple[int, ...]
-    """CRC32C of each of them; none where it is not known which are there."""
+    """CRC32C of each stored chunk; empty if unknown."""
 
 
 class SequenceId(NamedTuple):
-    """The highest sequence id of a producer on a topic; ``forgotten``: it is known no more."""
+    """The highest sequence id of a producer on a topic; with ``forgotten``, the producer was removed."""
 
     topic_id: int
     producer: str
     highest: int
-    """As Pulsar has it: of 64 bits, signed."""
+    """A signed 64-bit integer, as in Pulsar."""
     published: int
-    """When the producer published last, in milliseconds since 1970."""
+    """Time of the producer's last publish, in milliseconds since 1970."""
     forgotten: bool = False
     begun: Begun | None = None
 
@@ -180,7 +180,7 @@ Record = Entry | CursorRecord | Meta | SequenceId
 
 
 def pack_entry(entry: Entry, txn_most: int = 0, txn_least: int = 0) -> bytes:
-    """The header that stands before the entry's bytes in the journal."""
+    """Pack the header that precedes the entry's bytes in the journal."""
     ledger, number, flags, count, messages, size, key_hash, published, appended, deliver_at, checksum, body = entry
     return _pack_entry(
         _ENTRY,
@@ -204,7 +204,7 @@ def pack_entry(entry: Entry, txn_most: int = 0, txn_least: int = 0) -> bytes:
 
 
 def pack_mark_delete(record: MarkDelete) -> bytes:
-    """A cursor's new mark-delete as a record."""
+    """Pack a cursor's new mark-delete."""
     return MARK_DELETE_HEADER.pack(
         RecordKind.MARK_DELETE,
         RESET if record.reset else 0,
@@ -219,18 +219,18 @@ def pack_mark_delete(record: MarkDelete) -> bytes:
 
 
 def pack_acked(record: Acked, flags: int = 0) -> bytes:
-    """Newly acknowledged ranges as a record."""
+    """Pack newly acknowledged ranges."""
     flags |= IN_VIEW if record.in_view else 0
     return pack_acked_body(record.cursor_id, b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges]), flags)
 
 
 def pack_acked_body(cursor_id: int, body: bytes, flags: int = 0) -> bytes:
-    """Ranges that are packed already as a record."""
+    """Pack an ACKED record from packed ranges."""
     return ACKED_HEADER.pack(RecordKind.ACKED, flags, ACKED_HEADER.size, len(body), cursor_id) + body
 
 
 def pack_moved(cursor_id: int, entry: Entry) -> bytes:
-    """The acknowledgement of an entry that goes to another topic with what else is in its batch, as a record."""
+    """Pack the acknowledgement of an entry that moves to another topic in the same batch."""
     messages, size = entry.total_messages, entry.total_bytes
     before = messages - entry.num_messages, size - len(entry.body)
     at = entry.ledger_id, entry.entry_id, entry.entry_id
@@ -238,7 +238,7 @@ def pack_moved(cursor_id: int, entry: Entry) -> bytes:
 
 
 def pack_batch_acked(record: BatchAcked, flags: int = 0) -> bytes:
-    """The unacknowledged rest of a batch as a record."""
+    """Pack the unacknowledged rest of a batch."""
     body = record.ack_set.to_bytes((record.num_messages + 63) // 64 * 8, "big")
     header = BATCH_ACKED_HEADER.pack(
         RecordKind.BATCH_ACKED,
@@ -255,14 +255,14 @@ def pack_batch_acked(record: BatchAcked, flags: int = 0) -> bytes:
 
 
 def pack_redelivered(record: Redelivered) -> bytes:
-    """Redelivery counts as a record."""
+    """Pack redelivery counts."""
     body = b"".join([REDELIVERY.pack(*position, count, 0) for position, count in record.counts])
     header = REDELIVERED_HEADER.pack(RecordKind.REDELIVERED, 0, REDELIVERED_HEADER.size, len(body), record.cursor_id)
     return header + body
 
 
 def pack_meta(record: Meta) -> bytes:
-    """A written or deleted row as a record."""
+    """Pack a written or deleted row."""
     value = record.value if record.value is not None else b""
     flags = DELETED if record.value is None else 0
     size = len(record.key) + len(value)
@@ -271,7 +271,7 @@ def pack_meta(record: Meta) -> bytes:
 
 
 def pack_sequence(record: SequenceId) -> bytes:
-    """A producer's highest sequence id as a record."""
+    """Pack a producer's highest sequence id."""
     name, begun = record.producer.encode(), record.begun
     more = b""
     if begun is not None:
@@ -291,10 +291,10 @@ def pack_sequence(record: SequenceId) -> bytes:
 def unpack_entry(
     data: bytes | memoryview, offset: int, *, verify: bool = True, unpacker: Unpacker | None = None
 ) -> Entry:
-    """The entry whose record starts at ``offset`` of a batch; its bytes are copied out.
+    """Decode the entry whose record starts at ``offset`` of a batch; its bytes are copied.
 
-    Raises PersistenceError where no entry starts there, or it is compressed and nobody can unpack it; EntryDamaged
-    where it cannot be unpacked, and with ``verify`` where its bytes do not match its checksum.
+    Raises PersistenceError if no entry starts there; NotNow if it is compressed and ``unpacker`` is None; EntryDamaged
+    if it cannot be decompressed, and with ``verify`` if its bytes do not match its checksum.
     """
     entry, compressed = stored_entry(data, offset)
     if compressed is not None:
@@ -305,7 +305,7 @@ def unpack_entry(
 
 
 def stored_entry(data: bytes | memoryview, offset: int) -> tuple[Entry, Compressed | None]:
-    """The same with its bytes as they stand there, and how they do; None for as they came. Nothing is verified."""
+    """Decode the entry with its bytes as stored, and their compression; None if uncompressed. Nothing is verified."""
     fields = ENTRY_HEADER.unpack_from(data, offset)
     kind, flags, header_size, body_size = fields[:4]
     start = offset + header_size
@@ -334,7 +334,7 @@ def stored_entry(data: bytes | memoryview, offset: int) -> tuple[Entry, Compress
 
 
 def compressed_as(data: bytes | memoryview, offset: int) -> Compressed | None:
-    """How the bytes of the entry stand whose record starts at ``offset``; None for as they came."""
+    """Return the compression of the entry whose record starts at ``offset``; None if uncompressed."""
     codec = data[offset + COMPRESSED_AT : offset + _ENTRY_SIZE]
     if not any(codec):
         return None
@@ -354,25 +354,25 @@ def _unpacked(entry: Entry, compressed: Compressed, unpacker: Unpacker | None) -
 
 
 def damaged(entry: Entry, reason: str, size: int | None = None) -> EntryDamaged:
-    """What is said of an entry that cannot be given; ``size`` where it is not that of its bytes."""
+    """Return the exception for an unreadable entry; ``size`` if it differs from that of its bytes."""
     counts = (entry.num_messages, len(entry.body) if size is None else size, entry.total_messages, entry.total_bytes)
     return EntryDamaged(entry.ledger_id, entry.entry_id, entry.entry_id, reason, entry.body, counts)
 
 
 def verify_entry(entry: Entry) -> None:
-    """Raise EntryDamaged where the bytes of an entry, as they came, do not match its checksum."""
+    """Raise EntryDamaged if the uncompressed bytes of an entry do not match its checksum."""
     if not _is_whole(entry.flags, entry.checksum, entry.body):
         raise damaged(entry, "its bytes do not match its checksum")
 
 
 def _is_whole(flags: int, checksum: int, body: bytes) -> bool:
-    if flags & EntryFlag.CHECKSUM:  # the client's covers from behind itself: two bytes magic, four bytes checksum
+    if flags & EntryFlag.CHECKSUM:  # the client's checksum starts after itself: two bytes magic, four bytes checksum
         return crc32c(body[6:]) == checksum and body[:6] == CHECKSUM_PREFIX.pack(MAGIC, checksum)
     return not flags & EntryFlag.OWN_CHECKSUM or crc32c(body) == checksum
 
 
 def check_batch(value: bytes | memoryview) -> None:
-    """Raise PersistenceError where a batch is of an unknown version, or damaged elsewhere than in an entry's body."""
+    """Raise PersistenceError if a batch has an unknown version, or is damaged outside the body of an entry."""
     if len(value) < BATCH_HEADER.size:
         raise PersistenceError(f"batch is damaged: {len(value)} bytes, its header alone has {BATCH_HEADER.size}")
     version, _, _, length, checksum, _ = BATCH_HEADER.unpack_from(value)
@@ -387,7 +387,7 @@ def check_batch(value: bytes | memoryview) -> None:
 
 
 def _covered(records: memoryview) -> bytes:
-    """What the checksum of a batch covers. Raises PersistenceError where the records do not end where they should."""
+    """Return the bytes covered by a batch's checksum. Raises PersistenceError if the records do not fill it exactly."""
     parts: list[memoryview] = []
     offset = 0
     try:
@@ -406,7 +406,7 @@ def _covered(records: memoryview) -> bytes:
 
 
 def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
-    """The records of a batch, each with its offset in the batch value. The bodies of entries are not verified.
+    """Yield the records of a batch, each with its offset in the batch value. The bodies of entries are not verified.
 
     Raises PersistenceError as ``check_batch`` does.
     """
@@ -415,7 +415,7 @@ def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
 
 
 def unpack_records(value: bytes, offset: int = 0) -> Iterator[tuple[int, Record]]:
-    """The records from ``offset`` to the end, each with its offset; kinds of a later version are stepped over."""
+    """Yield the records from ``offset`` to the end, each with its offset; unknown kinds are skipped."""
     while offset < len(value):
         _, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
         record = unpack_record(value, offset)
@@ -425,7 +425,7 @@ def unpack_records(value: bytes, offset: int = 0) -> Iterator[tuple[int, Record]
 
 
 def unpack_record(value: bytes, offset: int) -> Record | None:
-    """The record that starts at ``offset``; None where it is of a kind of a later version."""
+    """Decode the record that starts at ``offset``; None if its kind is unknown."""
     kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
     body = offset + header_size
     if kind == RecordKind.ENTRY:
@@ -454,7 +454,7 @@ def unpack_record(value: bytes, offset: int) -> Record | None:
         begun = _unpack_begun(value[offset + SEQUENCE_HEADER.size : body])
         name = value[body : body + body_size].decode()
         return SequenceId(topic, name, highest, published, bool(flags & FORGOTTEN), begun)
-    return None  # a kind of a later version: stepped over
+    return None  # a kind of a later version
 
 
 def _unpack_begun(more: bytes) -> Begun | None:

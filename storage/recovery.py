@@ -1,7 +1,7 @@
-"""From what the disk holds to the state at the last durable batch: the checkpoint's rows, then the log after it.
+"""Recovery of the state at the last durable batch: the checkpoint's rows, then the log after it.
 
-Replaying is the same as having lived it: records carry their results (positions, totals), never an instruction whose
-outcome depends on when it is carried out. Only topics that the log speaks of are brought into memory for it.
+Replay reproduces the live state exactly: records carry results (positions, totals), never instructions whose outcome
+depends on when they run. Only topics that occur in the log are loaded.
 """
 
 import json
@@ -47,8 +47,7 @@ TRANSACTION = EntryFlag.TRANSACTION
 
 
 class StoredTopic:
-    """The durable state of one topic in memory: its managed ledger, its cursors by id, its producers' sequence ids,
-    when its delayed entries fall due, and which entries are of open transactions."""
+    """Durable state of one topic in memory: ledger, cursors by id, sequence ids, delayed entries, open transactions."""
 
     def __init__(self, name: str, topic_id: int, catalog: Catalog) -> None:
         self.name = name
@@ -59,16 +58,16 @@ class StoredTopic:
         self.delays = Delays(topic_id, catalog)
         self.open = OpenEntries(topic_id, self._limited)
         self.has_aborted = False
-        """There are rows of entries of aborted transactions."""
+        """Whether there are rows of entries of aborted transactions."""
         self._catalog = catalog
         self.in_use = False
-        """Somebody works with it: it stays in memory."""
+        """Whether the topic is in use and must stay in memory."""
 
     def _limited(self, at: tuple[int, int]) -> None:
         self.ledger.read_limit = at
 
     def visible_messages(self) -> int:
-        """Messages that anybody can see: before the first open transaction, and not of an aborted one."""
+        """Return the number of readable messages: before the first open transaction, and not of an aborted one."""
         first, readable = next(iter(self.ledger.ledgers.values()), None), self.open.readable
         if first is None:
             return 0
@@ -79,7 +78,7 @@ class StoredTopic:
         return max(end - first.messages_before, 0) - aborted
 
     def skip_aborted(self, cursor: ManagedCursor) -> None:
-        """The cursor was set to where it is: what was aborted behind that counts as acknowledged."""
+        """Count aborted entries after the new position of a reset cursor as acknowledged."""
         if self.has_aborted:
             for ledger_id in [each for each in self.ledger.ledgers if each >= cursor.mark_delete.ledger_id]:
                 for run in aborted_of(self._catalog, self.topic_id, ledger_id):
@@ -87,7 +86,7 @@ class StoredTopic:
 
 
 class Store:
-    """The durable state: all rows through the catalog, and in memory the topics that are used."""
+    """The durable state: all rows through the catalog, and the loaded topics in memory."""
 
     def __init__(self, recovery: Recovery) -> None:
         self.catalog = Catalog(recovery.rows)
@@ -96,18 +95,18 @@ class Store:
         self.topics: dict[int, StoredTopic] = {}
         self.next_position = recovery.next_position
         self.replayed_ledgers: dict[ManagedLedger, None] = {}
-        """What the log changed behind the checkpoint: the next checkpoint has to hold it."""
+        """Ledgers changed by the log after the checkpoint; the next checkpoint must include them."""
         self.replayed_cursors: dict[ManagedCursor, None] = {}
         self.replayed_sequences: dict[SequenceIds, None] = {}
         self.replayed_delays: dict[Delays, None] = {}
         self.replayed_open: dict[OpenEntries, None] = {}
         self.dropped: list[int] = []
-        """Ledgers that are no more since the last checkpoint."""
+        """Ledgers deleted since the last checkpoint."""
         self.replayed_bytes = 0
         self._replayed_runs: dict[int, tuple[int, int, int, int]] = {}
         """First entry, number of entries, bytes, offset of the last one, by ledger, of the batch being replayed."""
         self._delayed: dict[int, tuple[array[int], array[int], array[int]]] = {}
-        """Delayed entries of the log by ledger, with times and bytes: sorted at once they take half the time."""
+        """Delayed entries of the log by ledger, with times and bytes: sorting them once takes half the time."""
         self._owners: dict[int, StoredTopic] = {}
         for batch in recovery.batches:
             self.replayed_bytes += len(batch)
@@ -118,29 +117,29 @@ class Store:
             cursor.absorb()
 
     def ids(self) -> Row:
-        """The counter of ids, and of starts."""
+        """Return the counter of ids, and of starts."""
         return self.catalog.get(IDS) or {"next": 1, "boot": 0}
 
     # Topics
 
     def topic(self, name: str) -> StoredTopic | None:
-        """The topic, brought into memory where it is not; None where there is none."""
+        """Return the topic, loaded if necessary, or None if it does not exist."""
         row = self.catalog.get(topic_key(name))
         if row is None:
             return None
         return self.topics.get(row["id"]) or self._load(name, row["id"])
 
     def create(self, name: str, topic_id: int) -> StoredTopic:
-        """A new topic; the caller writes its rows."""
+        """Create a new topic in memory; the caller writes its rows."""
         stored = self.topics[topic_id] = StoredTopic(name, topic_id, self.catalog)
         return stored
 
     def forget(self, stored: StoredTopic) -> None:
-        """The topic is deleted; its rows are deleted already."""
+        """Remove a deleted topic, whose rows are already deleted."""
         self.topics.pop(stored.topic_id, None)
 
     def unload(self, stored: StoredTopic) -> None:
-        """Let the topic be rows again. Nothing of it may be waiting for a commit."""
+        """Write a topic back to its rows and unload it. None of its changes may be waiting for a commit."""
         self.note_ledger(stored.ledger)
         for cursor in stored.cursors.values():
             self.note_cursor(cursor)
@@ -150,27 +149,27 @@ class Store:
         self.topics.pop(stored.topic_id, None)
 
     def note_ledger(self, ledger: ManagedLedger) -> None:
-        """Bring the rows of the topic's newest ledgers up to what is appended."""
+        """Update the rows of the topic's newest ledgers to what is appended."""
         for info in list(ledger.ledgers.values())[-2:]:
             self.catalog.note(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
 
     def note_cursor(self, cursor: ManagedCursor) -> None:
-        """Bring the rows of a cursor's acknowledgements up to date."""
+        """Update the rows of a cursor's acknowledgements."""
         for key, value in cursor.dirty_rows().items():
             self.catalog.note(key, value)
 
     def note_sequences(self, sequences: SequenceIds) -> None:
-        """Bring the rows of a topic's sequence ids up to what is appended."""
+        """Update the rows of a topic's sequence ids to what is appended."""
         for key, row in sequences.dirty_rows().items():
             self.catalog.note(key, row)
 
     def note_delays(self, delays: Delays) -> None:
-        """Bring the rows of a topic's delayed entries up to what is appended."""
+        """Update the rows of a topic's delayed entries to what is appended."""
         for key, row in delays.dirty_rows().items():
             self.catalog.note(key, row)
 
     def note_open(self, entries: OpenEntries) -> None:
-        """Bring the rows of a topic's open transactions up to what is appended."""
+        """Update the rows of a topic's open transactions to what is appended."""
         for key, row in entries.dirty_rows().items():
             self.catalog.note(key, row)
 
@@ -194,11 +193,10 @@ class Store:
         stored.has_aborted = next(self.catalog.items(aborted_key(topic_id)), None) is not None
         return stored
 
-    # Replaying the log
+    # Log replay
 
     def _replay(self, batch: bytes) -> None:
-        """All records of a batch, which is whole. Of entries only the last of each run matters: the others are stepped
-        over."""
+        """Apply all records of a verified batch. Only the last entry of each run is decoded; the others are skipped."""
         offset, end = BATCH_HEADER.size, len(batch)
         runs = self._replayed_runs
         while offset < end:
@@ -228,7 +226,7 @@ class Store:
         for ledger_id, (first, count, size, last) in self._replayed_runs.items():
             stored = self._owner(ledger_id)
             if stored is None:
-                continue  # of a topic that is deleted, or a ledger that is trimmed, as the checkpoint knows already
+                continue  # its topic or ledger is already deleted in the checkpoint
             expected = stored.ledger.ledgers[ledger_id].entries
             if first != expected:
                 raise PersistenceError(f"the log has entry {ledger_id}:{first} where {expected} should come next")
@@ -237,7 +235,7 @@ class Store:
         self._replayed_runs.clear()
 
     def _replay_open(self, header: tuple[int, ...]) -> None:
-        """An entry of a transaction, which was open then."""
+        """Replay an entry of a transaction that was open at the time."""
         txn, ledger_id, entry_id = TxnId(header[11], header[12]), header[4], header[5]
         row, stored = self.catalog.get(txn_key(*txn)), self._owner(ledger_id)
         if row is not None and row["state"] == "OPEN" and stored is not None:
@@ -257,7 +255,7 @@ class Store:
         self._delayed.clear()
 
     def _owner(self, number: int) -> StoredTopic | None:
-        """The topic that a topic id, ledger or cursor is of, None where it is gone."""
+        """Return the topic that owns a topic id, ledger or cursor, or None if it is deleted."""
         stored = self._owners.get(number)
         if stored is None:
             name = self.catalog.owner(number)
@@ -350,7 +348,7 @@ class Store:
             if stored is not None:
                 stored.delays.drop(ledger_id)
                 self.catalog.delete_all(aborted_key(stored.topic_id, ledger_id))
-            if stored is not None and len(stored.ledger.ledgers) > 1:  # the last one goes with its topic
+            if stored is not None and len(stored.ledger.ledgers) > 1:  # the last one is deleted with its topic
                 self._drop_ledger(stored, ledger_id)
             return
         assert stored is not None
@@ -364,7 +362,7 @@ class Store:
         ledger.set_hole(info, _hole(row))
         if info.closed:
             info.last_batch, info.last_publish_time = row.get("last_batch"), row.get("last_publish_time", 0)
-        if not info.entries:  # what stood before it was given up with a failed commit
+        if not info.entries:  # entries before it were discarded after a failed commit
             info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
             if info is ledger.current:
                 ledger.total_messages = ledger.confirmed_messages = info.messages_before
@@ -388,14 +386,16 @@ class Store:
 
 
 def _txn_of(key: str) -> TxnId:
-    """The transaction that a key ends with."""
+    """Return the transaction at the end of a key."""
     *_, most, least = key.split("/")
     return TxnId(int(most, 16), int(least, 16))
 
 
 def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
-    """A ledger's row: its times, its size, the topic's totals before it, what is missing there, and what its last entry
-    was; of the last one also the total at its end."""
+    """Return a ledger's row: its times, size, preceding totals, hole and last entry.
+
+    The row of the last ledger also has its message count and last append time.
+    """
     row: Row = {
         "created": info.created,
         "closed": info.closed,
@@ -424,7 +424,7 @@ def _hole(row: Row) -> tuple[int, int]:
 
 
 def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:
-    """Put a ledger back as its row says; its entries are durable."""
+    """Restore a ledger from its row; its entries are durable."""
     info = LedgerInfo(ledger_id, row["created"], row["messages_before"], row["bytes_before"])
     info.closed = row["closed"]
     info.entries = info.confirmed = row["entries"]

@@ -1,10 +1,10 @@
-"""The highest sequence id of each producer of a topic, for deduplication: what is appended, and what is confirmed.
+"""Deduplication state of a topic: the highest sequence id of each producer, appended and confirmed.
 
-A sequence id goes to the log in the batch that holds its entry, so that the two are durable together or not at all. A
-managed ledger has the same two sides: pushed is what some open batch holds, persisted what is durable.
+A sequence id is logged in the batch that holds its entry, so both become durable together or not at all. As in a
+managed ledger there are two states: a pushed id is in an uncommitted batch, a persisted one is durable.
 
-Beside it stands which chunks there are of a message whose last one is still to come: the sequence id of all of them
-becomes the highest one with the last.
+The state includes the chunks of a message whose last chunk is not published yet: their common sequence id becomes the
+highest one with the last chunk.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from pulsarbox.storage.catalog import Row, sequence_key
 from pulsarbox.storage.record import Begun, SequenceId, pack_sequence
 
 NOTHING: Final = -(1 << 63)
-"""The highest sequence id of a producer of which there is the beginning of a message, and nothing else."""
+"""The highest sequence id of a producer that has published only the first chunks of a message."""
 
 
 class LastSequence(NamedTuple):
-    """The highest sequence id of a producer, and when it published last, or left (ms since 1970)."""
+    """The highest sequence id of a producer, and the time of its last publish or disconnect (ms since 1970)."""
 
     highest: int
     published: int
@@ -28,25 +28,25 @@ class LastSequence(NamedTuple):
 class SequenceIds:
     """Sequence ids of one topic by producer name.
 
-    ``persisted`` has those that are durable, the longest untouched first.
+    ``persisted`` has the durable ones, least recently updated first.
     """
 
     def __init__(self, topic_id: int) -> None:
         self.topic_id = topic_id
         self.persisted: dict[str, LastSequence] = {}
         self.open: dict[str, int] = {}
-        """In the batch that gathers."""
+        """Pushed into the open batch."""
         self._last: dict[str, Callable[[], int | None]] = {}
-        """Looks up the last sequence id of the last batch of a producer whose first one alone is in ``open``."""
+        """Lookups of the last sequence id in each producer's last batch, of which ``open`` has only the first."""
         self._open_begun: dict[str, Begun] = {}
-        """The same, of producers that have sent chunks; it may be complete since."""
+        """Chunked messages of the open batch by producer; a message may be complete by now."""
         self._under_way: dict[str, LastSequence] = {}
-        """In the batch that is being written."""
+        """In the batch being written."""
         self._dirty: set[str] = set()
-        """Names whose row does not say what the log says."""
+        """Names whose row is older than the log."""
 
     def last_pushed(self, name: str) -> int | None:
-        """The highest sequence id that was appended, durable or not; None where nothing is known of the producer."""
+        """Return the highest appended sequence id, durable or not, or None if the producer is unknown."""
         highest = self.open.get(name)
         if highest is not None:
             return highest
@@ -54,12 +54,12 @@ class SequenceIds:
         return None if last is None else last[0]
 
     def last_persisted(self, name: str) -> int | None:
-        """The highest sequence id that is durable; None where there is none."""
+        """Return the highest durable sequence id, or None if there is none."""
         last = self.persisted.get(name)
         return None if last is None or last[0] == NOTHING else last[0]
 
     def begun_pushed(self, name: str) -> Begun | None:
-        """The message whose chunks were appended last, durable or not, and which may be complete since."""
+        """Return the message whose chunks were appended last, durable or not; it may be complete by now."""
         begun = self._open_begun.get(name)
         if begun is not None:
             return begun
@@ -67,52 +67,52 @@ class SequenceIds:
         return None if last is None else last.begun
 
     def begun_persisted(self, name: str) -> Begun | None:
-        """The message of which chunks are durable, and the last one is not."""
+        """Return the message with durable chunks whose last chunk is missing."""
         last = self.persisted.get(name)
         return None if last is None else last.begun
 
     def is_pending(self, name: str) -> bool:
-        """Whether a sequence id of the producer is appended and not durable yet."""
+        """Return whether a sequence id of the producer is appended and not yet durable."""
         return name in self.open or name in self._under_way
 
     def push(self, name: str, highest: int, last: Callable[[], int | None] | None = None) -> None:
-        """An entry was appended whose highest sequence id this is; it is greater than the last one pushed.
+        """Record the highest sequence id of an appended entry; it is greater than the last one pushed.
 
-        ``last`` looks up a higher one, None where there is none. That is done once, before the batch is written: it
-        takes long where the entry has many messages, and most entries have another one behind them.
+        ``last`` looks up a higher one, or None. It is called once, before the batch is written: it is slow for an entry
+        with many messages, and a later entry usually supersedes it.
         """
         self.open[name] = highest
         if last is not None:
             self._last[name] = last
 
     def push_chunk(self, name: str, begun: Begun) -> None:
-        """A chunk was appended, and was not the last of its message."""
+        """Record an appended chunk other than the last of its message."""
         highest = self.last_pushed(name)
         self.open[name] = NOTHING if highest is None else highest
         self._open_begun[name] = begun
 
     def touch(self, name: str, wall: int) -> None:
-        """The producer is there, or was until ``wall`` (ms since 1970). Not logged: the next checkpoint says it."""
+        """Set the producer's last activity to ``wall`` (ms since 1970). Not logged, only checkpointed."""
         last = self.persisted.pop(name, None)
         if last is not None:
             self.persisted[name] = last._replace(published=wall)
             self._dirty.add(name)
 
     def names(self) -> list[str]:
-        """The producers of which something is known, or will be."""
+        """Return the names of all known producers, durable or not."""
         return list(dict.fromkeys((*self.persisted, *self._under_way, *self.open)))
 
     def forget(self, name: str) -> bytes:
-        """Know nothing of a producer any more; gives the record that says so, for the open batch."""
+        """Remove a producer; return the record of the removal, for the open batch."""
         for known in (self.persisted, self._under_way, self.open, self._open_begun, self._last):
             known.pop(name, None)
         self._dirty.add(name)
         return pack_sequence(SequenceId(self.topic_id, name, -1, 0, forgotten=True))
 
-    # The journal
+    # Journal
 
     def take_changes(self, wall: int) -> list[bytes]:
-        """What was pushed since the last call, packed for the batch that is written at ``wall`` (ms since 1970)."""
+        """Pack what was pushed since the last call, for the batch written at ``wall`` (ms since 1970)."""
         assert not self._under_way, "two batches are being written"
         records = []
         for name, look_up in self._last.items():
@@ -130,7 +130,7 @@ class SequenceIds:
         return records
 
     def confirm(self) -> None:
-        """The batch that was being written is durable."""
+        """Mark the batch being written as durable."""
         persisted = self.persisted
         for name, last in self._under_way.items():
             persisted.pop(name, None)
@@ -138,8 +138,8 @@ class SequenceIds:
         self._under_way.clear()
 
     def roll_back(self) -> None:
-        """The batch that was being written is not stored, and the one behind it is given up."""
-        self._dirty.update(self._under_way)  # a checkpoint that was made with the batch may have taken their rows
+        """Discard the batch being written, which failed, and the open one after it."""
+        self._dirty.update(self._under_way)  # a checkpoint built with the batch may have taken their rows
         self._under_way.clear()
         self.open.clear()
         self._open_begun.clear()
@@ -152,10 +152,10 @@ class SequenceIds:
             self.persisted[record.producer] = LastSequence(record.highest, record.published, record.begun)
         self._dirty.add(record.producer)
 
-    # The checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, Row | None]:
-        """The rows that changed since the last call, None for forgotten producers."""
+        """Return the rows that changed since the last call, None for forgotten producers."""
         rows: dict[str, Row | None] = {}
         for name in sorted(self._dirty):
             last = self._under_way.get(name) or self.persisted.get(name)
@@ -169,7 +169,7 @@ class SequenceIds:
         return rows
 
     def restore(self, rows: dict[str, Row]) -> None:
-        """Take over the rows of the checkpoint, by name of producer; before anything else is changed or replayed."""
+        """Restore the rows of the checkpoint, by producer name; before any change or replay."""
         lasts = {name: LastSequence(row["highest"], row["published"], _begun(row)) for name, row in rows.items()}
         self.persisted = dict(sorted(lasts.items(), key=lambda each: each[1].published))
 

@@ -1,7 +1,7 @@
-"""What open transactions have acknowledged on one subscription: held back from everybody, and not acknowledged yet.
+"""Pending acknowledgements of open transactions on one subscription: not dispatched, and not acknowledged yet.
 
-Of a batch a transaction may have some messages and another one others; so a claim is a bit for each message, by
-transaction. A cumulative acknowledgement claims everything up to a place, for one transaction alone.
+Different transactions may acknowledge different messages of a batch, so a claim is a bit per message, by transaction. A
+cumulative acknowledgement claims everything up to a position, for one transaction.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from pulsarbox.storage.record import Position
 
 At = tuple[int, int]
 Partly = Callable[[At], tuple[int, int] | None]
-"""Of an entry, the messages in it and a bit for each that is left; None where all are."""
+"""Returns the messages in an entry and a bit for each unacknowledged one; None if all are unacknowledged."""
 
 
 class Claimed(NamedTuple):
-    """One entry that transactions have acknowledged messages of: what is known of it."""
+    """Totals of one entry with messages acknowledged by transactions."""
 
     size: int
     total_messages: int
@@ -24,7 +24,7 @@ class Claimed(NamedTuple):
 
 
 class Claim:
-    """Of one entry."""
+    """The claims on one entry."""
 
     __slots__ = ("bits", "by", "entry", "passed")
 
@@ -33,17 +33,17 @@ class Claim:
         self.by: dict[object, int] = {}
         """A bit for each message, by transaction."""
         self.bits = 0
-        """Those of all."""
+        """The union of all transactions' bits."""
         self.passed = False
-        """The dispatcher has come by it, or has taken it from whoever held it: it does not find it again itself."""
+        """Whether the dispatcher will not read the entry again: it passed it, or dispatched it before the claim."""
 
     def add(self, txn: object, bits: int) -> None:
-        """A transaction acknowledges these messages too."""
+        """Add messages acknowledged by a transaction."""
         self.by[txn] = self.by.get(txn, 0) | bits
         self.bits |= bits
 
     def drop(self, txn: object) -> int:
-        """The transaction has ended; which it had."""
+        """Remove an ended transaction and return its bits."""
         bits = self.by.pop(txn, 0)
         self.bits = 0
         for others in self.by.values():
@@ -52,14 +52,14 @@ class Claim:
 
 
 class Claims:
-    """All of one subscription."""
+    """All claims on one subscription."""
 
     def __init__(self, partly: Partly) -> None:
-        """``partly``: what the cursor knows of an entry of which some messages are acknowledged."""
+        """``partly`` returns the cursor's state of a partly acknowledged entry."""
         self._partly = partly
         self.entries: dict[At, Claim] = {}
         self.through: tuple[object, Position] | None = None
-        """A transaction, and up to where it has acknowledged everything."""
+        """A transaction, and the position of its cumulative acknowledgement."""
         self.sets = ClaimedSets(self, partly)
 
     def __bool__(self) -> bool:
@@ -69,13 +69,13 @@ class Claims:
         return at in self.entries
 
     def left(self, at: At, batch_size: int) -> int:
-        """A bit for each message of an entry that is neither acknowledged nor claimed."""
+        """Return a bit for each message of an entry that is neither acknowledged nor claimed."""
         claim, partly = self.entries.get(at), self._partly(at)
         unacked = (1 << batch_size) - 1 if partly is None else partly[1]
         return unacked & ~(claim.bits if claim is not None else 0)
 
     def has(self, at: At) -> bool:
-        """Whether nothing of an entry is left; asked by who would send it, and then passes it by."""
+        """Return whether nothing of an entry is left to dispatch, and record that the dispatcher passes it."""
         if self.through is not None and at <= self.through[1]:
             return True
         claim = self.entries.get(at)
@@ -85,13 +85,13 @@ class Claims:
         return True
 
     def rewound(self) -> None:
-        """The dispatcher starts again behind mark-delete, and comes by everything."""
+        """Reset after the dispatcher is rewound to mark-delete: it will pass every entry again."""
         for claim in self.entries.values():
             claim.passed = False
 
 
 class ClaimedSets:
-    """The messages that are left of batches, as the cursor has them, and without what is claimed."""
+    """The messages of batches left to dispatch: unacknowledged in the cursor, and not claimed."""
 
     def __init__(self, claims: Claims, partly: Partly) -> None:
         self._claims = claims
@@ -101,7 +101,7 @@ class ClaimedSets:
         return True
 
     def get(self, at: At) -> tuple[int, int] | None:
-        """Messages of the batch, and a bit for each that is left; None where all are."""
+        """Return the messages of the batch, and a bit for each left; None if all are left."""
         claim = self._claims.entries.get(at)
         if claim is None:
             return self._partly(at)

@@ -1,9 +1,9 @@
-"""What a topic's ledgers know of transactions: the entries of the open ones, and of those that were aborted.
+"""Transactional entries in a topic's ledgers: those of open transactions, and those that were aborted.
 
-An entry of a transaction stands in its ledger like any other. As long as the transaction is open it is remembered here
-in runs, from which follows how far the ledger can be read (``ManagedLedger.read_limit``). With a commit the runs are
-forgotten: what is left are ordinary entries. With an abort they become rows, one a run, which go with their ledger;
-every cursor that has them before it takes them for acknowledged. So only what is open takes memory.
+An entry of a transaction is stored in its ledger like any other. While the transaction is open, its entries are tracked
+here as runs, which determine how far the ledger can be read (``ManagedLedger.read_limit``). A commit discards the runs:
+the entries are ordinary from then on. An abort turns them into rows, one per run, deleted with their ledger; every
+cursor before them counts them as acknowledged. Only open transactions take memory.
 """
 
 import json
@@ -18,13 +18,13 @@ new_range: Final = tuple.__new__
 
 
 class TxnId(NamedTuple):
-    """A transaction: the coordinator's number and the transaction's own, the two halves of Pulsar's id."""
+    """A transaction id: the coordinator's number and the transaction's number, the two halves of Pulsar's id."""
 
     most: int
     least: int
 
     def __str__(self) -> str:
-        """As Pulsar writes it."""
+        """Format as Pulsar does."""
         return f"({self.most},{self.least})"
 
 
@@ -34,14 +34,14 @@ class OpenEntries:
     __slots__ = ("_changed", "_ended", "_limited", "_runs", "_topic_id")
 
     def __init__(self, topic_id: int, limited: Callable[[tuple[int, int]], None]) -> None:
-        """``limited`` is told where the first of them stands, whenever that is another place; NO_LIMIT for nowhere."""
+        """``limited`` is called whenever the first of them changes, with its position; NO_LIMIT if there is none."""
         self._topic_id = topic_id
         self._limited = limited
         self._runs: dict[TxnId, list[AckedRange]] = {}
         self._changed: set[TxnId] = set()
-        """Those whose rows are not what they should be."""
+        """Transactions whose rows are out of date."""
         self._ended: set[TxnId] = set()
-        """Those that have ended, of which that is not durable yet: they have no rows."""
+        """Transactions whose end is not durable yet: they have no rows."""
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -53,11 +53,11 @@ class OpenEntries:
         return iter(list(self._runs))
 
     def runs(self, txn: TxnId) -> tuple[AckedRange, ...]:
-        """The entries of a transaction, as runs that follow each other in the ledger."""
+        """Return the entries of a transaction, as runs in ledger order."""
         return tuple(self._runs.get(txn, ()))
 
     def record(self, txn: TxnId, entry: Entry) -> None:
-        """An entry was appended."""
+        """Add an appended entry."""
         (ledger_id, entry_id, _, messages, total_messages, total_bytes, *_, body) = entry
         runs = self._runs.get(txn)
         if runs:
@@ -70,7 +70,7 @@ class OpenEntries:
         self.extend(txn, (ledger_id, entry_id), (messages, total_messages), (len(body), total_bytes))
 
     def extend(self, txn: TxnId, at: tuple[int, int], messages: tuple[int, int], size: tuple[int, int]) -> None:
-        """The same: where it stands; its messages and its bytes, each with the topic's total up to it."""
+        """Add an entry by its position; messages and bytes are pairs of its count and the topic's total."""
         runs = self._runs.get(txn)
         self._changed.add(txn)
         if runs is None:
@@ -87,20 +87,19 @@ class OpenEntries:
 
     @property
     def ending_now(self) -> bool:
-        """Whether the end of one is on its way to the disk."""
+        """Whether the end of a transaction is being committed."""
         return bool(self._ended)
 
     @property
     def readable(self) -> tuple[Position, int, int] | None:
-        """Up to where the ledger can be read, and the topic's totals of messages and bytes up to there; None where none
-        is open."""
+        """The last readable position, with the topic's totals of messages and bytes there; None if none is open."""
         first = min((runs[0] for runs in self._runs.values()), default=None)
         if first is None:
             return None
         return Position(first.ledger_id, first.first - 1), first.messages_before, first.bytes_before
 
     def roll_back(self, last: Position, totals: tuple[int, int]) -> None:
-        """What was appended behind ``last``, up to which the topic has these totals, is given up."""
+        """Discard the entries after ``last``, at which the topic has these totals."""
         for txn, runs in list(self._runs.items()):
             if (runs[-1].ledger_id, runs[-1].last) <= last:
                 continue
@@ -115,13 +114,13 @@ class OpenEntries:
         self._find_limit()
 
     def ending(self, txn: TxnId) -> None:
-        """The transaction ends with the batch that gathers: it has no row from there on."""
+        """End the transaction with the open batch: it has no row from then on."""
         if txn in self._runs:
             self._ended.add(txn)
             self._changed.discard(txn)
 
     def end(self, txn: TxnId) -> tuple[AckedRange, ...]:
-        """The end of the transaction is durable; gives its runs."""
+        """Complete the end of a transaction, which is durable; return its runs."""
         self._ended.discard(txn)
         self._changed.discard(txn)
         runs = self._runs.pop(txn, [])
@@ -130,16 +129,16 @@ class OpenEntries:
         return tuple(runs)
 
     def holds(self, ledger_id: int) -> bool:
-        """Whether an entry of a ledger is of an open transaction."""
+        """Return whether a ledger has entries of an open transaction."""
         return any(run.ledger_id == ledger_id for runs in self._runs.values() for run in runs)
 
     def _find_limit(self) -> None:
         self._limited(min(((runs[0].ledger_id, runs[0].first) for runs in self._runs.values()), default=NO_LIMIT))
 
-    # The checkpoint
+    # Checkpoint
 
     def dirty_rows(self) -> dict[str, Row | None]:
-        """The rows that changed since the last call."""
+        """Return the rows that changed since the last call."""
         rows: dict[str, Row | None] = {}
         for txn in self._changed - self._ended:
             runs = self._runs.get(txn)
@@ -148,24 +147,26 @@ class OpenEntries:
         return rows
 
     def restore(self, txn: TxnId, row: Row) -> None:
-        """Take a row over."""
+        """Restore a row."""
         self._runs[txn] = [AckedRange(*run) for run in row["runs"]]
         self._find_limit()
 
 
 def aborted_rows(topic_id: int, runs: tuple[AckedRange, ...]) -> dict[str, Row]:
-    """The rows of entries that were aborted, by key."""
+    """Return the rows of aborted entries, by key."""
     return {aborted_key(topic_id, run.ledger_id, run.first): {"run": run[2:]} for run in runs}
 
 
 def aborted_of(catalog: Catalog, topic_id: int, ledger_id: int | None = None) -> Iterator[AckedRange]:
-    """The entries of a topic, or of one of its ledgers, that were aborted: in order, as runs."""
+    """Return the aborted entries of a topic, or of one of its ledgers, in order, as runs."""
     return map(run_of, catalog.items(aborted_key(topic_id, ledger_id)))
 
 
 def aborted_within(catalog: Catalog, topic_id: int, ledger_id: int, first: int, end: int) -> Iterator[AckedRange]:
-    """Those runs of a ledger that have one of its entries from ``first`` to before ``end``: only their rows are read,
-    and the one before."""
+    """Yield the aborted runs of a ledger that overlap the entries from ``first`` to before ``end``.
+
+    Only their rows and the one before are read.
+    """
     prefix, at = aborted_key(topic_id, ledger_id), aborted_key(topic_id, ledger_id, first)
     before = catalog.last(prefix, at)
     if before is not None and (run := run_of(before)).last >= first:
@@ -174,13 +175,13 @@ def aborted_within(catalog: Catalog, topic_id: int, ledger_id: int, first: int, 
 
 
 def last_aborted(catalog: Catalog, topic_id: int, ledger_id: int, through: int) -> AckedRange | None:
-    """The last run of a ledger that begins at an entry or before."""
+    """Return the last aborted run of a ledger that begins at or before an entry."""
     row = catalog.last(aborted_key(topic_id, ledger_id), aborted_key(topic_id, ledger_id, through))
     return None if row is None else run_of(row)
 
 
 def run_of(row: tuple[str, bytes]) -> AckedRange:
-    """The entries that a row of aborted ones is about."""
+    """Decode a row of aborted entries."""
     key, value = row
     *_, ledger, first = key.split("/")
     return AckedRange(int(ledger, 16), int(first, 16), *json.loads(value)["run"])
@@ -189,9 +190,11 @@ def run_of(row: tuple[str, bytes]) -> AckedRange:
 def visible_runs(
     ledger_id: int, first: int, end: int, limit: tuple[int, int], aborted: Iterable[AckedRange]
 ) -> Iterator[tuple[int, int]]:
-    """Which of the entries of a ledger from ``first`` to before ``end`` anybody may see, as first and end of each run:
-    those before ``limit``, the first entry of an open transaction of the topic (``NO_LIMIT`` where none is open), that
-    are not in ``aborted``: runs of the ledger, in order."""
+    """Yield the visible entries of a ledger from ``first`` to before ``end``, as first and end of each run.
+
+    Visible entries are before ``limit``, the first entry of an open transaction of the topic (``NO_LIMIT`` if none is
+    open), and not in ``aborted``: runs of the ledger, in order.
+    """
     if ledger_id >= limit[0]:
         end = min(end, limit[1] if ledger_id == limit[0] else 0)
     for run in aborted:

@@ -1,5 +1,5 @@
-"""The Textual dashboard, `pulsarbox top`: a process apart that asks a box over its Admin API.
+"""The Textual dashboard, `pulsarbox top`: a separate process that queries a box over its Admin API.
 
-`screens` show, `widgets` draw, `actions` change things. May import client and protocol. Must not import the broker or
-the server.
+`screens` show data, `widgets` draw, `actions` change the box. May import client and protocol. Must not import the
+broker or the server.
 """

@@ -1,4 +1,4 @@
-"""The application: which screens there are, what all of them share, and where one goes from where."""
+"""The dashboard application: its screens, their shared state, and navigation."""
 
 import gc
 import importlib
@@ -23,12 +23,12 @@ from pulsarbox.tui.themes import DARK, OURS
 from pulsarbox.tui.widgets.box_label import Label
 
 INTERVAL: Final = 0.5
-"""Seconds between two questions: twice a second is as fast as eyes are."""
+"""Default refresh interval in seconds. Faster updates are hard to follow by eye."""
 _VITALS_SECONDS: Final = 2.0
 _TITLE_WIDTH: Final = 41
-"""Of a line of help, so that it has room in 80 columns."""
+"""Title width in the help, which fits it into 80 columns."""
 _COLLECTED_SECONDS: Final = 1.0
-"""How long garbage is left alone where it is until the first screen is seen."""
+"""Delay of garbage collection after start, until the first screen is shown."""
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
 
@@ -45,17 +45,17 @@ SCREENS: Final[dict[str, str]] = {
     "jobs": "jobs:Jobs",
     "pipelines": "pipelines:Pipelines",
 }
-"""Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
+"""Module and class of each screen, below ``pulsarbox.tui.screens``; imported on first use."""
 
 
 def _collect() -> None:
-    """From now on, and without looking again and again at all that was there from the beginning."""
+    """Enable garbage collection, excluding the objects created at start."""
     gc.freeze()
     gc.enable()
 
 
 def made(name: str, *args: Any) -> Screen[Any]:
-    """A screen of ``SCREENS``, or one that has no key, by ``module:Class``."""
+    """Create a screen of ``SCREENS`` by name, or another one by ``module:Class``."""
     module, _, cls = SCREENS.get(name, name).partition(":")
     screen = getattr(importlib.import_module(f"pulsarbox.tui.screens.{module}"), cls)(*args)
     assert isinstance(screen, Screen)
@@ -63,17 +63,17 @@ def made(name: str, *args: Any) -> Screen[Any]:
 
 
 class Actions(Provider):
-    """The palette: all actions of the registry, with their keys."""
+    """Command palette with all actions of the registry and their keys."""
 
     async def discover(self) -> Hits:
-        """All of them."""
+        """List all actions."""
         for action in REGISTRY:
             yield DiscoveryHit(
                 _shown(action.title, action.shown_keys), partial(self._act, action.name), help=action.name
             )
 
     async def search(self, query: str) -> Hits:
-        """Those that fit."""
+        """List matching actions."""
         matcher = self.matcher(query)
         for action in REGISTRY:
             text = f"{action.title} ({action.name})"
@@ -119,8 +119,8 @@ class Top(App[None]):
         place: str = "overview",
         target: Sequence[str] = (),
     ) -> None:
-        """``target``: the options that name the box on a command line. ``passing``: a filter for the first screen."""
-        self.__dict__["DEFAULT_MODE"] = place  # so that no other screen is made first
+        """``target`` has the command line options that name the box, ``passing`` the filter of the first screen."""
+        self.__dict__["DEFAULT_MODE"] = place  # avoids creating another screen first
         super().__init__()
         self.feed = feed
         self.kept = kept or Kept(None)
@@ -130,11 +130,11 @@ class Top(App[None]):
         self.filter = passing
         self.target = tuple(target)
         self.label: Label | None = None
-        """What the box is to those who look at it, over every screen."""
+        """Label of the box, shown above every screen."""
         self.parent_pid: int | None = None
-        """The process that shows this to somebody, if any: nobody looks any more when that has ended."""
+        """Process that displays this one to a user, if any. The dashboard exits when that process ends."""
         self.ahead = 0
-        """Milliseconds by which the box's clock is ahead of ours: history is by its clock."""
+        """Offset of the box's clock in milliseconds. History uses the clock of the box."""
         self.paused = False
         self.vitals: dict[str, Any] = {}
         self._given_read_only = read_only
@@ -145,7 +145,7 @@ class Top(App[None]):
         self._dress()
 
     def _dress(self) -> None:
-        """The theme, before anything is drawn: to change it later is to read all styles again."""
+        """Set the theme before the first drawing, because a later change parses all styles again."""
         for theme in OURS:
             self.register_theme(theme)
         known = self.available_themes
@@ -157,16 +157,16 @@ class Top(App[None]):
         self.stylesheet.set_variables(self.get_css_variables())
 
     def get_css_variables(self) -> dict[str, str]:
-        """See textual.app.App. Of the theme that it has at first nothing is computed: nobody sees it."""
+        """See textual.app.App. Skips the initial theme, which is never shown."""
         return super().get_css_variables() if self._has_theme else {}
 
     def refresh_css(self, animate: bool = True) -> None:
-        """See textual.app.App. Nothing is seen yet while the first screen is made: all of it is styled then."""
+        """See textual.app.App. Does nothing while the first screen is created, which is then styled as a whole."""
         if self._is_dressed:
             super().refresh_css(animate)
 
     def on_mount(self) -> None:
-        """Keys, and what is asked from time to time."""
+        """Set the key bindings and timers."""
         self._is_dressed = True
         self.set_keymap(chosen_keys(self.kept))
         self.set_interval(_VITALS_SECONDS, self.ask_vitals)
@@ -177,46 +177,46 @@ class Top(App[None]):
         self.kept.listen(lambda note: self.notify(note, severity="warning", markup=False))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """None: the palette has our own."""
+        """Return none: the palette lists our own actions."""
         return ()
 
-    # What all screens share
+    # Shared state of screens
 
     def learn(self, snapshot: Snapshot) -> None:
-        """What an answer says of the box as a whole."""
-        if not snapshot.received:  # chosen here, from a list: that says nothing of the box
+        """Update the vital numbers, clock and read-only state from a response."""
+        if not snapshot.received:  # built locally from a list, without data about the box
             return
         told = {name: value for name, value in snapshot.totals.items() if value is not None}
         self.vitals.update(told)
-        if snapshot.query.at is None:  # history does not tell
+        if snapshot.query.at is None:  # history does not contain it
             self.vitals["virtualClock"] = snapshot.virtual_clock
             self.ahead = snapshot.virtual_clock or 0
         self.read_only = self._given_read_only or snapshot.read_only
 
     def _end_with_parent(self) -> None:
         if os.getppid() != self.parent_pid:
-            os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
+            os._exit(0)  # no terminal to restore, and no user to notify
 
     @property
     def has_failed(self) -> bool:
-        """Whether an error has ended the dashboard."""
+        """Whether the dashboard ended with an error."""
         return self._has_panicked or bool(self.return_code)
 
     def panic(self, *renderables: Any) -> None:
-        """See textual.app.App, which leaves the exit code at 0."""
+        """See textual.app.App. Records the failure, because the exit code stays 0."""
         self._has_panicked = True
         super().panic(*renderables)
 
     @property
     def seen(self) -> Any:
-        """The screen; None while the program ends."""
+        """The active screen, None during shutdown."""
         try:
             return self.screen
         except ScreenStackError:
             return None
 
     def ask_vitals(self) -> None:
-        """The line at the top goes on while other screens than the overview are seen."""
+        """Refresh the top line on screens other than the overview."""
         busy = self.paused or self.at is not None or getattr(self.seen, "place", "") in ("", "overview")
         if not busy and not self._vitals_asked:
             self._vitals_asked = True
@@ -228,13 +228,13 @@ class Top(App[None]):
             retell = getattr(self.seen, "retell", None)
             if retell is not None:
                 retell()
-        except Trouble:  # the screen says so itself
+        except Trouble:  # the screen reports it
             pass
         finally:
             self._vitals_asked = False
 
     def go(self, name: str) -> None:
-        """To a screen that has a key; what was opened there before stays open behind it."""
+        """Switch to a main screen; screens opened there before stay open. On the current one, close those above it."""
         if name == self.current_mode:
             while len(self.screen_stack) > 1:
                 self.pop_screen()
@@ -242,20 +242,20 @@ class Top(App[None]):
             self.switch_mode(name)
 
     def open(self, name: str, *args: Any) -> None:
-        """A screen on top of this one."""
+        """Open a screen on top of the current one."""
         self.push_screen(made(name, *args))
 
     def do_pause(self) -> None:
-        """``p``"""
+        """Pause or resume refreshing."""
         self.paused = not self.paused
         self.refreshed()
 
     def do_faster(self) -> None:
-        """``+``"""
+        """Halve the refresh interval."""
         self._ask_every(self.interval / 2)
 
     def do_slower(self) -> None:
-        """``-``"""
+        """Double the refresh interval."""
         self._ask_every(self.interval * 2)
 
     def _ask_every(self, seconds: float) -> None:
@@ -267,18 +267,18 @@ class Top(App[None]):
         self.refreshed()
 
     def do_theme(self) -> None:
-        """``T``"""
+        """Switch to the next theme."""
         names = [theme.name for theme in OURS] + sorted(set(self.available_themes) - {theme.name for theme in OURS})
         self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
         self.kept.set("theme", self.theme)
         self.notify(f"theme: {self.theme}", timeout=2)
 
     def do_quit(self) -> None:
-        """``q``"""
+        """Quit the dashboard."""
         self.exit()
 
     def do_help(self) -> None:
-        """``?``"""
+        """Show the help."""
         from pulsarbox.tui.actions.dialogs import Reading
 
         screen: Any = self.screen
@@ -289,33 +289,33 @@ class Top(App[None]):
     # History
 
     def do_earlier(self) -> None:
-        """``←``"""
+        """Go back one step in history."""
         self._travel_by(-1)
 
     def do_later(self) -> None:
-        """``→``"""
+        """Go forward one step in history."""
         self._travel_by(1)
 
     def do_much_earlier(self) -> None:
-        """Ten steps."""
+        """Go back ten steps in history."""
         self._travel_by(-10)
 
     def do_much_later(self) -> None:
-        """Ten steps."""
+        """Go forward ten steps in history."""
         self._travel_by(10)
 
     def do_live(self) -> None:
-        """``n``"""
+        """Return from history to live data."""
         if self.at is not None:
             self.at = None
             self.refreshed()
 
     def box_now(self) -> int:
-        """What time it is for the box."""
+        """Return the current time by the clock of the box, in ms since 1970."""
         return now_ms() + self.ahead
 
     def instant(self, text: str) -> int:
-        """A time as it is typed in, by the clock of the box. Raises Wrong."""
+        """Parse a typed time by the clock of the box. Raises Wrong."""
         return instant(text, self.box_now())
 
     def _travel_by(self, steps: int) -> None:
@@ -330,7 +330,7 @@ class Top(App[None]):
         self.refreshed()
 
     async def travel(self) -> None:
-        """Ask where to, within what is recorded."""
+        """Ask for a time within the recorded history and go there."""
         try:
             told = await aside(lambda: self.feed.ask("GET", "/pulsarbox/v1/history"))
             if not isinstance(told, Mapping) or not told.get("from"):
@@ -355,7 +355,7 @@ class Top(App[None]):
         self.refreshed()
 
     def refreshed(self) -> None:
-        """What is seen is asked for anew."""
+        """Refresh the active screen."""
         screen: Any = self.screen
         if hasattr(screen, "ask_again"):
             screen.ask_again()
@@ -363,7 +363,7 @@ class Top(App[None]):
 
 
 def help_text(kind: str, meanings: str) -> str:
-    """All keys, by what they are for; what can be done with the rows of this screen first."""
+    """Return the help: keys by group, starting with the actions on rows of this screen."""
     parts = []
     fitting = [action for action in REGISTRY if kind and kind in action.on]
     if fitting:

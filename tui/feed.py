@@ -1,7 +1,7 @@
-"""Asking the box: one question, one answer, each in a thread of its own, so that a slow link never stops the keys.
+"""Requests to the box, each in its own thread, so that a slow connection never blocks the keyboard.
 
-Here bytes become text, so here everything that could speak to the terminal is cleaned away; what it was before is kept
-beside, because a topic is asked for by its real name.
+Responses are decoded here, so terminal control characters are removed here. Rows keep the original names, because
+requests need the real name of a topic.
 """
 
 import json
@@ -19,28 +19,28 @@ from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
 VIEWS: Final = "/pulsarbox/v1/top"
 EVENTS: Final = "/pulsarbox/v1/events"
 SECONDS_MAX: Final = 10.0
-"""How long an answer is waited for."""
+"""Timeout of a request."""
 
 Exchange = Callable[[str, str, bytes | None], Reply]
-"""A method, a target and a body: the answer. Raises Unanswered."""
+"""Send a request with method, target and body, and return the reply. Raises Unanswered."""
 
 
 class Trouble(Exception):
-    """There is no answer, or not the one that was asked for. The text says why, in words fit for the terminal."""
+    """No response, or an error response. The text has the reason, without control characters."""
 
     def __init__(self, text: str, status: int = 0) -> None:
-        """``status`` is that of HTTP; 0 where nobody has answered."""
+        """``status`` is the HTTP status, 0 without a response."""
         super().__init__(clean(text))
         self.status = status
 
     @property
     def is_gone(self) -> bool:
-        """Nobody has answered."""
+        """Whether there was no response."""
         return self.status == 0
 
 
 class Row(dict[str, Any]):
-    """A row as it may be shown; ``real`` has what differs from that."""
+    """A row without control characters; ``real`` has the original values that differ."""
 
     real: dict[str, Any]
 
@@ -50,13 +50,13 @@ class Row(dict[str, Any]):
 
 
 def real(row: Mapping[str, Any], key: str) -> str:
-    """A name as the box knows it."""
+    """Return the original value of a row's name."""
     kept: dict[str, Any] = getattr(row, "real", {})
     return str(kept.get(key, row.get(key) or ""))
 
 
 class Query(NamedTuple):
-    """Which rows of a view."""
+    """Selection of rows of a view."""
 
     view: str
     sort: str | None = None
@@ -65,12 +65,12 @@ class Query(NamedTuple):
     limit: int = 60
     filter: str = ""
     at: int | None = None
-    """A time of recorded history (ms since 1970), None for now."""
+    """Time in recorded history (ms since 1970), None for live data."""
     columns: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
-        """As a path with its query."""
+        """Request path with query."""
         asked: dict[str, str] = {"offset": str(self.offset), "limit": str(self.limit)}
         if self.sort:
             asked |= {"sort": self.sort, "order": "desc" if self.descending else "asc"}
@@ -87,7 +87,7 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Snapshot(NamedTuple):
-    """An answer: the rows that were asked for, and how many there are."""
+    """A response: the requested rows and the totals."""
 
     query: Query
     now: int = 0
@@ -101,30 +101,30 @@ class Snapshot(NamedTuple):
     sampled: int = 0
     virtual_clock: int | None = None
     unknown: Mapping[str, str] = _NOTHING
-    """Columns whose values nobody can tell now, and why: of a box that does not run."""
+    """Columns without known values, with the reason, as for a stopped box."""
     received: float = 0.0
-    """On the monotonic clock of this process."""
+    """Time of receipt by the monotonic clock; 0 if not received from the box."""
     took: float = 0.0
 
 
 class _Early:
-    """An answer that is on its way, or the trouble there was."""
+    """A pending response, its result or its error."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
         self._found: Snapshot | Exception = Trouble("nothing was asked")
 
     def find(self, ask: Callable[[], Snapshot]) -> None:
-        """Wait for it."""
+        """Send the request and store its result."""
         try:
             self._found = ask()
-        except Exception as error:  # carried to whoever wants the answer
+        except Exception as error:  # raised again in found()
             self._found = error
         finally:
             self._done.set()
 
     def found(self) -> Snapshot:
-        """The answer, waited for. Raises Trouble."""
+        """Wait for the result. Raises Trouble."""
         self._done.wait()
         if isinstance(self._found, Exception):
             raise self._found
@@ -132,10 +132,10 @@ class _Early:
 
 
 class Feed:
-    """Where answers come from."""
+    """Source of all data of the dashboard."""
 
     def __init__(self, exchange: Exchange, label: str = "", scope: Mapping[str, str] | None = None) -> None:
-        """``label`` names the box; ``scope`` has the ``tenant`` or the ``namespace`` that alone is looked at."""
+        """``label`` names the box; ``scope`` restricts queries to a ``tenant`` or ``namespace``."""
         self._exchange = exchange
         self.label = clean(label)
         self.scope = dict(scope or {})
@@ -143,16 +143,16 @@ class Feed:
 
     @property
     def scope_words(self) -> list[str]:
-        """The same, as options of a command."""
+        """The scope as command line options."""
         return [word for name, value in self.scope.items() for word in (f"--{name}", value)]
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """Close the connections."""
         if isinstance(self._exchange, WebExchange):
             self._exchange.close()
 
     def foresee(self, queries: Sequence[Query]) -> None:
-        """Ask all this now: whoever asks it for the first time is given that answer."""
+        """Send queries ahead of time. The first ``view`` of each gets that response."""
         early = {query: _Early() for query in queries}
         self._foreseen.update(early)
 
@@ -163,7 +163,7 @@ class Feed:
         threading.Thread(target=work, name="foreseen", daemon=True).start()
 
     def view(self, query: Query) -> Snapshot:
-        """Rows of a view. Raises Trouble."""
+        """Query rows of a view. Raises Trouble."""
         early = self._foreseen.pop(query, None)
         return self._view(query) if early is None else early.found()
 
@@ -191,7 +191,7 @@ class Feed:
         )
 
     def ask(self, method: str, target: str, body: object = None) -> Any:
-        """The JSON of an answer, as it came. Raises Trouble."""
+        """Send a request and return the raw JSON of the response. Raises Trouble."""
         if self.scope and method == "GET" and target.startswith((VIEWS, EVENTS)):
             target += f"{'&' if '?' in target else '?'}{urlencode(self.scope)}"
         try:
@@ -207,7 +207,7 @@ class Feed:
 
 
 class WebExchange:
-    """Over HTTP or HTTPS. Each question that is under way has a connection; those that are done are kept."""
+    """Exchange over HTTP or HTTPS, with a pool of one connection per concurrent request."""
 
     def __init__(self, hosts: Sequence[tuple[str, int]], *, secure: bool, credentials: Credentials) -> None:
         self._made = partial(Web, hosts, secure=secure, credentials=credentials, seconds=SECONDS_MAX)
@@ -227,7 +227,7 @@ class WebExchange:
             self._idle.append(web)
 
     def close(self) -> None:
-        """Let the connections go that nobody waits for."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
@@ -235,7 +235,7 @@ class WebExchange:
 def web_exchange(
     hosts: Sequence[tuple[str, int]], *, secure: bool = False, credentials: Credentials = NOBODY
 ) -> WebExchange:
-    """What asks a box at one of these."""
+    """Return an exchange with a box at one of these addresses."""
     return WebExchange(hosts, secure=secure, credentials=credentials)
 
 
@@ -243,8 +243,8 @@ _T = TypeVar("_T")
 
 
 async def aside(call: Callable[[], _T]) -> _T:
-    """What a call that waits gives, from a thread that nobody waits for when the program ends."""
-    import asyncio  # not before there is a loop: the first questions are asked long before
+    """Run a blocking call in a daemon thread, which does not delay the end of the program, and await its result."""
+    import asyncio  # late: the first queries are sent before there is a loop
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
@@ -256,13 +256,13 @@ async def aside(call: Callable[[], _T]) -> _T:
 
         try:
             loop.call_soon_threadsafe(settled)
-        except RuntimeError:  # the program has ended meanwhile
+        except RuntimeError:  # the program is exiting
             pass
 
     def work() -> None:
         try:
             value = call()
-        except Exception as error:  # carried to whoever awaits it
+        except Exception as error:  # raised again in the awaiting task
             tell(future.set_exception, error)
         else:
             tell(future.set_result, value)

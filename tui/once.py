@@ -1,4 +1,4 @@
-"""One look, without a screen: ``pulsarbox top --once``."""
+"""Snapshots without a dashboard: ``pulsarbox top --once``."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ _TREND = 12
 def asked(
     feed: Feed, view: str, sort: str | None = None, limit: int = 50, passing: str = "", at: int | None = None
 ) -> dict[str, Any]:
-    """Return the answer of the box as it came; of the overview with its tables. Raises Trouble."""
+    """Return the raw response of the box; for the overview, with its tables. Raises Trouble."""
     query = _query(view, sort, limit, passing, at)
     if view in _LISTS:
         return _listed(feed, query)
@@ -47,9 +47,9 @@ def _answer(feed: Feed, query: Query) -> dict[str, Any]:
 
 
 def _overview(feed: Feed, query: Query) -> dict[str, Any]:
-    """The numbers, and the tables of the screen: its rows are the backlogs; quotas and dead letters stand beside.
+    """Return the totals and tables of the overview: backlogs as its rows, quotas and dead letters as members.
 
-    A filter and an order are those of the backlogs. A table that the box refuses says why, and the others stand.
+    Filter and order apply to the backlogs. A table refused by the box contains the error.
     """
     document = _answer(feed, Query(OVERVIEW, limit=1, at=query.at))
     backlogs, *others = PANELS
@@ -70,11 +70,11 @@ def _overview(feed: Feed, query: Query) -> dict[str, Any]:
 
 OVERVIEW: Final = "overview"
 _TABLE: Final = ("total", "matching", "rows")
-"""The members of an answer that are its rows."""
+"""Members of a response that hold its rows."""
 
 
 def _listed(feed: Feed, query: Query) -> dict[str, Any]:
-    """The same of what the box tells as a list."""
+    """Return a view built from a list endpoint of the box."""
     path, member = _LISTS[query.view]
     told = feed.ask("GET", path)
     rows = told.get(member) if isinstance(told, dict) else told
@@ -90,16 +90,16 @@ def _listed(feed: Feed, query: Query) -> dict[str, Any]:
 
 
 _LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events")}
-"""Path, and the member that the rows are."""
+"""Path, and the member with the rows."""
 
 
 def as_json(document: Mapping[str, Any]) -> str:
-    """JSON in which nothing speaks to a terminal."""
+    """Return ASCII JSON, free of terminal control characters."""
     return json.dumps(document, indent=2, ensure_ascii=True)
 
 
 def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
-    """Columns under their names; of the overview its numbers, one a line, and its tables under their titles."""
+    """Return a text table; for the overview, its totals, one per line, and its tables with titles."""
     shown = cleaned(dict(document))
     if view == OVERVIEW:
         return _overview_text(shown)
@@ -124,11 +124,11 @@ def _overview_text(shown: Mapping[str, Any]) -> list[str]:
 
 
 _WHY: Final = Column("causeText", "WHY", 20, "line", 0)
-"""The cause in words, for which a screen has its last line."""
+"""Column with the text of the cause, which the dashboard shows in its last line."""
 
 
 def _table(columns: Sequence[Column], part: Mapping[str, Any], empty: str, more: str) -> list[str]:
-    """The rows of an answer under the titles of their columns; ``more`` names what shows those beyond the limit."""
+    """Return the lines of a table. ``more`` is the hint for showing rows beyond the limit."""
     cells = [[_cell(column, row) for column in columns] for row in part.get("rows") or ()]
     widths = [max(map(len, column)) for column in zip([each.title for each in columns], *cells, strict=True)]
     lines = []
@@ -166,7 +166,7 @@ _TITLES = {
     "uptime": "up for",
     "clusterName": "cluster",
 }
-"""What the numbers of the overview are called where their own names say too little."""
+"""Titles of totals whose names are not self-explanatory."""
 
 
 def _total(name: str, value: Any) -> str:
@@ -188,12 +188,12 @@ def _total(name: str, value: Any) -> str:
 
 
 def self_contained(svg: str) -> str:
-    """The picture without the fonts that it would fetch from elsewhere: who opens it calls nobody."""
+    """Remove web fonts from an SVG, so that opening it makes no network requests."""
     return re.sub(r"@font-face\s*\{[^}]*\}", "", svg).replace("Fira Code", "DejaVu Sans Mono, Fira Code")
 
 
 def picture(app: Top, width: int, height: int) -> str:
-    """The screen as SVG, once the box has answered. Raises Trouble."""
+    """Render the screen as SVG once the box has responded. Raises Trouble."""
 
     async def drawn() -> str:
         async with app.run_test(size=(width, height)) as pilot:

@@ -1,4 +1,4 @@
-"""Times and places as people type them into a dialog: the words of the command line."""
+"""Parsing of times and positions typed into dialogs, in the syntax of the command line."""
 
 import re
 import time
@@ -12,12 +12,12 @@ _ID: Final = re.compile(r"(\d{1,18}):(\d{1,18})")
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970."""
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def instant(text: str, now: int | None = None) -> int:
-    """``-8h``, ``03:12`` (the last time it was so late), ``2026-11-21 10:00``: ms since 1970. Raises Wrong."""
+    """Parse ``-8h``, ``03:12`` (its last occurrence) or ``2026-11-21 10:00`` into ms since 1970. Raises Wrong."""
     now = now_ms() if now is None else now
     text = text.strip().removeprefix("@")
     clock = re.fullmatch(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", text)
@@ -37,7 +37,7 @@ def instant(text: str, now: int | None = None) -> int:
 
 
 def span(text: str) -> int:
-    """A length of time in whole seconds, at least one. Raises Wrong."""
+    """Parse a duration into whole seconds, at least one. Raises Wrong."""
     try:
         return max(duration(text.strip()) // 1000, 1)
     except ValueError as error:
@@ -45,7 +45,7 @@ def span(text: str) -> int:
 
 
 def place(text: str) -> int | dict[str, Any]:
-    """Where a subscription is to be: a time (ms since 1970), or a message id for the Admin API. Raises Wrong."""
+    """Parse a seek position: a time (ms since 1970), or a message ID for the Admin API. Raises Wrong."""
     text = text.strip()
     if text == "earliest":
         return dict(EARLIEST)

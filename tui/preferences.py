@@ -103,7 +103,7 @@ class Kept:
         self._notes.clear()
 
     def _give_up(self, note: str) -> None:
-        """Neither read nor write the file any more: what it holds may be of use once its owner has repaired it."""
+        """Stop using the file, to preserve its content until the user repairs it."""
         self._path = None
         self._tell(note)
 

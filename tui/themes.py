@@ -1,4 +1,4 @@
-"""Our own two themes; those of Textual come along. Colour never says anything that a word or a mark does not."""
+"""Our two themes, in addition to those of Textual. Colour must carry no information of its own."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""The views of the box as tables: the columns of each, what its rows are known by, and what they are sorted by first.
+"""Table definitions of the box's views: columns, row identity, and default order.
 
-What a column means stands with it: the choice of columns and the help show it.
+The dialog for columns and the help show the meaning of each column.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from pulsarbox.tui.widgets.columns import Column, keys_of
 
 
 class View(NamedTuple):
-    """One table."""
+    """Definition of one table."""
 
     name: str
     columns: tuple[Column, ...]
@@ -18,13 +18,13 @@ class View(NamedTuple):
     sort: str | None
     texts: tuple[str, ...]
     empty: str
-    """What is said where there is nothing at all."""
+    """Text of an empty table."""
     descending: bool = True
     needed: tuple[str, ...] | None = None
-    """Values that are asked for whatever is shown; others only where they are. None: all are asked for."""
+    """Values to request always; others are requested only if shown. None requests all."""
 
     def asked(self, shown: Iterable[Column]) -> tuple[str, ...]:
-        """What is asked of the box where these columns are shown: what nobody sees, it need not find out."""
+        """Return the values to request for these columns, so that the box computes no others; empty for all."""
         if self.needed is None:
             return ()
         return tuple(dict.fromkeys((*self.identity, *self.needed, *keys_of(shown))))

@@ -1,8 +1,8 @@
 """``pulsarbox top --serve``: the dashboard in a browser on this machine.
 
-textual-serve has the page, and starts a process for each that is opened. What is here lets nobody else in: the address
-has a key, and pages of other sites, which a browser would let speak to a port of this machine, are refused. The page
-fetches nothing from elsewhere.
+textual-serve provides the page and starts a process for each open one. This module restricts access: the address
+contains a key, and requests from pages of other sites, which browsers allow to local ports, are rejected. The page
+loads nothing from other hosts.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
 _ENDING_SECONDS: Final = 5.0
-"""How long a dashboard may take to end before it is ended."""
+"""How long a dashboard may take to end before it is killed."""
 _ELSEWHERE: Final = re.compile(r"<link[^>]*https?://(?!127\.0\.0\.1|localhost)[^>]*>")
 _POLICY: Final = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -33,7 +33,7 @@ _POLICY: Final = (
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine is meant by it."""
+    """Return whether a host is a loopback address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -41,19 +41,19 @@ def is_loopback(host: str) -> bool:
 
 
 class _Session(AppService):
-    """The dashboard of one page: when it ends, so does the page's connection, and the other way round."""
+    """The dashboard process of one page. It and the page's connection end together."""
 
     _process: Process | None
 
     async def run(self) -> None:
-        """Until it has ended; see AppService."""
+        """Run until the process ends; see AppService."""
         try:
             await super().run()
         finally:
             await self.remote_close()
 
     async def stop(self) -> None:
-        """Ask it to end, and wait; see that it does."""
+        """Stop the process and wait for its end; kill it after a timeout."""
         process = self._process
         try:
             await asyncio.wait_for(super().stop(), _ENDING_SECONDS)
@@ -65,10 +65,10 @@ class _Session(AppService):
 
 
 class Page(Server):
-    """What listens."""
+    """Web server of the dashboard."""
 
     def __init__(self, words: Sequence[str], host: str, port: int) -> None:
-        """``words``: those of ``pulsarbox`` that a page runs."""
+        """``words`` are the arguments of ``pulsarbox`` that each page runs."""
         command = "exec " + shlex.join([sys.executable, "-m", "pulsarbox", *words])
         super().__init__(command, host=host, port=port, title="pulsarbox top")
         self._key = secrets.token_urlsafe(16)
@@ -77,23 +77,23 @@ class Page(Server):
 
     @property
     def address(self) -> str:
-        """What is opened in a browser; who knows it may do all that this user may."""
+        """URL to open in a browser. It grants all permissions of this user."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/?key={self._key}"
 
     def run(self, begun: Callable[[], None]) -> None:
-        """Until Ctrl-C. ``begun`` is called when pages can be opened. Raises OSError where the port is taken."""
+        """Serve until Ctrl-C. ``begun`` is called once pages can be opened. Raises OSError if the port is in use."""
         logging.getLogger("textual-serve").setLevel(logging.CRITICAL)
-        with contextlib.redirect_stdout(sys.stderr):  # what a dashboard that fails has said
+        with contextlib.redirect_stdout(sys.stderr):  # output of failed dashboards
             web.run_app(
                 self._make_app(), host=self.host, port=self.port, access_log=None, print=lambda *args, **more: begun()
             )
 
     async def on_startup(self, app: web.Application) -> None:
-        """Nothing is printed here: ``begun`` says it, once it is true."""
+        """Print nothing; ``begun`` reports the start once it is complete."""
 
     async def on_shutdown(self, app: web.Application) -> None:
-        """End all dashboards: otherwise those who look at them would be waited for."""
+        """Stop all dashboards, for which the shutdown would wait otherwise."""
         await asyncio.gather(*(session.stop() for session in self._sessions))
 
     async def _make_app(self) -> web.Application:
@@ -103,7 +103,7 @@ class Page(Server):
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Only for who has the address, by a name of this machine, from a page of ours."""
+        """Reject requests without the key, for another host name, or from pages of another origin."""
         name = urlsplit(f"//{request.host}").hostname or ""
         origin = request.headers.get("Origin")
         shown = request.query.get("key") or request.cookies.get(self._cookie) or ""
@@ -116,7 +116,7 @@ class Page(Server):
         return await handler(request)
 
     async def handle_index(self, request: web.Request) -> web.Response:
-        """The page, by the name that it was asked by (``ssh -L`` may have another port), without fonts of others."""
+        """Return the page with the requested host and port (``ssh -L`` may use another port), without remote fonts."""
         answer: web.Response = await super().handle_index(request)  # type: ignore[assignment]
         here = f"//{request.host}"
         text = re.sub(rf"//{re.escape(self.public_url.partition('//')[2])}\b", here, answer.text or "")
@@ -127,7 +127,7 @@ class Page(Server):
         return answer
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """A page: a dashboard of its own, in so many columns and lines."""
+        """Run a dashboard for a page, with its size in columns and lines."""
         socket = web.WebSocketResponse(heartbeat=15)
         await socket.prepare(request)
 

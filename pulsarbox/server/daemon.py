@@ -1,6 +1,6 @@
-"""The daemon: a process that is a box. Signals, logging, limits, the garbage collector, and what its end is told as.
+"""The daemon: a process that runs a box, with its signals, logging, limits, garbage collector and exit codes.
 
-The binary port serves first; the Admin API, whose library takes longer to import, follows a moment later.
+The binary port starts first; the Admin API, whose library takes longer to import, follows a moment later.
 """
 
 import asyncio
@@ -35,17 +35,17 @@ log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_MISCONFIGURED = 2
-"""Settings that cannot work on this machine."""
+"""Invalid settings for this machine."""
 EXIT_TAKEN = 4
-"""The data directory or a port is another process's."""
+"""Another process uses the data directory or a port."""
 
 _SYNCS = 16
 
 
 def run(settings: Settings, report: Report, *, memory: bool = False, log_file: Path | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; the process's exit code.
+    """Serve until SIGTERM or SIGINT; return the exit code of the process.
 
-    With ``memory`` nothing is kept, or written anywhere. ``log_file``: what stdout and stderr are, if a file.
+    With ``memory``, nothing is stored on disk. ``log_file`` is the file behind stdout and stderr, if any.
     """
     began = time.monotonic()
     scarce = own_process(settings, log_file)
@@ -75,12 +75,12 @@ def run(settings: Settings, report: Report, *, memory: bool = False, log_file: P
 
 
 def own_process(settings: Settings, log_file: Path | None = None) -> str:
-    """Set up what a process has once, for one that is all a box's. What makes it impossible; empty where nothing does.
+    """Set up process-wide state for a dedicated process. Return what prevents startup; empty if nothing does.
 
-    In somebody else's process none of it is to be touched.
+    Must not be called in a process of another program.
     """
     set_up(settings, log_file)
-    os.umask(0o077)  # for what plugins and libraries write; our own files name their modes
+    os.umask(0o077)  # for plugins and libraries; our own files are created with explicit modes
     sys.setswitchinterval(settings.journalSwitchIntervalMicros / 1_000_000)
     limit = raise_file_limit()
     scarce = too_few(limit, settings)
@@ -92,11 +92,11 @@ def own_process(settings: Settings, log_file: Path | None = None) -> str:
 
 
 def settle_memory() -> None:
-    """What lives now lives until the end: the collector need not look at it again. It may have been off until now.
+    """Exclude all current objects from garbage collection, and enable the collector with tuned thresholds.
 
-    Objects that stay are looked at once in each generation, so small ones cost no more in all, and are short stops: of
-    some 6,000 objects, 3 ms. With (10_000, 5, 2_000) the second one had 60,000 and stopped everybody for 30 ms.
-    A million, for the third one, take half a second.
+    Long-lived objects are examined once in each generation. Small generations cost no more in total and give short
+    pauses: 3 ms for some 6,000 objects. With (10_000, 5, 2_000) the second generation had 60,000 objects and a pause of
+    30 ms. A million objects, in the third generation, take half a second.
     """
     gc.collect()
     gc.freeze()
@@ -121,7 +121,7 @@ def _engine(settings: Settings, memory: bool) -> Engine:
 async def _serve(
     settings: Settings, engine: Engine, began: float, report: Report, memory: bool, log_file: Path | None
 ) -> int:
-    """Startup, serve, shutdown."""
+    """Run the server from startup to shutdown."""
     ending = heed(None if log_file is None else log_file_of(settings, log_file))
     serving = Serving(settings, engine, memory=memory)
     running = await serving.open()
@@ -132,7 +132,7 @@ async def _serve(
     await serving.open_http()
     settle_memory()
     log.info(
-        # Programs that start a Pulsar wait for its words: "messaging service is ready".
+        # Tools that start Pulsar wait for its log line: "messaging service is ready".
         "messaging service is ready: pulsarbox %s, %s, %s, data in %s, ready after %.0f ms",
         __version__,
         running.broker_urls,
@@ -157,7 +157,7 @@ async def _serve(
 
 
 def _memory_entry(running: Running) -> "MemoryEntry | None":
-    """What `pulsarbox status --memory` finds; None where there is no place for it, which is no reason to end."""
+    """Create the entry for `pulsarbox status --memory`; None, without failing, if no directory is suitable."""
     from pulsarbox.server.process.memory_box_entry import MemoryEntry
 
     try:
@@ -170,7 +170,7 @@ def _memory_entry(running: Running) -> "MemoryEntry | None":
 
 
 async def measure_disk(data: Path) -> None:
-    """Warn of a slow one. After the start, beside the loop: a start does not wait for it."""
+    """Log a warning if the disk is slow. Runs beside the loop after startup, so startup does not wait for it."""
     try:
         times = await asyncio.get_running_loop().run_in_executor(None, sync_times, data, _SYNCS)
     except OSError as error:

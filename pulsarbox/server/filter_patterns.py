@@ -1,11 +1,11 @@
-"""The patterns in filters of requests: they match in linear time, and what is wrong with them is said in words."""
+"""Patterns in filters of requests: linear-time matching, with readable errors."""
 
 from pulsarbox.expressions import Pattern
 from pulsarbox.protocol.topics_pattern import PatternError, linear
 
 
 def compiled(text: str) -> Pattern:
-    """A pattern of RE2, which takes linear time. Raises ValueError, in words."""
+    """Compile an RE2 pattern, which matches in linear time. Raises ValueError with a readable message."""
     try:
         return linear(text)
     except PatternError as error:

@@ -1,10 +1,10 @@
-"""Between the event loop and the core: the end of each turn, the two clocks, the committer's and the reader's answers.
+"""The shell between the event loop and the core: the end of each turn, the two clocks, and the results of threads.
 
-A turn is everything the loop calls before it comes round again. At its end, once: the batch goes to the committer, the
+A turn is everything that the loop calls in one iteration. Its end happens once: the batch goes to the committer, the
 reads to the reader, every outbox to its transport in one write, and the next deadline to the loop.
 
-A busy socket makes a turn long: the loop reads it again and again, some milliseconds, before it comes round. So that
-the committer does not stand idle as long, a turn also ends after a read when there is enough for a commit.
+A busy socket makes a turn long: the loop reads it repeatedly, for some milliseconds, before the next iteration. To keep
+the committer busy, a turn also ends after a read once there is enough for a commit.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class LoopShell:
         self._kicked = False
         self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
-        """What the committer has done and the core does not know yet."""
+        """Results of the committer that the core has not processed yet."""
         self._held: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -62,14 +62,14 @@ class LoopShell:
         self._bringing = Bringing(broker.core.plugins.load, self._plugin_brought)
 
     def start(self) -> None:
-        """Start the threads, and write what the core has to say for itself."""
+        """Start the threads, and write the core's initial records."""
         self._committer.start()
         self._reader.start()
         self._housekeeper.start()
         self.kick()
 
     def stop(self) -> None:
-        """End the threads; nothing may be under way."""
+        """Stop the threads; no work may be in progress."""
         if self._timer is not None:
             self._timer.cancel()
         self._reader.stop()
@@ -77,20 +77,20 @@ class LoopShell:
         self._committer.stop()
 
     def now(self) -> Now:
-        """This instant."""
+        """Return the current time on both clocks."""
         offset = self._clock.offset
         return Now(time.monotonic(), time.time_ns() // 1_000_000 + offset, offset)
 
-    # The turn
+    # Turns
 
     def kick(self) -> None:
-        """End this turn once the loop comes round."""
+        """Schedule the end of this turn for the next iteration of the loop."""
         if not self._kicked:
             self._kicked = True
             self._loop.call_soon(self._end_turn)
 
     def after_read(self) -> None:
-        """A client's bytes are taken in: end the turn now if there is enough for a commit, else once it is over."""
+        """After a client's bytes are processed: end the turn now if there is enough for a commit, otherwise later."""
         if not self.broker.is_worth_a_commit:
             self.kick()
         elif self._durable:
@@ -134,9 +134,9 @@ class LoopShell:
 
     @asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:
-        """Nothing is written to the store: what the core has by now is durable, what comes later waits.
+        """Suspend writes to the store inside the block: earlier changes are durable, later ones wait.
 
-        Clients go on; they get no receipts until it is over.
+        Clients stay connected but get no receipts until the block ends.
         """
         durable = asyncio.Event()
         self.broker.core.commits.after_commit(lambda now: durable.set())
@@ -153,7 +153,7 @@ class LoopShell:
             self.kick()
 
     def hold(self, connection: Connection) -> None:
-        """The open batch is full, or the client has its share of it: read nothing more from it until that is over."""
+        """Pause reading from a connection: the open batch is full, or the client has used its share of it."""
         connection.pause_reading()
         connection.cnx.reading_stops(self.now())
         self._held.append(connection)
@@ -189,14 +189,14 @@ class LoopShell:
         finally:
             self.kick()  # sets the timer of the next deadline too
 
-    # Answers of the threads
+    # Thread results
 
     def _committed(self, batch: Batch, _: None, error: Exception | None) -> None:
         self._durable.append((batch, error))
         self._call_in_loop(self._on_committed)
 
     def _on_committed(self) -> None:
-        if self._durable:  # a read may have come before
+        if self._durable:  # a read may have processed it already
             batch, error = self._durable.popleft()
             self.broker.committed(batch, self.now(), error)
             self._end_turn()
@@ -222,12 +222,12 @@ class LoopShell:
         self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
 
-    # What the core does not see, and has done beside it
+    # Background work for the core
 
     def _beside(self, name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
         def told(result: object, error: Exception | None) -> None:
             done(result, error)
-            self.kick()  # it may have asked for more
+            self.kick()  # it may have queued more work
 
         in_thread(self._loop, name, work, told)
 

@@ -1,4 +1,4 @@
-"""The memory engine for a daemon: its threads one at a time, and nothing on the disk."""
+"""The memory engine for a daemon: serialized access by its threads, and nothing on disk."""
 
 import threading
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from pulsarbox.storage.record import Entry
 
 _STEPS_AT_ONCE = 4096
 _GROUP_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
-"""Where control groups have a container's limit of memory, versions 2 and 1."""
+"""Files with the memory limit of a container's control group, versions 2 and 1."""
 
 
 def memory_size(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory that the machine has, or its container may use."""
+    """Return the bytes of memory of the machine, or the limit of its container."""
     sizes = [machine_memory()]
     for name in _GROUP_LIMITS:
         try:
             sizes.append(int((groups / name).read_text()))
-        except (OSError, ValueError):  # not there, or "max"
+        except (OSError, ValueError):  # missing, or "max"
             continue
     return min(sizes)
 
 
 class SharedRows:
-    """Rows that the housekeeper may change while the core looks something up."""
+    """Rows that the housekeeper may change during lookups of the core."""
 
     def __init__(self, rows: Rows, lock: threading.Lock) -> None:
         self._rows = rows
@@ -63,7 +63,7 @@ class SharedMemoryEngine:
         return self._engine.codecs
 
     def recover(self) -> Recovery:
-        """See Engine. The daemon's starts empty."""
+        """See Engine. The store of a daemon starts empty."""
         recovery = self._engine.recover()
         return recovery._replace(rows=SharedRows(recovery.rows, self._lock))
 
@@ -78,7 +78,7 @@ class SharedMemoryEngine:
             self._engine.checkpoint(checkpoint)
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
-        """See Engine. Many of the memory engine's steps, which are a batch each, are one here."""
+        """See Engine. Combines many steps of the memory engine, of one batch each."""
         steps: list[Reclaimed] = []
         while len(steps) < _STEPS_AT_ONCE:
             with self._lock:
@@ -97,7 +97,7 @@ class SharedMemoryEngine:
             return self._engine.read(request)
 
     def check_room(self) -> None:
-        """There is always room."""
+        """Do nothing: memory is never full."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: no resources are held."""

@@ -1,4 +1,4 @@
-"""Work beside the loop that is done once: in a thread of its own, which is gone when it is done."""
+"""One-off work in a short-lived thread beside the loop."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ def in_thread(
     work: Callable[[], Result],
     done: Callable[[Result | None, Exception | None], None],
 ) -> None:
-    """Do ``work`` in a thread; ``done`` is called in the loop with what it has returned or raised."""
+    """Run ``work`` in a thread; ``done`` is called in the loop with its result or its exception."""
 
     def run() -> None:
         result, failure = None, None
@@ -29,7 +29,10 @@ def in_thread(
 
 
 async def beside(name: str, work: Callable[[], Result]) -> Result:
-    """What ``work`` returns, or raises. The loop's own executor would keep its threads, and ends before atexit does."""
+    """Run ``work`` in a thread and return its result, or raise its exception.
+
+    The loop's executor is not used: it would keep its threads, and shuts down before atexit handlers run.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Result] = loop.create_future()
 
@@ -39,7 +42,7 @@ async def beside(name: str, work: Callable[[], Result]) -> Result:
         if error is not None:
             future.set_exception(error)
         else:
-            future.set_result(result)  # type: ignore[arg-type]  # None only where Result is None
+            future.set_result(result)  # type: ignore[arg-type]  # None only if Result is None
 
     in_thread(loop, name, work, told)
     return await future

@@ -1,7 +1,7 @@
-"""Plugins for a broker: found, looked at in a process of their own, then loaded into this one; and who does not return.
+"""Plugins of a broker: discovery, probing in a separate process, loading, and termination of endless calls.
 
-A look takes a second or so. It is taken beside the loop, and once: what was found is kept with the data for as long as
-the plugin is made of the same. Only the hash that the settings name is waited for at the start, which it may refuse.
+A probe takes about a second. It runs beside the loop, and once: its result is stored with the data until the plugin
+changes. Startup waits only for the hash function that the settings name, and fails if it is unusable.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 10
 LOAD_SECONDS: Final = 60
-"""After that time whoever waits for a plugin waits no longer."""
+"""Timeout in seconds for loading a plugin."""
 AT_ONCE: Final = 4
-"""Plugins that are being loaded at a time: clients may name as many as they like."""
+"""Plugins loaded concurrently: clients may request any number."""
 LOOK_SECONDS: Final = 0.5
-"""A call that is still being made at the second look, half a second to a second later, is ended."""
+"""Seconds between checks. A call still running at its second check, half a second to a second later, is terminated."""
 _KNOWN_MAX: Final = 200
 
 
 def plugins_of(settings: Settings, data: Path | None) -> Plugins:
-    """The plugins of a box with these settings; ``data``: its directory, None where it keeps everything in memory."""
+    """Return the plugins of a box with these settings; ``data`` is its directory, None for a box in memory."""
     return Plugins(_Loader(settings, data), time.perf_counter_ns, beside=True)
 
 
 class _Loader:
-    """Gets a plugin by kind and name: finds it, has it looked at unless it is as it was, and loads it."""
+    """Loads a plugin by kind and name: finds it, probes it unless it is unchanged, and imports it."""
 
     def __init__(self, settings: Settings, data: Path | None) -> None:
         self._directory = Path(settings.pluginsDirectory) if settings.pluginsDirectory else None
         self._known = None if data is None else data / KNOWN_PLUGINS
 
     def __call__(self, kind: str, name: str) -> Any:
-        """An object of the plugin. Raises PluginError."""
+        """Return an object of the plugin. Raises PluginError."""
         found = choose(find(self._directory), kind, name)
         report = self._looked_at(found)
         if not report.usable or (kind == "hashing" and report.problems):
@@ -65,8 +65,8 @@ class _Loader:
         return plugin
 
     def _looked_at(self, found: Found) -> Report:
-        """What a look at it finds, or found when it was the same. What cannot be used is looked at each time."""
-        # Only where there is a plugin, and then in a thread, or before the box serves.
+        """Return the probe's report, cached while the plugin is unchanged. Unusable plugins are probed each time."""
+        # Imported only if there is a plugin, and then in a thread or before the box serves.
         from pulsarbox.plugins.fingerprint import fingerprint
         from pulsarbox.plugins.probe import Report, probe
 
@@ -85,7 +85,7 @@ class _Loader:
 
 
 def _read(path: Path | None) -> dict[str, list[str]]:
-    """What is not as it was written counts for nothing."""
+    """Read the cached reports; an invalid file counts as empty."""
     try:
         assert path is not None
         said = json.loads(path.read_text(encoding="utf-8"))
@@ -106,10 +106,10 @@ def _write(path: Path | None, known: dict[str, list[str]]) -> None:
 
 
 class Bringing:
-    """Loads plugins beside the loop, a few at a time: each in a thread of its own, which may never come back."""
+    """Loads plugins beside the loop, a few at a time, each in a separate thread, which may never finish."""
 
     def __init__(self, load: Load, brought: Callable[[Key, object], None]) -> None:
-        """``brought`` is called in some thread with the plugin, or with the PluginError that says why not."""
+        """``brought`` is called in some thread with the plugin, or with the PluginError that explains its absence."""
         self._load = load
         self._brought = brought
         self._left: deque[Key] = deque()
@@ -117,7 +117,7 @@ class Bringing:
         self._lock = threading.Lock()
 
     def bring(self, *keys: Key) -> None:
-        """Load these: each is brought once, ``LOAD_SECONDS`` after its begin at the latest."""
+        """Load plugins: each is reported exactly once, within ``LOAD_SECONDS`` of its start."""
         with self._lock:
             self._left += keys
             begin = [self._left.popleft() for _ in range(min(self._free, len(self._left)))]
@@ -141,7 +141,7 @@ class Bringing:
                 told(self._load(*key))
             except PluginError as error:
                 told(error)
-            except BaseException as error:  # the thread ends here in any case, and somebody waits
+            except BaseException as error:  # the thread ends here in any case, and a caller waits
                 log.exception("the %s plugin %r could not be loaded", *key)
                 told(PluginError(f"{type(error).__name__}: {error}"))
 
@@ -153,33 +153,33 @@ class Bringing:
 
 
 class Watch:
-    """Ends calls of plugins that do not come back, by an exception inside of them.
+    """Terminates endless calls of plugins by raising an exception inside of them.
 
-    A signal's handler runs between two steps of Python in the main thread, the plugin's own, and raises only where
-    these are the plugin's steps, or of what it calls: nothing else is ever struck. A plugin that waits outside of
-    Python does not hear it; that is a limit, as are boxes in threads of other programs.
+    A signal handler runs between two bytecode steps of the main thread, which runs the plugins. It raises only if those
+    steps belong to the plugin or its callees, so no other code is ever interrupted. A plugin that blocks outside of
+    Python is not interrupted; neither are boxes in threads of other programs.
     """
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
         self._seen: dict[Guard, int] = {}
-        """The number of the call that was being made at the last look."""
+        """The number of the call in progress at the last check."""
 
     def begin(self) -> None:
-        """From the first plugin on. Only in the main thread of a process that is the box's own."""
+        """Start watching with the first plugin. Only in the main thread of a dedicated process."""
         self._plugins.guarded = self._start
         if self._plugins.guards:
             self._start()
 
     def _start(self) -> None:
         if threading.current_thread() is not threading.main_thread():
-            return  # a codec that the housekeeper needs: its calls are none that are watched
+            return  # a codec for the housekeeper, whose calls are not watched
         signal.signal(signal.SIGALRM, self._look)
         signal.siginterrupt(signal.SIGALRM, False)
         signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop watching."""
         self._plugins.guarded = _nothing
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -194,7 +194,7 @@ class Watch:
 
 
 def _nothing() -> None:
-    """Nobody watches."""
+    """Ignore the call."""
 
 
 def _being_made(guards: Iterable[Guard]) -> Iterable[tuple[Guard, int]]:

@@ -1,7 +1,7 @@
-"""A box that serves, in whatever loop and process: from its first port to its last sync.
+"""A serving box, in any loop and process: from opening its first port to its last sync.
 
-Nothing here touches what belongs to the process: signals, logging, the garbage collector, limits. ``daemon`` does, for
-a process that is the box's own; ``pulsarbox.embed`` must not.
+Nothing here touches process-wide state: signals, logging, the garbage collector, limits. ``daemon`` does, for a
+dedicated process; ``pulsarbox.embed`` must not.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 def lmdb_engine(settings: Settings) -> LmdbEngine:
-    """The engine of the settings' data directory."""
+    """Return the engine of the settings' data directory."""
     return LmdbEngine(
         Path(settings.dataDirectory),
         volume_size=settings.journalVolumeSizeMbytes << 20,
@@ -57,7 +57,7 @@ def lmdb_engine(settings: Settings) -> LmdbEngine:
 
 
 def new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
-    """uvloop where it is wanted and installed. Raises OSError where it is wanted and not installed."""
+    """Return a uvloop loop if configured and installed. Raises OSError if it is required but not installed."""
     if settings.eventLoop != "asyncio":
         try:
             import uvloop
@@ -70,11 +70,11 @@ def new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
 
 
 PortOptions = tuple[str, str, str, str]
-"""What chooses the ports: both plain ones, then both with TLS."""
+"""Command line options of the ports: both plain ones, then both with TLS."""
 
 
 class Serving:
-    """One box. ``open``, ``open_http``, ``close``; the engine is its owner's to close, behind ``close``."""
+    """One box: ``open``, ``open_http``, ``close``. The owner closes the engine afterwards."""
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class Serving:
         embedded: bool = False,
         port_options: PortOptions = ("--port", "--web-port", "--tls-port", "--web-tls-port"),
     ) -> None:
-        """With ``memory`` there is no data directory; ``port_options`` choose other ports, for messages."""
+        """With ``memory`` there is no data directory; ``port_options`` are named in errors about ports."""
         self.broker: Broker
         self.shell: LoopShell
         self.running: Running
         self.sockets: list[socket.socket] = []
-        """Those that listen."""
+        """The listening sockets."""
         self._settings = settings
         self._engine = engine
         self._data = None if memory else Path(settings.dataDirectory).absolute()
@@ -106,15 +106,15 @@ class Serving:
         self._recorder: Recorder | None = None
 
     async def open(self) -> Running:
-        """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
+        """Serve the binary port and return its addresses; connections to the HTTP port wait in its backlog.
 
-        Raises ConfigError, PersistenceError or OSError where it cannot; then nothing is left open.
+        Raises ConfigError, PersistenceError or OSError on failure; nothing is left open then.
         """
         settings = self._settings
         operator = os.urandom(32).hex() if settings.authenticationEnabled else ""
         authentication = authentication_of(settings, operator)
-        # Another process may have a data directory: that is said first. One that is not there is made once the ports
-        # are ours, so that a start which fails leaves none behind.
+        # Report a data directory in use before a port in use. A missing directory is created only after the ports are
+        # bound, so that a failed start leaves none behind.
         made = self._data is None or is_made(self._data)
         plugins = plugins_of(settings, self._data)
         self._engine.codecs.load = plugins.codec
@@ -130,7 +130,7 @@ class Serving:
             own_ports = [(address, await self._listen(address)) for address in bound(settings.bindAddresses)]
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
-            now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
+            now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # real time
             self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins)
         except BaseException:
             for each in self.sockets:
@@ -177,12 +177,12 @@ class Serving:
         return self.running
 
     def _keep(self) -> None:
-        """Keep what those want who look later, and let them look at the store."""
+        """Start recording events, and give the core access to the statistics of the store."""
         self.broker.folder = self._data
         if isinstance(self._engine, LmdbEngine):
             self.broker.standing = self._engine.standing
             self.broker.whereabouts = self._engine.whereabouts
-        if self._data is None:  # of a disk the event keeper finds out, and looks again now and then
+        if self._data is None:  # with a disk, the event recorder determines its size periodically
             from pulsarbox.server.memory_engine_adapter import memory_size
 
             self.broker.core.unsubscribed.set_capacity(memory_size(), self.shell.now())
@@ -191,7 +191,7 @@ class Serving:
         self._keeper.start()
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
-        """Listen on one of the four ports; nothing where it is switched off."""
+        """Listen on one of the four ports; empty if it is disabled."""
         if port == OFF:
             return []
         sockets = await listen(self._settings.bindAddress, port, option)
@@ -229,8 +229,7 @@ class Serving:
         self._tls_ports.append(port)
 
     async def open_http(self) -> None:
-        """Serve HTTP as well. Its library takes a while to import: beside the loop, so that binary clients are served
-        meanwhile."""
+        """Serve HTTP as well. The library is imported beside the loop, so that binary clients are served meanwhile."""
         http = await beside("imports", lambda: import_module("pulsarbox.server.http"))
         self._http = http.HttpServer(self.shell)
         certificates = self._certificates if self._web_tls_sockets else None
@@ -241,7 +240,7 @@ class Serving:
             self._recorder.start()
 
     def _tell(self) -> None:
-        """Tell who looks into the data directory where it serves."""
+        """Record the addresses in the data directory."""
         if self._data is not None:
             try:
                 write(self._data, self.running)
@@ -250,11 +249,11 @@ class Serving:
 
     @property
     def shutdown_seconds(self) -> float:
-        """How long closing may take, by the settings as they are now."""
+        """Timeout in seconds of ``close``, by the current settings."""
         return self.broker.core.settings.brokerShutdownTimeoutMs / 1000
 
     async def close(self) -> None:
-        """No new connections, finish what is under way, let the clients go, write the checkpoint."""
+        """Refuse new connections, finish pending work, disconnect the clients, and write the checkpoint."""
         shell, broker = self.shell, self.broker
         deadline = time.monotonic() + self.shutdown_seconds
         for server in self._servers:
@@ -298,5 +297,5 @@ def _certificates(settings: Settings) -> "Certificates":
 
 
 def _reachable(bind_address: str) -> str:
-    """A host name under which a client on this machine reaches the address."""
+    """Return a host name by which a client on this machine reaches the address."""
     return "localhost" if bind_address in ("0.0.0.0", "::", "") else bind_address

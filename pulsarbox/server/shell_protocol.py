@@ -1,4 +1,4 @@
-"""What the rooms of the server that only borrow the core ask of the daemon."""
+"""The interface of the daemon for the packages of the server that use the core."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from pulsarbox.server.network.protocol_mismatch import Doors
 
 
 class Shell(Protocol):
-    """The daemon, as the HTTP server sees it."""
+    """The daemon, as seen by the HTTP server."""
 
     @property
     def broker(self) -> Broker:
@@ -17,14 +17,14 @@ class Shell(Protocol):
 
     @property
     def gate(self) -> Gate:
-        """Who may connect."""
+        """The connection limits."""
 
     @property
     def doors(self) -> Doors:
-        """Where what is spoken."""
+        """The URL of each protocol."""
 
     def now(self) -> Now:
-        """This instant, as an argument for the core."""
+        """Return the current time, as an argument for the core."""
 
     def kick(self) -> None:
-        """The core was touched: flush outboxes, take the batch, set the timer at the end of this turn of the loop."""
+        """Schedule the end of the turn after changes to the core: flush outboxes, take the batch, set the timer."""

@@ -1,4 +1,4 @@
-"""The one place where tasks are made: named, held, and never silent when they fail."""
+"""Creation of asyncio tasks: named, referenced until done, and logged on failure. No other module creates tasks."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ _running: set[asyncio.Task[Any]] = set()
 
 
 def spawn(name: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Run a coroutine beside everything else; a failure of it is logged."""
+    """Run a coroutine as a background task; its failure is logged."""
     task = asyncio.get_running_loop().create_task(coroutine, name=name)
     _running.add(task)
     task.add_done_callback(_done)

@@ -1,8 +1,8 @@
 """A thread that does one kind of work beside the loop, one task after another.
 
-The shell has three: the committer, because a sync takes a fraction of a millisecond in which the loop has better things
-to do (py-lmdb gives up the GIL while it writes and syncs); the reader, so that no page fault meets the loop; and the
-housekeeper for what takes long, checkpoints and giving disk back.
+The shell has three: the committer, because the loop can work during a sync (py-lmdb releases the GIL while it writes
+and syncs); the reader, so that page faults do not block the loop; and the housekeeper for long operations: checkpoints
+and space reclamation.
 """
 
 import threading
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class Worker(Generic[Task, Result]):
-    """Does ``work`` for each task that ``submit`` is given, in order; says so through ``done`` in its own thread."""
+    """Runs ``work`` for each submitted task, in order, and calls ``done`` in its own thread."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Worker(Generic[Task, Result]):
         work: Callable[[Task], Result],
         done: Callable[[Task, Result | None, Exception | None], None],
     ) -> None:
-        """``done`` is called with the task, then either what ``work`` has given or the exception that it has raised."""
+        """``done`` is called with the task, and either the result of ``work`` or its exception."""
         self._work = work
         self._done = done
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
@@ -34,11 +34,11 @@ class Worker(Generic[Task, Result]):
         self._thread.start()
 
     def submit(self, task: Task) -> None:
-        """Have it done behind what was submitted before."""
+        """Queue a task after those submitted before."""
         self._tasks.put(task)
 
     def stop(self) -> None:
-        """Finish what was submitted, then end the thread."""
+        """Finish the queued tasks, then stop the thread."""
         self._tasks.put(None)
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""Make a backup: hold a cut, store what is not stored yet, and complete the manifest."""
+"""Creation of a backup: hold a cut, store what is not stored yet, and complete the manifest."""
 
 import errno
 import json
@@ -25,17 +25,17 @@ from pulsarbox.storage.recording.history_files import FOLDER as HISTORY
 from pulsarbox.storage.recording.history_files import files as history_files
 
 RATE_DEFAULT: Final = 16 << 20
-"""Bytes a second that are written beside a running box. More of them hold up receipts (docs/PERFORMANCE.md)."""
+"""Bytes per second written beside a running box. A higher rate delays receipts (docs/PERFORMANCE.md)."""
 ROOM_LEFT: Final = 64 << 20
 """Bytes that a backup leaves free on its disk."""
 
 
 class Made(NamedTuple):
-    """A backup that was made, and what it took."""
+    """A completed backup, and its cost."""
 
     manifest: Manifest
     copied: int
-    """Bytes that were copied."""
+    """Bytes copied."""
     linked: int
     """Bytes of files that are hard links to those of the data directory."""
     reused: int
@@ -43,21 +43,21 @@ class Made(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a backup is made."""
+    """Options of a backup."""
 
     rate: int | None = None
-    """Bytes a second that are written, 0 for no limit; None for RATE_DEFAULT beside a running box, else no limit."""
+    """Bytes written per second, 0 for no limit; None for RATE_DEFAULT beside a running box, otherwise no limit."""
     link: bool = True
-    """Link sealed volumes where the file system can."""
+    """Hard-link sealed volumes if the file system allows it."""
     full: bool = False
-    """Store everything again, whatever earlier backups have stored."""
+    """Store everything again, even if earlier backups have stored it."""
 
 
 def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
     """Back up the data directory ``source`` into the backup directory ``target``, which is created if missing.
 
-    An interrupted backup leaves what it stored to the next one. Raises BackupConflict where another backup is being
-    made there, BackupError, and PersistenceError where ``source`` is no data directory.
+    The next backup reuses what an interrupted one stored. Raises BackupConflict if another backup is running there,
+    BackupError, and PersistenceError if ``source`` is not a data directory.
     """
     box = Box(source)
     if _is_within(target, source) or _is_within(source, target):
@@ -75,7 +75,7 @@ def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
 
 
 class _Creation:
-    """One backup while it is made."""
+    """One backup in progress."""
 
     def __init__(self, source: Path, repository: Repository, plan: Plan, pace: Pace) -> None:
         self._source = source
@@ -114,7 +114,7 @@ class _Creation:
         return Made(manifest, **self._sizes)
 
     def _look_up_stored(self) -> None:
-        """What earlier backups of this box have stored, complete and interrupted ones. Raises BackupConflict."""
+        """Collect what complete and interrupted backups of this box have stored. Raises BackupConflict."""
         found: list[BackupFile] = []
         for name in self._repository.names():
             try:
@@ -141,7 +141,7 @@ class _Creation:
         return None
 
     def _check_room(self, cut: Cut) -> None:
-        """Refuse early what cannot fit: the disk may be the one that the box needs."""
+        """Fail early if the backup cannot fit: it may share the disk with the box."""
         copied = [one for one in cut.sealed if one.descriptor >= 0 and not (self._plan.link and self._can_link())]
         logs = sum(one.environment.size for one in cut.growing)
         needed = cut.meta_size + sum(one.size for one in copied) + logs
@@ -172,7 +172,7 @@ class _Creation:
         self._add(volume.path, stored, volume.modified)
 
     def _add_beside(self) -> None:
-        """Events and the history of the views: kept by the box for people, written behind its commits."""
+        """Add events and the history of the views, which the box writes asynchronously for inspection."""
         self._pace.what = "events and history"
         events = [path for _, path in event_files(self._source / EVENTS)]
         for path in (*events, *(each.path for each in history_files(self._source / HISTORY))):
@@ -185,7 +185,7 @@ class _Creation:
                     continue
                 stored = self._copied(_chunks_of_file(path, status.st_size))
             except FileNotFoundError:
-                continue  # the oldest files are removed
+                continue  # the box has removed its oldest files
             self._add(str(path.relative_to(self._source)), stored, status.st_mtime_ns)
 
     def _copied(self, chunks: Iterator[bytes]) -> Stored:
@@ -215,7 +215,7 @@ class _Creation:
 
 
 def _chunks_of_file(path: Path, size: int) -> Iterator[bytes]:
-    """The first bytes of a file that may grow."""
+    """Yield the first ``size`` bytes of a file that may grow."""
     with path.open("rb") as file:
         while size > 0 and (chunk := file.read(min(size, CHUNK))):
             size -= len(chunk)
@@ -230,7 +230,7 @@ def _failed(repository: Repository, error: OSError) -> BackupError:
     where = error.filename or repository.path
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return BackupError(f"{where}: {error.strerror or error}; run the command again to resume the backup")
-    # The box may need this disk: give back what was stored, which is of no use before there is more room.
+    # The box may need this disk: release what was stored, which is useless until there is more space.
     with suppress(OSError, PersistenceError):
         repository.drop_interrupted()
     return BackupError(

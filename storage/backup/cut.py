@@ -1,13 +1,12 @@
-"""The state of a data directory at one batch, held for copying while the box goes on.
+"""A consistent cut of a data directory at one batch, held for copying while the box runs.
 
-The cut is made in an order that leaves nothing to lock. A snapshot of ``meta`` comes first: its checkpoint covers some
-batch, and its tables name the sealed and packed volumes. Then these are opened, and behind them the volumes that are
-not sealed. The last batch in the newest of those is the position of the cut. A volume that was packed or removed
-between the two steps is missing then, and the cut is made again from a newer snapshot.
+The order of its steps makes locks unnecessary. First comes a snapshot of ``meta``: its checkpoint covers some batch,
+and its tables name the sealed and packed volumes. Those are opened next, then the unsealed volumes. The last batch in
+the newest of these is the position of the cut. If a volume was packed or removed between the steps, it is missing, and
+the cut is repeated from a newer snapshot.
 
-What is open stays readable whatever the box removes: the kernel keeps the contents of an open file, and gives their
-disk space back when this process closes it or ends, however it ends. So nothing is pinned in the box, and a backup that
-was killed holds nothing back.
+Open files stay readable whatever the box removes: the kernel keeps their contents, and frees their disk space when this
+process closes them or ends in any way. So nothing is pinned in the box, and a killed backup holds no space.
 """
 
 import json
@@ -31,41 +30,41 @@ from pulsarbox.storage.record import check_batch
 
 _ATTEMPTS: Final = 100
 _PAUSE_SECONDS: Final = 0.05
-"""Between attempts; packing takes a volume away in some seconds at most, so the second one succeeds as a rule."""
+"""Pause between attempts. Packing removes a volume within a few seconds, so the second attempt usually succeeds."""
 META_SECONDS_MAX: Final = 600.0
 """While ``meta`` is copied the box cannot reuse its pages, and each checkpoint makes the file grow."""
 
 Known = Callable[[str, int, int], bool]
-"""Whether a file (its path, size, modification time in ns) is in the backup directory already."""
+"""Whether a file (its path, size, modification time in ns) is already in the backup directory."""
 
 
 class _Moved(Exception):
-    """A volume that the snapshot names is gone: it was packed or removed since."""
+    """A volume named by the snapshot is missing: it was packed or removed since."""
 
 
 class SealedVolume(NamedTuple):
     """A volume that is never written again."""
 
     path: str
-    """Of its file, in the data directory."""
+    """Path of its file in the data directory."""
     size: int
     modified: int
     """Nanoseconds since 1970."""
     descriptor: int
-    """The open file; -1 where it is known already."""
+    """The open file; -1 if an earlier backup has stored it."""
 
 
 class GrowingVolume(NamedTuple):
-    """A volume that is not sealed. Its log is only ever appended to, so it is read without a long transaction."""
+    """An unsealed volume. Its log is append-only, so it is read without a long transaction."""
 
     number: int
     first: int
     last: int
-    """Positions, 0 where it has no batch."""
+    """Positions of its first and last batch, 0 if it has none."""
     environment: Environment
 
     def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
-        """Positions and values from ``first`` to ``last``. Raises BackupError where one is missing or damaged."""
+        """Yield positions and values from ``first`` to ``last``. Raises BackupError if one is missing or damaged."""
         for chunk in self.environment.chunks(b"log", LOG_KEY.pack(first)):
             for key, value in chunk:
                 (position,) = LOG_KEY.unpack(key)
@@ -90,7 +89,7 @@ class GrowingVolume(NamedTuple):
 
 
 class Cut:
-    """What is held. ``meta`` is held until ``release_meta``, the rest inside ``held_cut``."""
+    """The state held. ``meta`` is held until ``release_meta``, the rest inside ``held_cut``."""
 
     def __init__(self, box: Box, held: ExitStack) -> None:
         self._held = held
@@ -110,7 +109,7 @@ class Cut:
         self.position = self.checkpoint
 
     def hold(self, known: Known) -> None:
-        """Hold all volumes. Raises _Moved, PersistenceError, OSError."""
+        """Open all volumes. Raises _Moved, PersistenceError, OSError."""
         for key, value in self._meta.rows(b"contents"):
             number, content = LOG_KEY.unpack(key)[0], CONTENT.unpack(value)
             self.sealed.append(self._sealed_volume(number, known))
@@ -128,7 +127,7 @@ class Cut:
             self.position = max(self.position, last)
 
     def release_meta(self) -> None:
-        """End the snapshot of ``meta``: its pages may be used again. Raises BackupError where it was not held."""
+        """End the snapshot of ``meta``, whose pages may be reused then. Raises BackupError if it was not protected."""
         self._meta_held.close()
         if not self._locked and Box(self._box.path).live:
             raise BackupError(
@@ -200,7 +199,7 @@ class Cut:
 def held_cut(path: Path, known: Known) -> Iterator[Cut]:
     """Make a cut of the data directory at ``path``, and hold it inside the block.
 
-    Raises BackupError, and PersistenceError where it is no data directory.
+    Raises BackupError, and PersistenceError if it is not a data directory.
     """
     _check_source(path)
     missing = ""
@@ -233,7 +232,7 @@ def _check_source(path: Path) -> None:
 
 
 def _identity(path: Path) -> BoxIdentity:
-    """Read with the snapshot in place: an older one may say less of the format than the volumes need."""
+    """Read the identity after the snapshot is taken: an earlier read may have an older format than the volumes need."""
     fields = json.loads((path / INSTANCE).read_bytes())
     lineage = tuple(str(each) for each in fields.get("lineage", ()))
     return BoxIdentity(str(fields["instance"]), int(fields["format"]), int(fields.get("created", 0)), lineage)

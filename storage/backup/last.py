@@ -1,4 +1,4 @@
-"""The note in a data directory of its last backup. Light: ``pulsarbox status`` reads it."""
+"""The record of the last backup in a data directory. A light module, since ``pulsarbox status`` imports it."""
 
 import json
 from pathlib import Path
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def note_backup(source: Path, target: Path, manifest: "Manifest") -> None:
-    """Note a complete backup. Raises OSError."""
+    """Record a complete backup. Raises OSError."""
     told = {"name": manifest.name, "time": manifest.completed, "position": manifest.position}
     write_durably(source / BACKUP, json.dumps({**told, "directory": str(target.resolve())}).encode())
 
 
 def last_backup(source: Path) -> dict[str, Any] | None:
-    """When and where the last backup of a data directory was made; None if unknown."""
+    """Return when and where the last backup of a data directory was made, or None if unknown."""
     try:
         document = json.loads((source / BACKUP).read_bytes())
         last = {"name": str(document["name"]), "directory": str(document["directory"])}

@@ -7,11 +7,11 @@ from pulsarbox.storage.backup.repository import Repository, order_of
 
 
 class Listed(NamedTuple):
-    """A backup."""
+    """A backup and its state."""
 
     name: str
     state: str
-    """``complete``, ``running``, ``incomplete`` (it was interrupted) or ``damaged``."""
+    """``complete``, ``running``, ``incomplete`` (interrupted) or ``damaged``."""
     manifest: Manifest | None
 
 

@@ -1,8 +1,8 @@
-"""Parts of a log: the batches of a volume that is not sealed yet, as files that are never written again.
+"""Parts of a log: the batches of an unsealed volume, as immutable files.
 
-A volume that grows cannot be linked, and copying it whole would copy its beginning with each backup. So its log is
-stored in parts; the next backup stores the batches that came since. A part is MAGIC, then its batches, each behind its
-position and its size::
+A growing volume cannot be linked, and copying all of it would copy its beginning with each backup. So its log is
+stored in parts, and the next backup stores only later batches. A part is MAGIC, then its batches, each preceded by its
+position and size::
 
     position u64 | size u32 | batch
 """
@@ -20,7 +20,7 @@ MAGIC: Final = b"pbxlog\0\1"
 PART_BYTES: Final = 64 << 20
 """A part ends with the batch that reaches this size."""
 SMALL_BYTES: Final = 4 << 20
-"""The last part of a log is stored again, with what follows, while it is smaller."""
+"""A last part smaller than this is stored again together with what follows it."""
 _HEAD: Final = struct.Struct(">QI")
 
 
@@ -31,7 +31,7 @@ def store_log(
     pace: Pace,
     stored: Callable[[BackupFile], None],
 ) -> list[BackupFile]:
-    """Store the log of a volume; the parts that it consists of. ``known`` are parts of earlier backups of this box.
+    """Store the log of a volume; return its parts. ``known`` are parts of earlier backups of this box.
 
     ``stored`` is called with each new part. Raises BackupError, OSError.
     """
@@ -50,7 +50,7 @@ def store_log(
 
 
 def read_part(file: BackupFile, data: bytes, where: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the positions and batches of a part. Raises BackupDamaged where it is not what ``file`` says."""
+    """Yield the positions and batches of a part. Raises BackupDamaged if it does not match ``file``."""
     at, position = len(MAGIC), file.first - 1
     if not data.startswith(MAGIC):
         raise BackupDamaged(f"{where} is not a part of a log")
@@ -69,7 +69,7 @@ def read_part(file: BackupFile, data: bytes, where: str) -> Iterator[tuple[int, 
 
 
 class _Part:
-    """Takes batches until a part is full."""
+    """Collects batches until a part is full."""
 
     def __init__(self, first: tuple[int, bytes], batches: Iterator[tuple[int, bytes]]) -> None:
         self.first = self.last = first[0]
@@ -88,7 +88,7 @@ class _Part:
 
 
 def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: StoredFiles) -> list[BackupFile]:
-    """The longest run of known parts that is the beginning of the log."""
+    """Return the longest run of known parts that is the beginning of the log."""
     found: list[BackupFile] = []
     expected = volume.first
     by_first = {file.first: file for file in sorted(known, key=lambda file: file.last) if file.volume == volume.number}
@@ -97,7 +97,7 @@ def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: Stored
     ):
         found.append(part)
         expected = part.last + 1
-    # Another history of the same box may have other batches at these positions: one that was restored from a backup.
+    # A restored box has a different history, so it may have other batches at these positions.
     while found and not _is_end_of(found[-1], volume, files):
         found.pop()
     if found and found[-1].size < SMALL_BYTES and found[-1].last < volume.last:
@@ -106,7 +106,7 @@ def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: Stored
 
 
 def _is_end_of(part: BackupFile, volume: GrowingVolume, files: StoredFiles) -> bool:
-    """Whether the last batch of a part is the one that the volume has there. A damaged part has none."""
+    """Return whether the last batch of a part equals the volume's batch at that position; False for a damaged part."""
     try:
         stored = list(read_part(part, b"".join(files.read(part.sha256, part.size)), str(files.path(part.sha256))))
     except (BackupDamaged, OSError):

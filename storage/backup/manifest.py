@@ -1,7 +1,7 @@
-"""The manifest of a backup: which box, at which batch, and every file with its size and checksum.
+"""The manifest of a backup: its box, its batch position, and every file with its size and checksum.
 
-A manifest is one JSON document. Its last field is the SHA-256 of the document without that field, so a damaged manifest
-is recognised. A manifest is written after everything it names is durable: its presence makes a backup complete.
+A manifest is one JSON document. Its last field is the SHA-256 of the document without that field, so damage is
+detected. A manifest is written after everything it names is durable: its presence makes a backup complete.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.errors import PersistenceError
 
 FORMAT: Final = 1
-"""Of backup directories and manifests."""
+"""Format version of backup directories and manifests."""
 META_PATH: Final = "meta/data.mdb"
 
 _VOLUME = re.compile(r"(?:volumes|packed)/\d{8,19}/data\.mdb")
@@ -24,7 +24,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class BackupError(PersistenceError):
-    """A backup cannot be made, read or restored."""
+    """A backup cannot be created, read or restored."""
 
 
 class BackupNotFound(BackupError):
@@ -43,24 +43,24 @@ class BackupFile(NamedTuple):
     """One file of a backup."""
 
     path: str
-    """Its place in the data directory; ``log/VOLUME/FIRST`` for a part of the log of a volume that is not sealed."""
+    """Its path in the data directory; ``log/VOLUME/FIRST`` for a part of an unsealed volume's log."""
     size: int
     sha256: str
     modified: int = 0
-    """Of a file that is never written again: its modification time in the data directory, in ns since 1970."""
+    """Modification time in the data directory of an immutable file, in ns since 1970."""
     first: int = 0
     last: int = 0
-    """Of a part of a log: the positions of its first and last batch."""
+    """Positions of the first and last batch of a log part."""
 
     @property
     def volume(self) -> int:
-        """The number of the volume that a part of a log belongs to; 0 for other files."""
+        """The number of the volume that a log part belongs to; 0 for other files."""
         match = _LOG.fullmatch(self.path)
         return int(match[1]) if match else 0
 
 
 class BoxIdentity(NamedTuple):
-    """The box that a backup was made of."""
+    """The box that was backed up."""
 
     instance: str
     format: int
@@ -78,14 +78,14 @@ class Manifest(NamedTuple):
     """The version that wrote it."""
     box: BoxIdentity
     position: int
-    """The last batch in the backup: the restored box has all batches up to here, and none behind."""
+    """The last batch in the backup: the restored box has all batches up to here, and none after."""
     checkpoint: int
     """The batch that the checkpoint in ``meta`` covers."""
     begun: int
     completed: int
     """Milliseconds since 1970."""
     volumes: tuple[int, ...]
-    """The volumes that were not sealed; their batches are in the files under ``log/``."""
+    """The unsealed volumes; their batches are in the files under ``log/``."""
     codecs: tuple[str, ...]
     """Codecs that the compressed entries need."""
     files: tuple[BackupFile, ...]
@@ -96,17 +96,17 @@ class Manifest(NamedTuple):
         return sum(file.size for file in self.files)
 
     def log_of(self, volume: int) -> list[BackupFile]:
-        """The parts of the log of a volume, in order."""
+        """Return the parts of a volume's log, in order."""
         return sorted((file for file in self.files if file.volume == volume), key=lambda file: file.first)
 
 
 def is_name(text: str) -> bool:
-    """Whether ``text`` has the form of a backup's name, such as ``2026-12-01T11-28-14Z``."""
+    """Return whether ``text`` has the form of a backup's name, such as ``2026-12-01T11-28-14Z``."""
     return _NAME.fullmatch(text) is not None
 
 
 def pack_manifest(manifest: Manifest) -> bytes:
-    """Return the document of a manifest."""
+    """Encode a manifest as a document."""
     document: dict[str, Any] = {"format": FORMAT, **manifest._asdict()}
     document["box"] = manifest.box._asdict()
     document["files"] = [pack_file(file) for file in manifest.files]
@@ -114,7 +114,7 @@ def pack_manifest(manifest: Manifest) -> bytes:
 
 
 def unpack_manifest(data: bytes, where: str) -> Manifest:
-    """Return the manifest of a document; ``where`` names it in errors. Raises BackupDamaged, BackupError."""
+    """Decode the manifest of a document; ``where`` names it in errors. Raises BackupDamaged, BackupError."""
     try:
         document = json.loads(data)
         claimed, version = document.pop("sha256"), document.pop("format")
@@ -133,14 +133,15 @@ def unpack_manifest(data: bytes, where: str) -> Manifest:
 
 
 def pack_file(file: BackupFile) -> dict[str, Any]:
-    """Return a file as a JSON object, without fields that have their default."""
+    """Encode a file as a JSON object, without fields that have their default."""
     return {name: value for name, value in file._asdict().items() if value or name == "size"}
 
 
 def unpack_file(fields: dict[str, Any]) -> BackupFile:
-    """Return the file of a JSON object. Raises ValueError, KeyError and TypeError where it is none.
+    """Decode the file of a JSON object. Raises ValueError, KeyError and TypeError if it is invalid.
 
-    Paths come from outside: only those that a backup can have are accepted, so none leads out of a directory.
+    Manifests are untrusted input: only paths that a backup can have are accepted, so none can escape the target
+    directory.
     """
     file = BackupFile(**fields)
     known = file.path == META_PATH or any(pattern.fullmatch(file.path) for pattern in (_VOLUME, _LOG, _BESIDE))
@@ -150,7 +151,7 @@ def unpack_file(fields: dict[str, Any]) -> BackupFile:
 
 
 def _check_logs(manifest: Manifest, where: str) -> None:
-    """The batches behind the sealed volumes follow each other up to the position of the backup."""
+    """Raise BackupDamaged unless the batches of the log parts are consecutive up to the position of the backup."""
     parts = [part for volume in sorted(manifest.volumes) for part in manifest.log_of(volume)]
     following = all(before.last + 1 == part.first for before, part in pairwise(parts))
     ends = parts[-1].last if parts else manifest.position

@@ -1,4 +1,4 @@
-"""A backup directory: which backups it holds, complete and interrupted ones, and how they are added and removed."""
+"""A backup directory: its complete and interrupted backups, and how they are added and removed."""
 
 import fcntl
 import json
@@ -33,11 +33,11 @@ _LOCK: Final = "LOCK"
 _COMPLETE: Final = ".json"
 _PARTIAL: Final = ".partial"
 _OWN: Final = frozenset((_LOCK, "backups", "files", "incoming", "lost+found"))
-"""What a directory may have before it is a backup directory: it may be a disk of its own."""
+"""Names that a directory may contain before it becomes a backup directory: it may be the root of a file system."""
 
 
 class Repository:
-    """A backup directory that exists. Its contents are in ``files``."""
+    """An existing backup directory. Its contents are in ``files``."""
 
     def __init__(self, path: Path) -> None:
         """Open the directory at ``path``. Raises BackupNotFound, BackupError."""
@@ -77,15 +77,15 @@ class Repository:
         return repository
 
     def names(self) -> list[str]:
-        """The complete backups, oldest first."""
+        """Return the complete backups, oldest first."""
         return self._named(_COMPLETE)
 
     def interrupted(self) -> list[str]:
-        """The backups that were begun and are not complete; one of them may be running."""
+        """Return the incomplete backups; one of them may be running."""
         return sorted(set(self._named(_PARTIAL)) - set(self.names()), key=order_of)
 
     def manifest(self, name: str) -> Manifest:
-        """The manifest of a complete backup. Raises BackupNotFound, BackupDamaged, BackupError."""
+        """Return the manifest of a complete backup. Raises BackupNotFound, BackupDamaged, BackupError."""
         path = self._backups / (name + _COMPLETE)
         try:
             data = path.read_bytes()
@@ -103,14 +103,14 @@ class Repository:
         return manifest
 
     def newest(self) -> Manifest:
-        """The manifest of the newest complete backup. Raises as ``manifest`` does."""
+        """Return the manifest of the newest complete backup. Raises as ``manifest`` does."""
         names = self.names()
         if not names:
             raise BackupNotFound(f"{self.path} has no complete backup; `pulsarbox backup {self.path}` makes one")
         return self.manifest(names[-1])
 
     def is_busy(self) -> bool:
-        """Whether another process adds or removes backups right now. Raises BackupError."""
+        """Return whether another process is adding or removing backups. Raises BackupError."""
         path = self.path / _LOCK
         if not path.exists():
             return False
@@ -119,7 +119,7 @@ class Repository:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Inside, no other process adds or removes backups. Raises BackupConflict, BackupError."""
+        """Exclude other processes from adding or removing backups. Raises BackupConflict, BackupError."""
         with _flock(self.path / _LOCK, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as (held, descriptor):
             if not held:
                 pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
@@ -130,16 +130,16 @@ class Repository:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Inside, no other process removes backups; they may be added. Raises BackupConflict, BackupError."""
+        """Exclude other processes from removing backups; they may add some. Raises BackupConflict, BackupError."""
         with _flock(self.path / MARKER, os.O_RDONLY, fcntl.LOCK_SH) as (held, _):
             if not held:
                 raise BackupConflict(f"backups are being removed from {self.path}: try again")
             yield
 
-    # Adding: inside ``locked``
+    # Modification, inside ``locked``
 
     def begin(self) -> "Journal":
-        """Begin a backup: it is incomplete until ``complete``. Raises OSError."""
+        """Start a backup, which is incomplete until ``complete``. Raises OSError."""
         moment = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
         taken = {*self.names(), *self.interrupted()}
         names = (moment if not number else f"{moment}-{number + 1}" for number in range(1_000_000))
@@ -154,24 +154,24 @@ class Repository:
         self.drop_interrupted()
 
     def stored_by_interrupted(self) -> list[BackupFile]:
-        """The files that interrupted backups have stored. Raises OSError."""
+        """Return the files that interrupted backups have stored. Raises OSError."""
         return [file for name in self.interrupted() for file in read_journal(self._backups / (name + _PARTIAL))]
 
     def drop_interrupted(self) -> int:
-        """Forget interrupted backups and remove contents that no backup names; the bytes freed. Raises OSError."""
+        """Drop interrupted backups and unreferenced contents; return the bytes freed. Raises OSError."""
         for name in self._named(_PARTIAL):
             (self._backups / (name + _PARTIAL)).unlink(missing_ok=True)
         return self._collect()
 
     def remove(self, names: list[str]) -> int:
-        """Remove backups, and the contents that no other one has; the bytes freed.
+        """Remove backups, and the contents that no other one references; return the bytes freed.
 
         Raises BackupNotFound, BackupConflict, OSError.
         """
         known = {*self.names(), *self.interrupted()}
         for name in names:
             if name not in known:
-                self.manifest(name)  # raises, with what to do
+                self.manifest(name)  # raises an error with advice
         with _flock(self.path / MARKER, os.O_RDONLY, fcntl.LOCK_EX) as (held, _):
             if not held:
                 raise BackupConflict(f"a backup in {self.path} is being verified or restored: try again after that")
@@ -182,7 +182,7 @@ class Repository:
             return self._collect()
 
     def unreferenced(self) -> list[str]:
-        """The checksums of contents that no backup names, complete or not. Raises BackupError, OSError."""
+        """Return the checksums of contents that no backup references, complete or not. Raises BackupError, OSError."""
         named = {file.sha256 for name in self.names() for file in self.manifest(name).files}
         named.update(file.sha256 for file in self.stored_by_interrupted())
         return [digest for digest in self.files.digests() if digest not in named]
@@ -191,7 +191,7 @@ class Repository:
         try:
             digests = self.unreferenced()
         except BackupError:
-            return 0  # a manifest cannot be read: what it names is not known
+            return 0  # a manifest is unreadable, so its references are unknown
         self.files.clear_incoming()
         return sum(self.files.remove(digest) for digest in digests)
 
@@ -206,7 +206,7 @@ class Repository:
 
 
 class Journal:
-    """The files that a backup has stored so far, so that the next one need not store them again."""
+    """The files that a backup has stored so far, which the next one can reuse."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
@@ -214,13 +214,13 @@ class Journal:
         self._path.touch(PRIVATE)
 
     def note(self, file: BackupFile) -> None:
-        """A file was stored. Raises OSError."""
+        """Add a stored file. Raises OSError."""
         with self._path.open("ab") as journal:
             journal.write(json.dumps(pack_file(file)).encode() + b"\n")
 
 
 def read_journal(path: Path) -> list[BackupFile]:
-    """Return the files of a journal, without lines that are not whole. Raises OSError."""
+    """Return the files of a journal, without incomplete lines. Raises OSError."""
     files: list[BackupFile] = []
     for line in path.read_bytes().splitlines():
         try:
@@ -231,14 +231,14 @@ def read_journal(path: Path) -> list[BackupFile]:
 
 
 def order_of(name: str) -> tuple[str, int]:
-    """What the names of backups are sorted by, oldest first: several may be of one second."""
+    """Return the sort key of a backup's name, oldest first: several may share a second."""
     moment, _, number = name.partition("Z")
     return moment, int(number.removeprefix("-") or 1)
 
 
 @contextmanager
 def _flock(path: Path, flags: int, kind: int) -> Iterator[tuple[bool, int]]:
-    """Whether the lock could be taken, and the descriptor of the file. Raises BackupError."""
+    """Yield whether the lock was acquired, and the descriptor of the file. Raises BackupError."""
     try:
         descriptor = os.open(path, flags, PRIVATE)
     except OSError as error:

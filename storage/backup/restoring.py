@@ -1,8 +1,8 @@
-"""Restore a backup into a data directory.
+"""Restore of a backup into a data directory.
 
-The target has a file RESTORING from the first change on until everything is durable, and no start takes a directory
-that has one. What a forced restore replaces stays in a folder of the target until then, and is put back where the
-restore fails. The target's LOCK is held, so no box starts there meanwhile.
+The target contains a file RESTORING from the first change until everything is durable, and no box opens a directory
+that contains one. A forced restore keeps the replaced files in a folder of the target until then, and puts them back if
+it fails. The target's lock is held, so no box starts there meanwhile.
 """
 
 import json
@@ -29,20 +29,20 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, mak
 from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
 
 REPLACED: Final = "replaced" + NEW_SUFFIX
-"""What the restored box replaces. The suffix has the next start remove what an interruption leaves of it."""
+"""Files replaced by the restored box. The suffix makes the next start remove leftovers of an interruption."""
 _ASIDE: Final = "replacing" + NEW_SUFFIX
-"""The same while it is being put aside or put back: the rest is in its place, and nothing is restored yet."""
+"""The same folder while files are moved into it or back: the others are in place, and nothing is restored yet."""
 _LOST: Final = "lost+found"
-"""Of a file system whose root the target is; it belongs to root."""
+"""Belongs to the file system whose root the target is, and to root."""
 _OWN: Final = frozenset((LOCK, RESTORING, REPLACED, _ASIDE, _LOST))
 _SLICE_BYTES: Final = 16 << 20
-"""Of a log, written in one transaction."""
+"""Bytes of a log written in one transaction."""
 _FLUSH: Final = FlushAt(20_000, 64 << 20)
 _ROOM_LEFT: Final = 64 << 20
 
 
 class Restored(NamedTuple):
-    """A data directory that was restored."""
+    """A restored data directory."""
 
     manifest: Manifest
     instance: str
@@ -52,11 +52,10 @@ class Restored(NamedTuple):
 def restore(  # options of one command
     repository: Repository, name: str | None, target: Path, pace: Pace, *, force: bool = False, keep_id: bool = False
 ) -> Restored:
-    """Restore a backup, the newest where none is named, into the directory ``target``.
+    """Restore a backup, by default the newest, into the directory ``target``.
 
-    The target is created if missing. ``force`` replaces a box that is there and does not run. The restored box gets an
-    id of its own, but for ``keep_id``. Raises BackupNotFound, BackupDamaged, BackupConflict, BackupError; the target is
-    then as it was.
+    The target is created if missing. ``force`` replaces a stopped box there. The restored box gets a new id, except
+    with ``keep_id``. Raises BackupNotFound, BackupDamaged, BackupConflict, BackupError; the target is unchanged then.
     """
     with repository.reading():
         manifest = repository.newest() if name is None else repository.manifest(name)
@@ -105,10 +104,10 @@ class _Restore:
         return instance
 
     def _begin(self) -> None:
-        """Put aside what is there. After an interruption: put aside the rest, or clear away what was restored."""
+        """Move existing files aside. After an interruption: move the rest aside, or clear what was restored."""
         aside, replaced = self._target / _ASIDE, self._target / REPLACED
         if replaced.exists() and not (self._target / RESTORING).exists():
-            shutil.rmtree(replaced)  # an earlier restore was complete, but for this
+            shutil.rmtree(replaced)  # left by a restore that completed all other steps
         write_durably(self._target / RESTORING, json.dumps({"backup": self._manifest.name}).encode())
         if replaced.exists():
             self._clear()
@@ -121,7 +120,7 @@ class _Restore:
         sync_directory(self._target)
 
     def _entries(self) -> list[Path]:
-        """What is in the target, but for what belongs to this restore."""
+        """Return the entries of the target that do not belong to this restore."""
         return [path for path in self._target.iterdir() if path.name not in _OWN]
 
     def _clear(self) -> None:
@@ -165,7 +164,7 @@ class _Restore:
             written.flush()
             os.fsync(descriptor)
         if file.modified:
-            # The next backup knows a volume by it.
+            # The next backup identifies a volume by it.
             os.utime(path, ns=(file.modified, file.modified))
 
     def _write_volume(self, number: int) -> None:
@@ -185,7 +184,7 @@ class _Restore:
             volume.close()
 
     def _batches(self, parts: list[BackupFile]) -> Iterator[tuple[int, int, bytes]]:
-        """The batches of a log, each with the number of the transaction that it goes into."""
+        """Yield the batches of a log, each with the number of the transaction that writes it."""
         size = 0
         for part in parts:
             self._pace.what = part.path
@@ -207,7 +206,7 @@ class _Restore:
 
 @contextmanager
 def _existing(target: Path) -> Iterator[None]:
-    """Create a directory if missing; remove it again where the block fails. Raises OSError."""
+    """Create a directory if missing; remove it again if the block fails. Raises OSError."""
     existed = target.exists()
     make_directory(target)
     try:
@@ -219,7 +218,7 @@ def _existing(target: Path) -> Iterator[None]:
 
 
 def _check_files(repository: Repository, manifest: Manifest) -> None:
-    """Before anything is touched: every file is there, in its full length."""
+    """Raise BackupDamaged, before any change, unless every file is stored in full length."""
     for file in manifest.files:
         if not repository.files.has(file.sha256, file.size):
             raise BackupDamaged(

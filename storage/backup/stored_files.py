@@ -13,11 +13,11 @@ from pulsarbox.storage.lmdb.directory import sync_directory
 from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 _SYNC_BYTES: Final = 1 << 20
-"""Written data is synced this often: each sync of the box's journal waits for the one that is under way."""
+"""Bytes written between syncs: each sync of the box's journal waits for one in progress."""
 
 
 class Stored(NamedTuple):
-    """Contents that were stored."""
+    """Stored contents."""
 
     size: int
     sha256: str
@@ -38,18 +38,18 @@ class StoredFiles:
             make_directory(folder)
 
     def path(self, digest: str) -> Path:
-        """Where contents are stored."""
+        """Return the path of contents."""
         return self._files / digest[:2] / digest
 
     def has(self, digest: str, size: int) -> bool:
-        """Whether contents are stored in full length; they are not read."""
+        """Return whether contents are stored in full length; they are not read."""
         try:
             return self.path(digest).stat().st_size == size
         except OSError:
             return False
 
     def add(self, chunks: Iterable[bytes], pace: Pace) -> Stored:
-        """Store contents, durably once ``sync`` has returned. Raises OSError and what ``chunks`` raises."""
+        """Store contents, durable once ``sync`` has returned. Raises OSError and the exceptions of ``chunks``."""
         digest, size, unsynced = sha256(), 0, 0
         with self._new_file() as new:
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
@@ -70,9 +70,9 @@ class StoredFiles:
         return Stored(size, digest.hexdigest())
 
     def link(self, source: Path, descriptor: int, pace: Pace) -> Stored | None:
-        """Store the file that is open as ``descriptor`` as a hard link to ``source``; None where that is impossible.
+        """Store the file open as ``descriptor`` as a hard link to ``source``; None if that is impossible.
 
-        The file has to be one that is never written again. Raises OSError where it cannot be read.
+        The file must be immutable. Raises OSError if it cannot be read.
         """
         with self._new_file() as new:
             try:
@@ -91,7 +91,7 @@ class StoredFiles:
         return Stored(size, digest.hexdigest(), linked=True)
 
     def read(self, digest: str, size: int) -> Iterator[bytes]:
-        """Yield contents. Raises BackupDamaged, at the latest behind the last chunk, and OSError."""
+        """Yield contents. Raises BackupDamaged, at the latest after the last chunk, and OSError."""
         path, found, read = self.path(digest), sha256(), 0
         try:
             descriptor = os.open(path, os.O_RDONLY)
@@ -118,11 +118,11 @@ class StoredFiles:
         self._unsynced.clear()
 
     def digests(self) -> list[str]:
-        """The checksums of all stored contents."""
+        """Return the checksums of all stored contents."""
         return sorted(path.name for path in self._files.glob("??/*"))
 
     def remove(self, digest: str) -> int:
-        """Remove contents; the bytes that they had. Raises OSError."""
+        """Remove contents; return their size in bytes. Raises OSError."""
         path = self.path(digest)
         size = path.stat().st_size
         path.unlink()
@@ -131,7 +131,7 @@ class StoredFiles:
         return size
 
     def clear_incoming(self) -> None:
-        """Remove files whose writing was interrupted. Raises OSError."""
+        """Remove partially written files. Raises OSError."""
         for path in self._incoming.iterdir():
             path.unlink()
 
@@ -142,12 +142,12 @@ class StoredFiles:
         try:
             yield new
         finally:
-            new.unlink(missing_ok=True)  # also where it has its name: a link to the same file is not renamed
+            new.unlink(missing_ok=True)  # even after the rename, which does nothing if both are links to the same file
 
     def _publish(self, new: Path, digest: str) -> None:
         path = self.path(digest)
         make_directory(path.parent)
-        # Replaces what is there already, which may be damaged.
+        # Replaces existing contents, which may be damaged.
         new.rename(path)
         self._unsynced.add(path.parent)
 

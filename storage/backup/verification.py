@@ -1,4 +1,4 @@
-"""Verify backups: every manifest is whole, and every file has the size and the contents that were stored."""
+"""Verification of backups: every manifest is intact, and every file has the stored size and contents."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Finding(NamedTuple):
     """The damaged file of the backup directory."""
     reason: str
     paths: tuple[str, ...]
-    """What it is in a data directory; none for a manifest."""
+    """Its paths in a data directory; empty for a manifest."""
     backups: tuple[str, ...]
     """The backups that need it."""
 
@@ -24,17 +24,17 @@ class Report(NamedTuple):
     """The result of a verification."""
 
     backups: tuple[str, ...]
-    """Those that were verified."""
+    """The backups verified."""
     files: int
     bytes: int
     findings: tuple[Finding, ...]
     interrupted: tuple[str, ...]
     unreferenced: int
-    """Files that no backup names: left by a removal that was interrupted."""
+    """Files that no backup references: left by an interrupted removal."""
 
 
 def verify(repository: Repository, names: Sequence[str], pace: Pace) -> Report:
-    """Verify the named backups, or all where none is named. Raises BackupNotFound, BackupConflict, BackupError."""
+    """Verify the named backups, by default all. Raises BackupNotFound, BackupConflict, BackupError."""
     with repository.reading():
         chosen = list(names) or repository.names()
         findings: list[Finding] = []

@@ -1,4 +1,4 @@
-"""Compression at rest: encoding entries when volumes are packed, decoding them when they are read.
+"""Compression at rest: encoding entries when volumes are packed, decoding them on read.
 
-May import the codec contracts and the pure nouns of storage. Must not touch files.
+May import the codec interfaces and the pure modules of storage. Must not touch files.
 """

@@ -1,7 +1,7 @@
-"""Giving back what is compressed on the disk. Pure.
+"""Decompression of entries compressed at rest. Pure.
 
-Codecs and dictionaries are opened when they are first needed, and the longest unused ones let go: a reader of a
-thousand topics needs no more memory than one of some. Each thread has an unpacker of its own.
+Codecs and dictionaries are opened on first use and evicted least recently used first: a reader of a thousand topics
+needs no more memory than a reader of a few. Each thread has a separate unpacker.
 """
 
 from collections import OrderedDict
@@ -13,46 +13,46 @@ from pulsarbox.plugins.contracts import Codec, Compression
 from pulsarbox.storage.record import NotNow, NotUnpacked
 
 OPEN_MAX: Final = 32
-"""Codecs that are open at once; with a dictionary each takes some 200 KiB."""
+"""Codecs open at once; with a dictionary each takes some 200 KiB."""
 MANY: Final = 32
-"""So many bodies are worth a call for many at once, which sets up anew what a codec has at hand."""
+"""Number of bodies from which a bulk call is worthwhile, despite its setup cost."""
 BYTES_MAX: Final = 1 << 28
-"""No entry is larger, whatever its header says."""
+"""Upper bound of an entry's size, whatever its header claims."""
 
 
 class Dictionary(NamedTuple):
-    """What bodies of a topic have in common, for one codec."""
+    """A compression dictionary of a topic, for one codec."""
 
     number: int
     tag: bytes
     topic_id: int
     ratio: int
-    """In thousandths: how many times smaller it made bodies when that was measured last."""
+    """Compression ratio when last measured, in thousandths."""
     bytes: bytes
 
 
 class Codecs(Protocol):
-    """The codecs that a store may use. Both raise CodecMissing, which says what to do."""
+    """The codecs that a store may use. Both methods raise CodecMissing, whose message includes advice."""
 
     def named(self, name: str) -> Compression:
-        """The one that policies call so."""
+        """Return the codec with this name in policies."""
 
     def tagged(self, tag: bytes, name: str) -> Compression:
-        """The one that writes a tag, and was called ``name`` when it did."""
+        """Return the codec that writes a tag; ``name`` is its name at the time of writing."""
 
 
 class StoredCodecs(Protocol):
-    """What a store knows of its compressed entries."""
+    """Metadata about a store's compressed entries."""
 
     def name_of(self, tag: bytes) -> str:
-        """What the codec of a tag was called; empty where it is not known."""
+        """Return the name that a tag's codec had; empty if unknown."""
 
     def dictionary(self, number: int) -> Dictionary | None:
-        """A dictionary, None where there is none of that number."""
+        """Return a dictionary by its number, or None."""
 
 
 class RestUnpacker:
-    """An Unpacker of entries."""
+    """An Unpacker with a bounded cache of open codecs."""
 
     def __init__(self, codecs: Codecs, stored: StoredCodecs) -> None:
         self._codecs = codecs
@@ -91,14 +91,14 @@ class RestUnpacker:
 
 
 def unpack_with(codec: Codec, packed: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
-    """What was compressed, so many bytes each. Raises NotUnpacked where one is something else."""
+    """Return the decompressed bodies, ``sizes`` bytes each. Raises NotUnpacked if one is invalid."""
     many: Any = getattr(codec, "decompress_many", None)
     try:
         if many is not None and len(packed) >= MANY:
             bodies: list[bytes] = many(packed, sizes)
         else:
             bodies = [codec.decompress(data, size) for data, size in zip(packed, sizes, strict=True)]
-    except Exception as error:  # each library has its own
+    except Exception as error:  # each library has its own exceptions
         raise NotUnpacked(f"its bytes cannot be unpacked: {error}") from error
     if [len(body) for body in bodies] != list(sizes):
         raise NotUnpacked("it has another size than it should")
@@ -106,7 +106,7 @@ def unpack_with(codec: Codec, packed: Sequence[bytes], sizes: Sequence[int]) -> 
 
 
 def pack_with(codec: Codec, bodies: Sequence[bytes]) -> list[bytes]:
-    """Each body compressed by itself; raises whatever the codec does."""
+    """Compress each body separately; raises the codec's exceptions."""
     many: Callable[[Sequence[bytes]], list[bytes]] | None = getattr(codec, "compress_many", None)
     if many is not None and len(bodies) >= MANY:
         return many(bodies)

@@ -1,8 +1,8 @@
-"""Entries that were unpacked, kept for who reads the same again: another subscription, a seek back. Pure.
+"""Cache of decompressed entries, for readers of the same entries: another subscription, or a seek back. Pure.
 
-A position never has another entry, and no ledger gets the number of one that is gone; so what is kept never has to be
-taken back. What nobody asks for goes when there is no room, whatever has become of its ledger; and it is only asked for
-where the index says that the entry is there.
+A position never holds a different entry, and ledger ids are never reused, so the cache needs no invalidation: unused
+entries are evicted when space runs out, even those of deleted ledgers. The cache is consulted only for entries that the
+index contains.
 """
 
 from typing import Final, NamedTuple
@@ -10,37 +10,36 @@ from typing import Final, NamedTuple
 from pulsarbox.storage.record import Entry
 
 ENTRY_BYTES: Final = 640
-"""What keeping an entry takes besides the bytes of its body, measured with CPython 3.11, rounded up."""
+"""Overhead of a cached entry besides its body, measured with CPython 3.11, rounded up."""
 KEPT_BYTES: Final = 16 << 20
-"""Of entries that were unpacked, and of what keeping them takes, where nothing else is said."""
+"""Default size of the cache in bytes, overhead included."""
 
 
 class UnpackedUse(NamedTuple):
-    """What keeping entries has been good for since the start."""
+    """Statistics of the cache since startup."""
 
     hits: int
-    """Entries that did not have to be unpacked again."""
+    """Entries served from the cache."""
     misses: int
-    """Entries that were unpacked."""
+    """Entries decompressed."""
     bytes: int
-    """What is kept now, with what keeping takes."""
+    """Bytes cached now, overhead included."""
 
 
 def nothing_unpacked() -> UnpackedUse:
-    """Of a store that compresses nothing."""
+    """Return the statistics of a store without compression."""
     return UnpackedUse(0, 0, 0)
 
 
 class Unpacked:
-    """Entries that were compressed, in two halves: when the younger is full, it takes the place of the older, whose
-    entries go; what is asked for comes into the younger. So what was asked for longest ago goes, without a list that
-    has to be kept in order: who reads on and on, and nothing twice, hardly pays for it.
+    """The cache, in two generations: a full younger one replaces the older, whose entries are evicted.
 
-    Belongs to one thread; ``use`` may be asked for in any.
+    A hit moves an entry into the younger generation. This approximates LRU without an ordered list, and costs a
+    sequential reader almost nothing. Belongs to one thread, but ``use`` is thread-safe.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
-        """``limit``: bytes that are kept at most, with ENTRY_BYTES for each entry. 0 keeps nothing."""
+        """``limit`` is the size in bytes, with ENTRY_BYTES of overhead per entry. 0 disables the cache."""
         self._half = limit // 2
         self._younger: dict[tuple[int, int], Entry] = {}
         self._older: dict[tuple[int, int], Entry] = {}
@@ -51,11 +50,11 @@ class Unpacked:
 
     @property
     def use(self) -> UnpackedUse:
-        """How it has done so far."""
+        """Statistics so far."""
         return UnpackedUse(self._hits, self._misses, self._younger_bytes + self._older_bytes)
 
     def get(self, ledger_id: int, entry_id: int) -> Entry | None:
-        """The entry, None where it is not kept."""
+        """Return the entry, or None if it is not cached."""
         position = ledger_id, entry_id
         entry = self._younger.get(position)
         if entry is None:
@@ -68,7 +67,7 @@ class Unpacked:
         return entry
 
     def keep(self, entry: Entry) -> None:
-        """This one was unpacked and verified, because it was not kept."""
+        """Count a miss, and cache the entry after it was decompressed and verified."""
         self._misses += 1
         self._add((entry.ledger_id, entry.entry_id), entry)
 

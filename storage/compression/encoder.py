@@ -1,9 +1,8 @@
-"""Compressing what is packed: which codec, with which dictionary, and whether it is worth it. Pure.
+"""Compression of packed entries: which codec, with which dictionary, and whether it is worthwhile. Pure.
 
-A topic whose bodies look alike gets a dictionary: it is trained with some of them, tried with others, and used where
-it pays more than it takes itself. It is looked at again each time; where it makes bodies less small than it once did,
-another one is trained. Everything that is compressed is unpacked again and compared before it takes the place of what
-came: a codec that lies costs time, not messages.
+A topic with similar bodies gets a dictionary: trained on some bodies, tested on others, and used if it saves more than
+its own size. Each packing step measures it again, and trains another one if its ratio has declined. Every compressed
+entry is decompressed and compared before it replaces the original: a faulty codec costs time, not messages.
 """
 
 import logging
@@ -23,64 +22,64 @@ log = logging.getLogger(__name__)
 
 DICTIONARY_MAX: Final = 32 << 10
 DICTIONARY_SHARE: Final = 8
-"""A dictionary is no larger than this part of the samples it is trained with."""
+"""Maximum size of a dictionary, as a fraction of the samples it is trained on."""
 SAMPLES_MIN: Final = 32
 SAMPLE_BYTES_MAX: Final = 512 << 10
-"""Of a topic; no dictionary gets better with more."""
+"""Sample bytes per topic; no dictionary improves with more."""
 BODY_MAX: Final = 16 << 10
-"""Larger bodies on average have in themselves what a dictionary would tell."""
+"""Average body size above which a dictionary gains nothing."""
 RETRAIN_BELOW: Final = 0.85
-"""Of what a dictionary once did."""
+"""Retrain a dictionary once its ratio falls below this fraction of the recorded one."""
 BETTER_BY: Final = 1.05
-"""So many times smaller than without it, or than with the one before: else a new dictionary is not worth it."""
+"""Factor by which a new dictionary must beat no dictionary, or the previous one."""
 GAIN_MIN: Final = 16
-"""Entries become smaller by this part at least, or stay as they came."""
+"""Entries must shrink by at least this fraction, or remain uncompressed."""
 SMALL: Final = 32
-"""Bytes of a body that is not even tried."""
+"""Bodies smaller than this many bytes are not compressed."""
 PART_BYTES: Final = 1 << 20
-"""What is compressed in one go; then others may go on."""
+"""Bytes compressed at a time before other work may run."""
 
 _EXTRA: Final = COMPRESSED_AS.size - len(PLAIN)
 
 
 class _Method(NamedTuple):
-    """How the entries of a topic are compressed."""
+    """The compression method for the entries of a topic."""
 
     tag: bytes
     dictionary: int
     writer: Codec | None
-    """None: it gains nothing."""
+    """None if compression gains nothing."""
     reader: Codec | None
 
 
 class NewDictionaries:
-    """What a step of packing may look up, and what it adds."""
+    """The dictionaries available to a packing step, and those it adds."""
 
     def __init__(self, newest: Callable[[int, bytes], Dictionary | None], last_number: int) -> None:
-        """``newest`` is the dictionary that was trained last for a topic and tag."""
+        """``newest`` looks up the last dictionary trained for a topic and tag."""
         self._newest = newest
         self.last_number = last_number
         self.changed: dict[int, Dictionary] = {}
-        """New ones, and those whose ratio was measured again."""
+        """New dictionaries, and those measured again."""
 
     def newest(self, topic_id: int, tag: bytes) -> Dictionary | None:
-        """The one to be tried first."""
+        """Return the dictionary to try first."""
         return self._newest(topic_id, tag)
 
     def add(self, tag: bytes, topic_id: int, ratio: float, trained: bytes) -> Dictionary:
-        """A new one. Numbers are never given again: readers may remember them."""
+        """Add a new dictionary. Numbers are never reused: readers may cache them."""
         self.last_number += 1
         return self.note(Dictionary(self.last_number, tag, topic_id, 0, trained), ratio)
 
     def note(self, dictionary: Dictionary, ratio: float) -> Dictionary:
-        """What it does now is what it is measured against from here on."""
+        """Record the current ratio of a dictionary, the reference for later measurements."""
         noted = dictionary._replace(ratio=max(1, int(ratio * 1000)))
         self.changed[noted.number] = noted
         return noted
 
 
 class Press:
-    """Compresses the entries of one step of packing."""
+    """Compresses the entries of one packing step."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class Press:
         unpacker: Unpacker,
         pace: Callable[[], None],
     ) -> None:
-        """``choose`` says what is wanted for a ledger; ``pace`` is called between pieces of work, and may wait."""
+        """``choose`` returns the choice for a ledger; ``pace`` is called between pieces of work, and may block."""
         self._codecs = codecs
         self._choose = choose
         self.dictionaries = dictionaries
@@ -99,20 +98,20 @@ class Press:
         self.usage: dict[tuple[int, bytes, int], Usage] = {}
         """By ledger, tag and dictionary."""
         self.names: dict[bytes, str] = {}
-        """What the codecs of new entries are called, by tag."""
+        """Names of the codecs of new entries, by tag."""
         self._choices: dict[int, Choice | None] = {}
         self._methods: dict[Choice, _Method | None] = {}
 
-    # What is wanted
+    # Choices
 
     def choice(self, ledger_id: int) -> Choice | None:
-        """What is wanted for a ledger, as far as it can be had."""
+        """Return the cached choice for a ledger."""
         if ledger_id not in self._choices:
             self._choices[ledger_id] = self._choose(ledger_id)
         return self._choices[ledger_id]
 
     def learn(self, choice: Choice, samples: Sequence[bytes], expected: int) -> None:
-        """Find out how entries of a topic are best compressed, of which about ``expected`` bytes are to come."""
+        """Choose the compression method for the entries of a topic, of which about ``expected`` bytes follow."""
         try:
             plugin = self._codecs.named(choice.codec)
         except CodecMissing as error:
@@ -122,7 +121,7 @@ class Press:
         assert plugin.rest_tag is not None
         try:
             self._methods[choice] = self._method(choice, plugin, plugin.rest_tag, samples, expected)
-        except Exception as error:  # a plugin's own
+        except Exception as error:  # a plugin's exception
             log.warning("the codec %r cannot be used for topic %d: %s", choice.codec, choice.topic_id, error)
             self._methods[choice] = _Method(plugin.rest_tag, 0, None, None)
         self.names[plugin.rest_tag] = choice.codec
@@ -157,7 +156,7 @@ class Press:
     def _trained(
         self, choice: Choice, plugin: Compression, tag: bytes, samples: Sequence[bytes], best: int, expected: int
     ) -> Dictionary | None:
-        """A new dictionary, where it makes bodies smaller than the ``best`` so far, by more than it takes itself."""
+        """Train a dictionary; return it if it beats ``best`` by more than its own size."""
         learnt, tried = samples[::2], samples[1::2]
         total = sum(map(len, learnt))
         room = min(DICTIONARY_MAX, total // DICTIONARY_SHARE)
@@ -180,14 +179,14 @@ class Press:
                 return _Method(tag, dictionary.number, writer, reader)
         return _Method(tag, 0, plugin.open(), plugin.open())
 
-    # Doing it
+    # Compression
 
     def sample(self, live: Live) -> bytes | None:
-        """The same of an entry from which something can be learnt."""
+        """Return the body of an entry for training; None if it is encrypted or cannot be read."""
         return None if live.header[1] & EntryFlag.ENCRYPTED else self.body(live)
 
     def body(self, live: Live) -> bytes | None:
-        """The bytes of an entry as they came; None where they cannot be had."""
+        """Return the uncompressed bytes of an entry; None if they cannot be decompressed."""
         compressed = compressed_as(live.header, 0)
         if compressed is None:
             return bytes(live.body)
@@ -199,7 +198,7 @@ class Press:
             return None
 
     def press(self, entries: Iterable[Live]) -> None:
-        """Compress entries where they stand, those that are to be; what stands in another codec's form as well."""
+        """Compress the chosen entries in place; entries of another codec are recompressed."""
         waiting: dict[Choice, list[tuple[Live, bytes]]] = {}
         size = 0
         for live in entries:
@@ -238,7 +237,7 @@ class Press:
             method = self._methods[choice]
             assert method is not None
             packed: list[bytes] | None = None
-            if method.writer is not None and method.reader is not None:  # else it has failed meanwhile
+            if method.writer is not None and method.reader is not None:  # otherwise it has failed meanwhile
                 packed = self._packed(choice, method.writer, method.reader, [body for _, body in group])
             for at, (live, body) in enumerate(group):
                 new = packed[at] if packed is not None else None
@@ -250,13 +249,13 @@ class Press:
             self._pace()
 
     def _packed(self, choice: Choice, writer: Codec, reader: Codec, bodies: list[bytes]) -> list[bytes] | None:
-        """What the codec makes of them; None where it cannot be trusted, which ends its use."""
+        """Return the compressed bodies; None if the codec fails verification, which disables it."""
         try:
             packed = pack_with(writer, bodies)
             if unpack_with(reader, packed, [len(body) for body in bodies]) == bodies:
                 return packed
             reason = "what it has compressed does not come back"
-        except Exception as error:  # a plugin's own
+        except Exception as error:  # a plugin's exception
             reason = str(error)
         log.error("the codec %r is not used for topic %d: %s", choice.codec, choice.topic_id, reason)
         method = self._methods[choice]
@@ -285,7 +284,7 @@ def _put(live: Live, body: bytes, compressed: Compressed) -> None:
 
 
 def _put_back(live: Live, body: bytes) -> None:
-    """As it came."""
+    """Store an entry uncompressed."""
     header = live.header
     if compressed_as(header, 0) is None:
         return
@@ -297,7 +296,7 @@ def _put_back(live: Live, body: bytes) -> None:
 
 
 def _end_of(header: bytes) -> int:
-    """Where what this version knows of a header ends."""
+    """Return the end of the known fields of a header."""
     return ENTRY_HEADER.size if compressed_as(header, 0) is None else COMPRESSED_AT + COMPRESSED_AS.size
 
 

@@ -1,4 +1,4 @@
-"""What compressing has done for each topic, of what packed volumes were given. Pure."""
+"""Compression statistics per topic, from the contents of packed volumes. Pure."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -9,30 +9,30 @@ from pulsarbox.storage.compression.volume_usage import Usage
 from pulsarbox.storage.format import PLAIN
 
 Given = tuple[int, bytes, int, Usage]
-"""Ledger, tag, dictionary, and what a packed volume was given under them."""
+"""Ledger, tag, dictionary, and the entries of a packed volume under them."""
 
 
 class CompressedTopic(NamedTuple):
-    """What of a topic stands in packed volumes under one codec."""
+    """The entries of a topic in packed volumes under one codec."""
 
     topic: str
     codec: str
-    """``none`` for what was tried and stays as it came."""
+    """``none`` for entries that were tried and remain uncompressed."""
     entries: int
     bytes: int
-    """Of their bodies as they came."""
+    """Uncompressed bytes of their bodies."""
     stored: int
-    """And as they stand there."""
+    """Stored bytes of their bodies."""
     dictionaries: tuple[int, ...]
     dictionary_bytes: int
 
     @property
     def ratio(self) -> float:
-        """How many times smaller it is; of the dictionaries nothing is counted."""
+        """Compression ratio, not counting the dictionaries."""
         return round(self.bytes / self.stored, 3) if self.stored else 1.0
 
     def document(self) -> dict[str, Any]:
-        """As JSON, under names that stay."""
+        """Return the statistics as JSON, under stable names."""
         return {
             "topic": self.topic,
             "codec": self.codec,
@@ -48,9 +48,9 @@ class CompressedTopic(NamedTuple):
 def topics_of(
     given: Iterable[Given], topic_of: Callable[[int], str], names: Mapping[bytes, str], sizes: Mapping[int, int]
 ) -> tuple[CompressedTopic, ...]:
-    """The topics, sorted by name. ``names`` of codecs by tag, ``sizes`` of dictionaries by number.
+    """Return the topics, sorted by name. ``names`` maps tags to codec names, ``sizes`` dictionary numbers to sizes.
 
-    What belongs to no topic any more is left out.
+    Entries of deleted topics are omitted.
     """
     sums: dict[tuple[str, str], list[int]] = {}
     used: dict[tuple[str, str], set[int]] = {}
@@ -75,7 +75,7 @@ def topics_of(
 
 
 def by_owner(get: Callable[[bytes], bytes | None]) -> Callable[[int], str]:
-    """The topic of a ledger by its row, empty where there is none."""
+    """Return a function that maps a ledger to its topic by the owner rows, or to an empty string."""
 
     def topic_of(ledger_id: int) -> str:
         row = get(owner_key(ledger_id).encode())

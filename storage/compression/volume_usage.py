@@ -1,15 +1,15 @@
-"""What compressing has made of a part of a packed volume, as the tables of meta have it."""
+"""Compression statistics of a part of a packed volume, as stored in the tables of meta."""
 
 from typing import NamedTuple
 
 
 class Usage(NamedTuple):
-    """What a packed volume was given of a ledger under one tag and dictionary."""
+    """Entries of a ledger in a packed volume under one tag and dictionary."""
 
     tried: bytes
-    """Tag of the codec that was to be used; PLAIN for none."""
+    """Tag of the codec tried; PLAIN for none."""
     entries: int
     came: int
-    """Bytes of their bodies as they came."""
+    """Uncompressed bytes of their bodies."""
     stands: int
-    """And as they stand there, what their headers have more included."""
+    """Stored bytes of their bodies, with the compression fields of their headers."""

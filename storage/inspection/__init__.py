@@ -1,4 +1,4 @@
-"""Looking into a data directory from outside: what is in it, whether it is whole, and its records. Never writes.
+"""Offline inspection of a data directory: its contents, its integrity, and its records. Never writes.
 
-Whatever maps a file of LMDB runs in a child process (see child), as a damaged page can end the process that reads it.
+Code that maps a file of LMDB runs in a child process (see `child`), because a damaged page can kill the process.
 """

@@ -1,4 +1,4 @@
-"""A data directory seen from outside: opened read-only, whether a daemon holds it or not."""
+"""Read-only access to a data directory, whether or not a daemon holds it."""
 
 import json
 import os
@@ -51,14 +51,14 @@ _INDEXED = b"indexed"
 
 
 class Vanished(PersistenceError):
-    """An environment that was there a moment ago is gone: the daemon has packed or removed it."""
+    """An environment was packed or removed by the daemon since it was listed."""
 
 
 class Box:
-    """A data directory. ``pid`` is the process that holds it, 0 where that is not known; ``live`` whether one does."""
+    """A data directory. ``live`` if a process holds it; ``pid`` is that process, 0 if unknown."""
 
     def __init__(self, path: Path) -> None:
-        """Look at the directory. Raises PersistenceError where it is none, or of an unknown format."""
+        """Inspect the directory. Raises PersistenceError if it is not a data directory, or of an unknown format."""
         self.path = path
         if not path.is_dir():
             what = "is not a directory" if path.exists() else "does not exist"
@@ -86,7 +86,7 @@ class Box:
         self.live, self.pid = holder(path)
 
     def volumes(self) -> list[str]:
-        """The volumes there are: packed ones, then those of the journal, each oldest first."""
+        """Return the existing volumes: packed ones, then those of the log, each oldest first."""
         names = [
             f"{folder}/{path.name}"
             for folder in ("packed", "volumes")
@@ -96,35 +96,35 @@ class Box:
         return sorted(names)
 
     def strangers(self) -> list[tuple[str, bool]]:
-        """Names that are not part of the format, and whether each is something that was never finished."""
+        """Return names that are not part of the format, and whether each is an unfinished file or directory."""
         paths = [path for path in _listed(self.path) if path.name not in PARTS and not is_log(path.name)]
         for folder in _FOLDERS:
             paths += [path for path in _listed(self.path / folder) if not is_volume_name(path.name)]
         return sorted((str(path.relative_to(self.path)), path.name.endswith(NEW_SUFFIX)) for path in paths)
 
     def is_gone(self, name: str) -> bool:
-        """Whether an environment is not there any more, or just being removed by the daemon."""
+        """Return whether an environment is deleted, or being deleted by the daemon."""
         path = self.path / name
         return not path.exists() or (self.live and self.is_emptied(name))
 
     def is_emptied(self, name: str) -> bool:
-        """Whether the file of an environment is gone, as when its removal ended in the middle."""
+        """Return whether the file of an environment is deleted, as after an interrupted removal."""
         return not (self.path / name / DATA_FILE).exists()
 
     def can_lock(self, name: str) -> bool:
-        """Whether a reader of an environment can say so in LMDB's lock, where the daemon sees it."""
+        """Return whether a reader can register in an environment's LMDB lock file, visible to the daemon."""
         return os.access(self.path / name / _LOCK_FILE, os.R_OK | os.W_OK)
 
     def disk_used(self, name: str) -> int:
-        """Bytes that the files of an environment take on the disk; 0 where it is gone."""
+        """Return the disk usage of an environment in bytes; 0 if it is deleted."""
         return sum(_blocks(path) for path in _listed(self.path / name))
 
     def reserved(self) -> int:
-        """Bytes of the disk that are kept free of messages; 0 while they are in use."""
+        """Return the bytes of disk space reserved for non-message writes; 0 while they are in use."""
         return _blocks(self.path / RESERVE)
 
     def file_size(self, name: str) -> int:
-        """Bytes of the file of an environment, holes included; 0 where it is gone."""
+        """Return the file size of an environment, holes included; 0 if it is deleted."""
         try:
             return (self.path / name / DATA_FILE).stat().st_size
         except OSError:
@@ -132,9 +132,9 @@ class Box:
 
     @contextmanager
     def open(self, name: str, growing: bool) -> Iterator["Environment"]:
-        """An environment; ``growing`` where a daemon may be writing it.
+        """Open an environment; ``growing`` if a daemon may be writing it.
 
-        Raises Vanished where it is gone, PersistenceError where its file is damaged or cannot be read.
+        Raises Vanished if it is deleted, PersistenceError if its file is damaged or cannot be read.
         """
         path = self.path / name
         if not path.exists():
@@ -155,7 +155,7 @@ class Box:
 
 
 class Environment:
-    """An open environment. Each chunk of rows has a short transaction of its own, so that no page is held back."""
+    """An open environment. Each chunk of rows has a separate short transaction, so that no page is pinned."""
 
     def __init__(self, env: lmdb.Environment) -> None:
         self._env = env
@@ -166,18 +166,18 @@ class Environment:
 
     @property
     def size(self) -> int:
-        """Bytes up to the last page that is in use."""
+        """Bytes up to the last page in use."""
         return int(self._env.info()["last_pgno"] + 1) * int(self._env.stat()["psize"])
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Inside, everything is read as it was at one instant."""
+        """Read everything inside the block from one consistent snapshot."""
         with self._env.begin() as self._snapshot:
             yield
         self._snapshot = None
 
     def copy(self, descriptor: int) -> None:
-        """Write a compact copy of the environment to a descriptor: of the snapshot, inside one. Raises lmdb.Error."""
+        """Write a compact copy of the environment, or of the current snapshot, to a descriptor. Raises lmdb.Error."""
         self._env.copyfd(descriptor, compact=True, txn=self._snapshot)
 
     def close(self) -> None:
@@ -185,17 +185,17 @@ class Environment:
         self._env.close()
 
     def tables(self) -> set[bytes]:
-        """The names of the tables."""
+        """Return the names of the tables."""
         return set(self._tables)
 
     def number(self, table: bytes, key: bytes) -> int:
-        """A number that stands in a table, 0 where it does not."""
+        """Return a number in a table, 0 if it is missing."""
         with self._begin() as txn:
             value = txn.get(key, db=self._table(table))
         return 0 if value is None else int(LOG_KEY.unpack(value)[0])
 
     def extent(self) -> tuple[int, int]:
-        """The first and the last position of the log, 0 where it is empty."""
+        """Return the first and the last position of the log, 0 if it is empty."""
         with self._begin() as txn, txn.cursor(db=self._table(b"log")) as cursor:
             if not cursor.first():
                 return 0, 0
@@ -204,7 +204,7 @@ class Environment:
             return int(LOG_KEY.unpack(first)[0]), int(LOG_KEY.unpack(cursor.key())[0])
 
     def value(self, table: bytes, key: bytes) -> bytes | None:
-        """What stands in a table, None where there is nothing."""
+        """Return a value in a table, or None."""
         if table not in self._tables:
             return None
         with self._begin() as txn:
@@ -212,16 +212,16 @@ class Environment:
 
     @property
     def indexed(self) -> int:
-        """The index covers the log up to here."""
+        """The position up to which the index covers the log."""
         return self.number(b"mark", _INDEXED)
 
     def batch(self, position: int) -> bytes | None:
-        """The value of one batch, None where the log does not have it."""
+        """Return the value of one batch, or None if the log does not have it."""
         with self._begin() as txn:
             return txn.get(LOG_KEY.pack(position), db=self._table(b"log"))
 
     def chunks(self, table: bytes, first: bytes = b"") -> Iterator[list[tuple[bytes, bytes]]]:
-        """The rows of a table from a key on, some at a time."""
+        """Yield the rows of a table from a key on, in chunks."""
         if table not in self._tables:
             return
         db = self._table(table)
@@ -245,7 +245,7 @@ class Environment:
             after = rows[-1][0]
 
     def rows(self, table: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All rows of a table."""
+        """Yield all rows of a table."""
         for chunk in self.chunks(table):
             yield from chunk
 
@@ -267,7 +267,7 @@ class Environment:
 
 
 class Tables(NamedTuple):
-    """What the meta environment says beside the rows, all of one instant."""
+    """The tables of the meta environment except the rows, all as of one instant."""
 
     mark: int
     sealed: int
@@ -277,19 +277,19 @@ class Tables(NamedTuple):
     compressed: dict[tuple[int, int, bytes, int], Usage] = MappingProxyType({})  # type: ignore[assignment]
     """By volume, ledger, tag and dictionary."""
     needs: dict[tuple[bytes, int], str] = MappingProxyType({})  # type: ignore[assignment]
-    """What codecs are called, by tag and dictionary."""
+    """Names of codecs, by tag and dictionary."""
     dictionaries: dict[int, int] = MappingProxyType({})  # type: ignore[assignment]
-    """The bytes of each."""
+    """The size of each dictionary in bytes."""
 
 
 def read_tables(meta: Environment, version: int) -> Tables:
-    """Read the tables of the meta environment. Raises PersistenceError where they cannot be understood."""
+    """Read the tables of the meta environment. Raises PersistenceError if they cannot be decoded."""
     mark, sealed = meta.number(b"mark", b"position"), meta.number(b"mark", b"sealed")
     stretches: list[Stretch] = []
     try:
         for key, value in meta.rows(b"volumes"):
             ledger_id, first = INDEX_KEY.unpack(key)
-            # Version 1 says only which volume it is.
+            # Version 1 stores only the volume.
             fields = (*LOG_KEY.unpack(value), 0, 0) if version == 1 else STRETCH.unpack(value)
             stretches.append(Stretch(ledger_id, first, *fields))
         contents = {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")}
@@ -308,27 +308,27 @@ def read_tables(meta: Environment, version: int) -> Tables:
 
 
 def is_volume_name(name: str) -> bool:
-    """Whether a directory of this name is a volume."""
+    """Return whether a directory of this name is a volume."""
     return name.isascii() and name.isdigit()
 
 
 def number_of(name: str) -> int:
-    """The number of a volume in the tables of meta."""
+    """Return the number of a volume in the tables of meta."""
     folder, _, digits = name.partition("/")
     return int(digits) + _FOLDERS[folder]
 
 
 def name_of(number: int) -> str:
-    """The name of the volume that the tables of meta give this number."""
+    """Return the name of the volume with this number in the tables of meta."""
     return f"packed/{number - PACKED:08d}" if number >= PACKED else f"volumes/{number:08d}"
 
 
 def open_readonly(path: Path, lock: bool) -> lmdb.Environment:
-    """Open an environment that another process may be writing; ``lock``: as a reader that the writer sees.
+    """Open an environment that another process may be writing; ``lock`` registers a reader visible to the writer.
 
-    Without the lock where this user may not write its file. Raises lmdb.Error.
+    Falls back to no lock if this user may not write the lock file. Raises lmdb.Error.
     """
-    # A map of size 0 is as large as the writer's, so that the file may grow while it is read.
+    # A map of size 0 takes the writer's map size, so that the file may grow while it is read.
     if lock and (path / _LOCK_FILE).exists():
         try:
             return lmdb.open(str(path), readonly=True, create=False, map_size=0, max_dbs=_TABLES_MAX, lock=True)

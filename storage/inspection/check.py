@@ -1,4 +1,4 @@
-"""Is a data directory whole? Each environment is examined by a child, then what they say is held against each other."""
+"""Integrity check of a data directory: child processes examine each environment, then the results are cross-checked."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +17,13 @@ from pulsarbox.storage.lmdb.meta_environment import Content
 CHILDREN: Final = 2
 _ROUNDS_MAX = 5
 _OFTEN = 20
-"""So many findings of one kind are told one by one."""
+"""Maximum number of findings of one kind listed individually."""
 
 Progress = Callable[[str], None]
 
 
 class Report(NamedTuple):
-    """What a check has found."""
+    """The result of a check."""
 
     box: Box
     findings: list[Finding]
@@ -34,11 +34,11 @@ class Report(NamedTuple):
 
     @property
     def damaged(self) -> bool:
-        """Whether something is lost."""
+        """Whether data is lost."""
         return any(finding.severity == DAMAGE for finding in self.findings)
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as JSON."""
         severities = [finding.severity for finding in self.findings]
         return {
             "directory": str(self.box.path),
@@ -59,9 +59,9 @@ class Report(NamedTuple):
 def check(
     path: Path, *, quick: bool = False, progress: Progress = lambda _: None, plugins: Path | None = None
 ) -> Report:
-    """Check a box. ``quick`` leaves the bodies of entries out; ``plugins`` is a directory with codecs.
+    """Check a box. ``quick`` skips the bodies of entries; ``plugins`` is a directory with codecs.
 
-    Raises PersistenceError where it cannot be opened.
+    Raises PersistenceError if it cannot be opened.
     """
     box = Box(path)
     volumes: dict[tuple[str, bool], ExaminedVolume] = {}
@@ -79,7 +79,7 @@ def check(
 
         with ThreadPoolExecutor(CHILDREN) as pool:
             volumes.update(zip(missing, pool.map(examine, missing), strict=True))
-        # The daemon packs and removes volumes beside us: then look again.
+        # The daemon packs and removes volumes concurrently: retry then.
         again -= 1
         gone = [one for one in wanted if volumes[one].vanished]
         if not (box.live and gone and again):
@@ -93,7 +93,7 @@ def check(
 
 
 def _wanted(box: Box, meta: ExaminedMeta) -> list[tuple[str, bool]]:
-    """The volumes to examine, and whether each is known to be never written again."""
+    """Return the volumes to examine, and whether each is known to be immutable."""
     names = box.volumes()
     return [(name, number_of(name) >= PACKED or number_of(name) in meta.tables.contents) for name in names]
 
@@ -126,7 +126,7 @@ class _Judgement:
         self.findings = [one._replace(topic=holdings.topic_of(one.ledger)) for one in self.findings]
 
     def _log(self) -> None:
-        """Positions follow each other from the mark on."""
+        """Check that positions are consecutive from the mark on."""
         mark = self.tables.mark
         expected = 0
         filled = [volume for volume in self.journal if volume.last]
@@ -149,7 +149,7 @@ class _Judgement:
             self.findings.append(damage("volumes", f"there is none, but the checkpoint covers batch {mark}", RESTORE))
 
     def _contents(self) -> None:
-        """The table of contents against the volumes."""
+        """Check the table of contents against the volumes."""
         sums: dict[int, list[int]] = {}
         for stretch in self.tables.stretches:
             total = sums.setdefault(stretch.volume, [0, 0])
@@ -176,7 +176,7 @@ class _Judgement:
                 self.findings.append(warning(volume.name, what, "nothing: the box removes it at its next start"))
 
     def _is_unknown(self, volume: ExaminedVolume) -> bool:
-        """Whether the tables of meta say that a volume is not one: it was to be removed, or was never finished."""
+        """Return whether a volume is not listed in the tables of meta: it was being removed, or never finished."""
         number = number_of(volume.name)
         known = number in self.tables.contents or (self.tables.sealed < number < PACKED)
         return self.meta.whole and self.box.format > 1 and not known
@@ -196,7 +196,7 @@ class _Judgement:
             self.findings.append(damage(volume.name, what, RESTORE))
 
     def _stretches(self) -> None:
-        """Each stretch is in its volume, and complete."""
+        """Check that each stretch is in its volume, and complete."""
         for stretch in self.tables.stretches:
             volume = self.volumes.get(stretch.volume)
             if volume is None or not volume.whole:
@@ -223,7 +223,7 @@ class _Judgement:
         self.findings.append(damage(where, what, RESTORE, stretch.ledger_id, stretch.first))
 
     def _ledgers(self) -> None:
-        """Each ledger's entries are somewhere, from 0 on."""
+        """Check that the entries of each ledger are stored, from 0 on."""
         holdings = self.meta.holdings
         unread = any(not volume.whole for volume in self.volumes.values() if not volume.sealed)
         held = self._held()
@@ -246,7 +246,7 @@ class _Judgement:
             if not holdings.name_of(ledger.topic_id):
                 what = f"it belongs to topic {ledger.topic_id}, which does not exist: nobody can read it"
                 self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
-        # What the log deletes after the checkpoint is given back with the next one.
+        # Ledgers that the log deletes after the checkpoint are reclaimed with the next one.
         nobodys = {stretch.ledger_id for stretch in self.tables.stretches if stretch.ledger_id not in self.checkpointed}
         nobodys -= self.tables.dropped
         for ledger_id in sorted(nobodys)[:_OFTEN]:
@@ -259,7 +259,7 @@ class _Judgement:
         self.findings.append(damage(where, what, RESTORE, ledger_id, first))
 
     def _held(self) -> dict[int, list[tuple[int, int]]]:
-        """Entries by ledger: first, and the one behind the last. What a known damage has taken counts as there."""
+        """Return the entries by ledger, as first and end (exclusive). Entries of a reported damage count as present."""
         held: dict[int, list[tuple[int, int]]] = {}
 
         def hold(ledger_id: int, first: int, entries: int) -> None:
@@ -267,7 +267,7 @@ class _Judgement:
 
         speak = {stretch.volume for stretch in self.tables.stretches}
         for stretch in self.tables.stretches:
-            # What is wrong with a stretch has been said: its volume is missing, cannot be read, or holds less.
+            # Damage of a stretch is already reported: its volume is missing, unreadable, or incomplete.
             hold(stretch.ledger_id, stretch.first, stretch.entries)
         for number, volume in self.volumes.items():
             if self.box.format > 1 and (number in self.tables.contents or number >= PACKED) and number in speak:
@@ -288,13 +288,13 @@ class _Judgement:
                 what = f"subscription {name} belongs to topic {topic_id}, which does not exist"
                 self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: it is never used"))
         for cursor_id in sorted(holdings.acks - set(holdings.cursors))[:_OFTEN]:
-            if not any(volume.replay for volume in self.journal):  # the log may say that the cursor is gone
+            if not any(volume.replay for volume in self.journal):  # the log may delete the cursor
                 what = "there are acknowledgements of it, but it has no row"
                 self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: they are never used"))
 
     def _producers(self) -> None:
         for topic_id, number in self.meta.producers.items():
-            # The log may say that the topic is gone: then the next checkpoint drops them.
+            # The log may delete the topic, and the next checkpoint its producers.
             if not self.meta.holdings.name_of(topic_id) and not any(volume.replay for volume in self.journal):
                 what = f"sequence ids of {number} producers are kept for it, but it does not exist"
                 self.findings.append(warning(f"topic {topic_id}", what, "nothing: they are never used"))
@@ -310,7 +310,7 @@ class _Judgement:
     def _strangers(self) -> None:
         for name, unfinished in self.box.strangers():
             if unfinished and self.box.live:
-                continue  # being made
+                continue  # under construction
             what = "it was never finished" if unfinished else "it is no part of a data directory, and nobody reads it"
             advice = "nothing: the box removes it at its next start" if unfinished else "move it elsewhere"
             self.findings.append(warning(name, what, advice))
@@ -333,7 +333,7 @@ def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:
         if first == stretch.first and entries == stretch.entries:
             return size == stretch.bytes
         if first <= stretch.first and stretch.end <= first + entries:
-            return True  # cut out of a longer run: its bytes are not known apart
+            return True  # part of a longer run, so its bytes are unknown
     return False
 
 

@@ -1,7 +1,7 @@
-"""Children that read: a damaged page of LMDB can end the process that maps it, so that must not be the user's.
+"""Child processes for reads that may crash: a damaged LMDB page can kill the process that maps it.
 
-A child prints one JSON list a line; its first item says what the line is. ``["at", name, number]`` comes before
-each piece of work, so that the parent knows where a child was when it ended. The last line is ``["end"]``.
+A child prints one JSON list per line; the first item is the kind of line. ``["at", name, number]`` precedes each piece
+of work, so that the parent knows how far a child got. The last line is ``["end"]``.
 """
 
 import importlib
@@ -37,7 +37,7 @@ _FLUSH_AT = {"at", "finding"}
 
 
 class ChildEnded(PersistenceError):
-    """A child ended before its work did. ``where`` and ``number`` are those of its last ``at``."""
+    """A child ended prematurely. ``where`` and ``number`` are those of its last ``at``."""
 
     def __init__(self, reason: str, where: str, number: int) -> None:
         super().__init__(reason)
@@ -47,7 +47,7 @@ class ChildEnded(PersistenceError):
 
 
 def run(task: str, path: Path, options: dict[str, Any]) -> Iterator[Line]:
-    """The lines of a child that does ``task``. Raises ChildEnded."""
+    """Yield the lines of a child that runs ``task``. Raises ChildEnded."""
     where, number = "", 0
     command = [sys.executable, "-c", _START, json.dumps(sys.path), task, str(path), json.dumps(options)]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -73,7 +73,7 @@ def run(task: str, path: Path, options: dict[str, Any]) -> Iterator[Line]:
 
 
 def main(task: str, path: str, options: str) -> None:
-    """What a child does."""
+    """Run a task in a child process."""
     write = sys.stdout.write
     try:
         module, _, name = TASKS[task].partition(":")
@@ -86,12 +86,12 @@ def main(task: str, path: str, options: str) -> None:
             write('["end"]\n')
         except PersistenceError as error:
             write(json.dumps(["failed", str(error)]) + "\n")
-        except Exception as error:  # a damaged file makes any of them
+        except Exception as error:  # a damaged file can raise any of them
             write(json.dumps(["failed", repr(error)]) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         pass
-    os._exit(0)  # not through the destructors of LMDB
+    os._exit(0)  # skips the destructors of LMDB
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:

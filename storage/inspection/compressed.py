@@ -1,4 +1,4 @@
-"""Giving back what is compressed in a data directory that is looked at from outside."""
+"""Decompression of entries in an inspected data directory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,9 +32,9 @@ class _Stored:
 
 @contextmanager
 def unpacking(box: Box, options: dict[str, Any]) -> Iterator[RestUnpacker | None]:
-    """What unpacks the entries of a box; None where nothing is compressed.
+    """Yield the decompressor of a box's entries, or None if its format has no compressed entries.
 
-    ``plugins`` of the options is the directory where plugins are, beside those that are installed.
+    ``plugins`` of the options is a directory of plugins to use besides the installed ones.
     """
     if box.format < 3:
         yield None

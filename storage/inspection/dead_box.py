@@ -1,7 +1,7 @@
-"""A box that does not run, as rows in the shapes of the live views: read from its files, nothing is written.
+"""The live views of a stopped box, computed from its files without writing.
 
-What stands in memory of a box that runs is made here by the same means: the rows of the checkpoint and the log behind
-it are replayed, so backlogs and holes are exact. A child does it, because a damaged page ends who maps it.
+The in-memory state of a running box is rebuilt by the same code: the rows of the checkpoint and the log after it are
+replayed, so backlogs and holes are exact. This runs in a child process, because a damaged page can kill it.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment, MetaRows
 from pulsarbox.storage.recovery import Store, StoredTopic
 
 TOPICS_MAX: Final = 100_000
-"""Topics that are told one by one."""
+"""Maximum number of topics listed individually."""
 _PAGE: Final = 500
 _LINE: Final = 200
-"""Rows of one line of the child."""
+"""Rows per line of the child."""
 _LETTERS: Final = "-DLQ"
 _RETRY: Final = "-RETRY"
 _FOR_DEAD_LETTERS: Final = (_LETTERS, _RETRY)
-"""How topics for dead letters, and for messages to be tried again, are called by clients."""
+"""Name suffixes that clients use for dead-letter and retry topics."""
 _MARK: Final = "deadLetters"
-"""In a topic's row: the box has sent dead letters there."""
+"""Field of a topic's row: the box has moved dead letters there."""
 
 _IN_MESSAGES: Final = "when a message was published stands in the message itself: a box that runs looks it up"
 UNKNOWN: Final = {
@@ -42,30 +42,30 @@ UNKNOWN: Final = {
     "deadletters": {},
     "storage": {},
 }
-"""By view, columns whose values the files do not tell, and why."""
+"""By view, the columns whose values the files do not contain, and why."""
 
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class DeadBox:
-    """What a data directory holds that nobody serves."""
+    """The contents of a data directory whose box is stopped."""
 
     path: Path
     views: dict[str, list[Row]] = field(default_factory=dict)
     """Rows by view: topics, subscriptions, deadletters, storage."""
     totals: Row = field(default_factory=dict)
-    """Of the overview."""
+    """Totals of the overview."""
     storage: Row = field(default_factory=dict)
-    """Those of the store."""
+    """Totals of the store."""
     now: int = 0
-    """When it was looked at, by the clock of the box (ms since 1970)."""
+    """Time of inspection, by the box's clock (ms since 1970)."""
     topics: int = 0
-    """How many there are; above TOPICS_MAX not all of them are rows."""
+    """Number of topics; above TOPICS_MAX the rows are incomplete."""
 
 
 def dead_box(path: Path) -> DeadBox:
-    """Look into a data directory. Raises PersistenceError where a box runs on it, or it cannot be read."""
+    """Inspect a data directory. Raises PersistenceError if a box runs on it, or it cannot be read."""
     box = Box(path)
     if box.live:
         who = f" (process {box.pid})" if box.pid else ""
@@ -139,11 +139,11 @@ def _totals(found: DeadBox, document: Row) -> Row:
     }
 
 
-# In the child
+# In the child process
 
 
 class _One:
-    """The one environment of rows, open for reading alone."""
+    """The one environment of rows, opened read-only."""
 
     def __init__(self, meta: MetaEnvironment) -> None:
         self._meta = meta
@@ -155,7 +155,7 @@ class _One:
 
 
 def gather(path: Path, options: Row) -> Iterator[Line]:
-    """The rows of the box, some at a time."""
+    """Yield the rows of the box, in chunks."""
     box = Box(path)
     if box.format not in (FORMAT_VERSION, FORMAT_COMPRESSED):
         raise PersistenceError(f"{path} has format {box.format}: start it once with this version, which brings it up")
@@ -188,7 +188,7 @@ def gather(path: Path, options: Row) -> Iterator[Line]:
 
 
 def _behind(box: Box, name: str, mark: int) -> list[bytes]:
-    """The batches of a volume behind the checkpoint: what has to be replayed is bounded by the box itself."""
+    """Return the batches of a volume after the checkpoint; the box bounds how many there are."""
     with box.open(name, growing=False) as env:
         _, last = env.extent()
         if last <= mark:

@@ -1,4 +1,4 @@
-"""The records of a data directory as JSON, one a line. Made for looking, and for saving what is damaged."""
+"""The records of a data directory as JSON lines, for inspection and for salvaging damaged data."""
 
 import base64
 import json
@@ -60,10 +60,10 @@ Document = dict[str, Any]
 
 
 def records_of(path: Path, filters: Document, complain: Callable[[str], None]) -> Iterator[Document]:
-    """The records that the filters let through; ``complain`` is told what cannot be read. Raises PersistenceError.
+    """Yield the records that match the filters; ``complain`` is called for unreadable ones. Raises PersistenceError.
 
-    Where a child ends in the log of a volume, the next one goes on from there batch by batch, and steps over those
-    that end it, up to a limit; where it ends elsewhere, the next one leaves that part out.
+    If a child crashes in the log of a volume, the next one resumes there batch by batch and skips the crashing batches,
+    up to a limit; if it crashes elsewhere, the next one leaves that part out.
     """
     box = Box(path)
     volume = filters.get("volume")
@@ -91,7 +91,7 @@ def records_of(path: Path, filters: Document, complain: Callable[[str], None]) -
 
 
 class _Course:
-    """What the next child has to leave out, after one has ended too early."""
+    """What the next child must leave out after one has crashed."""
 
     def __init__(self, volumes: set[str]) -> None:
         self.volumes = volumes
@@ -102,15 +102,15 @@ class _Course:
         self.over = False
 
     def options(self) -> Document:
-        """As a child is told."""
+        """Return the options for the next child."""
         return {"skip": self.skip, "done": self.done, "starts": self.starts}
 
     def after(self, error: ChildEnded) -> str:
-        """Go round what has ended a child; what the user is told of it."""
+        """Work around the cause of a child's crash; return a message for the user."""
         where, number = error.where, error.number
         self.endings[where] = self.endings.get(where, 0) + 1
         if number and where in self.volumes and self.endings[where] <= _ENDINGS_MAX:
-            # The first time it was somewhere from this batch on, then it was this batch.
+            # The first crash was somewhere from this batch on, the second in this batch.
             exact = where in self.starts
             self.starts[where] = number + 1 if exact else number
             what = f"batch {number}" if exact else f"a batch from {number} on"
@@ -123,7 +123,7 @@ class _Course:
 
 
 def dump(path: Path, options: Document) -> Iterator[Line]:
-    """The same, in a child; ``skip`` ended one before, ``done`` is behind us."""
+    """Dump in a child process; ``skip`` crashed an earlier child, ``done`` is finished."""
     yield from _Dump(Box(path), options).lines()
 
 
@@ -147,7 +147,7 @@ class _Dump:
         self.sealed: set[int] = set()
 
     def lines(self) -> Iterator[Line]:
-        """Everything that is asked for: rows of the checkpoint, or records of the volumes."""
+        """Yield everything requested: rows of the checkpoint, or records of the volumes."""
         rows = self.kind == ROWS
         yield ["at", META, 0]
         if META not in self.skip:
@@ -198,7 +198,7 @@ class _Dump:
                     yield ["record", {"kind": "row", **_row(key, value)}]
 
     def _tail(self) -> Iterator[Line]:
-        """The rows written since the checkpoint: the names of newer topics."""
+        """Read the rows written since the checkpoint, for the names of newer topics."""
         for name in self.box.volumes():
             number = number_of(name)
             if number in self.sealed or number >= PACKED or f"{name}, rows" in self.skip:
@@ -210,7 +210,7 @@ class _Dump:
                     yield from tail.read(env, f"{name}, rows")
                     tail.apply_to(self.holdings)
             except PersistenceError:
-                continue  # complained of when its records are read
+                continue  # reported when its records are read
 
     def _volume(self, env: Environment, name: str) -> Iterator[Line]:
         first, last = env.extent()
@@ -330,7 +330,7 @@ class _Dump:
 
 
 def _other(value: bytes, record: RecordAt) -> Document:
-    """The fields of a record that is no entry."""
+    """Return the fields of a record other than an entry."""
     offset, kind = record.offset, record.kind
     body = value[offset + record.header_size : offset + record.size]
     if kind == RecordKind.MARK_DELETE:
@@ -392,7 +392,7 @@ def _delayed(row: bytes) -> Document:
 
 
 def _body(body: bytes, flags: int) -> Document:
-    """The bytes as they were sent, and the payload behind the metadata as text where it is some."""
+    """Return the bytes as sent, and the payload after the metadata as text if it is printable."""
     document: Document = {"body": base64.b64encode(body).decode()}
     at = 6 if body[:2] == MAGIC else 0
     if len(body) < at + 4 or flags & (EntryFlag.ENCRYPTED | EntryFlag.BATCH):

@@ -1,4 +1,4 @@
-"""The checks of one environment, made in a child process: is every page there, and does every record make sense."""
+"""The checks of one environment, run in a child process: every page is readable, and every record is valid."""
 
 import json
 import struct
@@ -28,7 +28,7 @@ _FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions", *TRANSACTIONS}
 
 
 def examine_meta(path: Path, options: dict[str, Any]) -> Iterator[Line]:
-    """Check the meta environment; say its tables, and the rows that others are checked against."""
+    """Check the meta environment; yield its tables, and the rows needed for cross-checks."""
     box = Box(path)
     yield ["at", META, 0]
     holdings = Holdings()
@@ -59,7 +59,7 @@ def examine_meta(path: Path, options: dict[str, Any]) -> Iterator[Line]:
 
 
 def examine_volume(path: Path, options: dict[str, Any]) -> Iterator[Line]:
-    """Check one volume; say what it holds, and the rows that its log writes after the mark."""
+    """Check one volume; yield its contents, and the rows that its log writes after the mark."""
     box = Box(path)
     name: str = options["name"]
     yield ["at", name, 0]
@@ -100,7 +100,7 @@ class _Examination:
         self.flagged: list[Flagged] = []
 
     def log(self, first: int, last: int) -> Iterator[Line]:
-        """Every batch of the log."""
+        """Check every batch of the log."""
         expected = first
         yield ["at", self.name, first]
         for chunk in batches(self.env, first, last):
@@ -120,7 +120,7 @@ class _Examination:
             yield ["at", self.name, expected]
 
     def index(self, indexed: int, last: int) -> Iterator[Line]:
-        """Every row of the index, then what it should have and has not; last the damaged batches."""
+        """Check every row of the index, then its completeness; finally report the damaged batches."""
         covered: dict[int, list[tuple[int, int]]] = {}
         for key, row in self.env.rows(b"index"):
             try:
@@ -207,7 +207,7 @@ class _Examination:
             yield damage(where, f"it writes the row {key!r}, which is damaged: {error}", RESTORE).line()
 
     def _leads_astray(self, ledger_id: int, segment: Segment, last: int) -> str:
-        """Why a row of the index is wrong, empty where it is not."""
+        """Return why a row of the index is wrong; empty if it is correct."""
         position, first, offsets = segment
         if position > last:  # written since the log was read
             return ""
@@ -239,7 +239,7 @@ class _Examination:
 
 
 def _extend(ranges: list[tuple[int, int]], first: int, count: int) -> None:
-    """Add entries to ranges of first and end, which come in order."""
+    """Add entries to ranges of first and end; they arrive in order."""
     if ranges and ranges[-1][0] <= first <= ranges[-1][1]:
         ranges[-1] = (ranges[-1][0], max(ranges[-1][1], first + count))
     else:

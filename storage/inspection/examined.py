@@ -1,4 +1,4 @@
-"""What the children have said of a box: the meta tables, and each volume."""
+"""Results of the child processes that examine a box: the meta tables, and each volume."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from pulsarbox.storage.transactions import TxnId
 
 
 class ExaminedMeta:
-    """The meta environment; ``whole`` is False where it could not be read to its end."""
+    """The meta environment; ``whole`` is False if it could not be read to its end."""
 
     def __init__(self, path: Path) -> None:
         self.holdings = Holdings()
         self.tables = Tables(0, 0, [], {}, set())
         self.producers: dict[int, int] = {}
-        """Number of producers whose sequence ids are kept, by topic id."""
+        """Number of producers with stored sequence ids, by topic id."""
         self.findings: list[Finding] = []
         self.whole = True
         try:
@@ -55,7 +55,7 @@ class ExaminedMeta:
 
 
 class ExaminedVolume:
-    """A volume; ``whole`` is False where it could not be read to its end, ``vanished`` where it was gone."""
+    """A volume; ``whole`` is False if it could not be read to its end, ``vanished`` if it was deleted."""
 
     def __init__(
         self, box: Box, name: str, *, sealed: bool, mark: int, quick: bool, plugins: Path | None = None
@@ -84,7 +84,7 @@ class ExaminedVolume:
             self.findings.append(damage(where, f"{error.reason}: what it holds cannot be relied on", RESTORE))
 
     def apply_to(self, holdings: Holdings, mark: int) -> list[Finding]:
-        """Replay the rows that its log writes after the mark; what is wrong with them."""
+        """Replay the rows that its log writes after the mark; return the problems found."""
         found: list[Finding] = []
         for position, key, value in self.replay:
             if position <= mark:

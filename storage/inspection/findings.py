@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Findings of an integrity check."""
 
 from typing import Any, Final, NamedTuple
 
@@ -7,7 +7,7 @@ WARNING: Final = "warning"
 
 
 class Finding(NamedTuple):
-    """One thing that is not as it should be: where, what it means, what to do."""
+    """One problem: where, what it means, and advice."""
 
     severity: str
     where: str
@@ -18,11 +18,11 @@ class Finding(NamedTuple):
     topic: str = ""
 
     def line(self) -> list[Any]:
-        """As a child says it."""
+        """Return the finding as a line of a child process."""
         return ["finding", *self]
 
     def document(self) -> dict[str, Any]:
-        """For JSON: ledger, entry and topic only where they are known."""
+        """Return the finding as JSON; ledger, entry and topic only if known."""
         document = self._asdict()
         for key in ("ledger", "entry"):
             if document[key] < 0:
@@ -33,10 +33,10 @@ class Finding(NamedTuple):
 
 
 def damage(where: str, what: str, advice: str, ledger: int = -1, entry: int = -1) -> Finding:
-    """Something is lost, or cannot be relied on."""
+    """Return a finding about lost or unreliable data."""
     return Finding(DAMAGE, where, what, advice, ledger, entry)
 
 
 def warning(where: str, what: str, advice: str) -> Finding:
-    """Nothing is lost, but somebody should know."""
+    """Return a finding without data loss."""
     return Finding(WARNING, where, what, advice)

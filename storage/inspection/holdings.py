@@ -1,4 +1,4 @@
-"""What the rows of a box speak of: topics, their ledgers and their subscriptions. Pure."""
+"""Topics, ledgers and subscriptions according to the rows of a box. Pure."""
 
 import json
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from pulsarbox.storage.record import CursorRecord, unpack_records
 
 
 class Ledger(NamedTuple):
-    """A ledger's row; ``replayed`` where it comes from the log after the checkpoint."""
+    """A ledger's row; ``replayed`` if it comes from the log after the checkpoint."""
 
     topic_id: int
     entries: int
@@ -20,7 +20,7 @@ class Ledger(NamedTuple):
 
 
 class Holdings:
-    """Rows by what they are about. Feed it the checkpoint's rows, then those of the log after it."""
+    """Decoded rows by subject. Apply the checkpoint's rows first, then those of the log after it."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -28,32 +28,32 @@ class Holdings:
         self.owners: dict[int, str] = {}
         self.ledgers: dict[int, Ledger] = {}
         self.compacted: set[int] = set()
-        """Those of the ledgers that are compacted ones."""
+        """The compacted ledgers among them."""
         self.cursors: dict[int, tuple[int, str]] = {}
         self.acks: set[int] = set()
         self.producers: dict[int, set[str]] = {}
-        """Names whose sequence ids are kept, by topic id."""
+        """Names with stored sequence ids, by topic id."""
         self.partitioned: dict[str, int] = {}
         self.transactions = Transactions()
 
     def apply(self, key: bytes, value: bytes | None, *, replayed: bool = False) -> None:
-        """Take a row over, None where it is gone. Raises PersistenceError where it cannot be understood."""
+        """Apply a row, None if deleted. Raises PersistenceError if it cannot be decoded."""
         try:
             self._apply(key.decode(), value, replayed)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise PersistenceError(f"row {key!r} is damaged: {error!r}") from error
 
     def topic_of(self, ledger_id: int) -> str:
-        """The topic of a ledger, empty where nobody says it."""
+        """Return the topic of a ledger; empty if unknown."""
         ledger = self.ledgers.get(ledger_id)
         return self.owners.get(ledger_id, "") if ledger is None else self.name_of(ledger.topic_id)
 
     def name_of(self, topic_id: int) -> str:
-        """The name of a topic, empty where nobody says it."""
+        """Return the name of a topic; empty if unknown."""
         return self.topics.get(topic_id) or self.owners.get(topic_id, "")
 
     def subscriptions(self) -> dict[int, int]:
-        """Number of durable subscriptions by topic id."""
+        """Return the number of durable subscriptions by topic id."""
         counts: dict[int, int] = {}
         for topic_id, _ in self.cursors.values():
             counts[topic_id] = counts.get(topic_id, 0) + 1
@@ -98,15 +98,15 @@ class Holdings:
         if row is not None:
             ledger = Ledger(topic_id, int(row["entries"]), bool(row["closed"]), replayed)
             before = self.ledgers.get(ledger_id)
-            if before is not None:  # the log says anew that it is there, and maybe that it is closed
-                entries = ledger.entries if ledger.closed else before.entries  # it grows, whatever the row says
+            if before is not None:  # the log repeats the row, and may close the ledger
+                entries = ledger.entries if ledger.closed else before.entries  # no current count while it is open
                 ledger = ledger._replace(replayed=before.replayed, entries=entries)
         else:
             self.transactions.ledger_gone(ledger_id)
         _put(self.ledgers, ledger_id, ledger)
 
     def _apply_compacted(self, kind: str, rest: str, row: Any, replayed: bool) -> None:
-        """A compacted ledger: it has a row of one kind or the other, for a moment of both."""
+        """Apply the row of a compacted ledger, which has a row of one kind or the other, and briefly of both."""
         topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
         finished = kind == "compacted"
         if row is not None:
@@ -117,7 +117,7 @@ class Holdings:
             del self.ledgers[ledger_id]
 
     def _look_into(self, kind: str, rest: str, value: bytes) -> None:
-        """A row that is no JSON."""
+        """Validate a row that is not JSON."""
         if kind == "acks":
             cursor_id = int(rest.partition("/")[0], 16)
             _check_acks(cursor_id, value)

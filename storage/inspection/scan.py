@@ -1,4 +1,4 @@
-"""Going through the log of a volume, batch by batch and record by record."""
+"""Iteration over the log of a volume, by batch and by record."""
 
 import struct
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pulsarbox.storage.inspection.box import Environment
 
 
 class RecordAt(NamedTuple):
-    """Where a record stands in a batch value, and its eight common bytes."""
+    """The offset of a record in a batch value, and the fields of its prefix."""
 
     offset: int
     kind: int
@@ -20,12 +20,12 @@ class RecordAt(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Header and body."""
+        """Bytes of header and body."""
         return self.header_size + self.body_size
 
 
 class Stored:
-    """Entries of a ledger, one after another, and the bytes of their records."""
+    """Consecutive entries of a ledger, and the bytes of their records."""
 
     __slots__ = ("bytes", "entries", "first")
 
@@ -36,18 +36,18 @@ class Stored:
 
     @property
     def end(self) -> int:
-        """The id behind the last one."""
+        """The first entry id after them."""
         return self.first + self.entries
 
 
 class StoredEntries:
-    """What a volume holds, by ledger."""
+    """The entries of a volume, by ledger."""
 
     def __init__(self) -> None:
         self.ledgers: dict[int, list[Stored]] = {}
 
     def add(self, ledger_id: int, entry_id: int, size: int) -> None:
-        """One more entry."""
+        """Add an entry."""
         known = self.ledgers.get(ledger_id)
         if known is None:
             known = self.ledgers[ledger_id] = [Stored(entry_id)]
@@ -58,7 +58,7 @@ class StoredEntries:
 
 
 def batches(env: Environment, first: int, last: int) -> Iterator[list[tuple[int, bytes]]]:
-    """Positions and values of the log, some at a time. Raises PersistenceError where a key is none."""
+    """Yield positions and values of the log, in chunks. Raises PersistenceError if a key is invalid."""
     for chunk in env.chunks(b"log", LOG_KEY.pack(first)):
         found: list[tuple[int, bytes]] = []
         for key, value in chunk:
@@ -75,7 +75,7 @@ def batches(env: Environment, first: int, last: int) -> Iterator[list[tuple[int,
 
 
 def records(value: bytes) -> Iterator[RecordAt]:
-    """The records of a batch. Raises PersistenceError where one does not end within it."""
+    """Yield the records of a batch. Raises PersistenceError if one extends past its end."""
     offset = BATCH_HEADER.size
     size = len(value)
     while offset < size:
@@ -93,6 +93,6 @@ def records(value: bytes) -> Iterator[RecordAt]:
 
 
 def entry_ids(value: bytes, offset: int) -> tuple[int, int]:
-    """Ledger and entry of the entry record at an offset."""
+    """Return the ledger and entry ids of the entry record at an offset."""
     fields = ENTRY_HEADER.unpack_from(value, offset)
     return fields[4], fields[5]

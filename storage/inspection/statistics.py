@@ -1,4 +1,4 @@
-"""The numbers of a data directory: what is in it, what of it is alive, and what it takes on the disk."""
+"""Statistics of a data directory: its contents, its live data, and its disk usage."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _ROUNDS_MAX = 5
 
 
 def statistics(path: Path, topics: int) -> dict[str, Any]:
-    """The numbers of the box at ``path``, with its ``topics`` largest topics. Raises PersistenceError."""
+    """Return the statistics of the box at ``path``, with its ``topics`` largest topics. Raises PersistenceError."""
     Box(path)
     skip: list[str] = []
     while True:
@@ -35,7 +35,7 @@ def statistics(path: Path, topics: int) -> dict[str, Any]:
 
 
 def gather(path: Path, options: dict[str, Any]) -> Iterator[Line]:
-    """The same, in a child; ``skip`` are volumes that ended one before."""
+    """Gather statistics in a child process; volumes in ``skip`` crashed an earlier child."""
     for attempt in range(_ROUNDS_MAX):
         try:
             gathering = _Gathering(Box(path), set(options["skip"]))
@@ -60,7 +60,7 @@ class _Gathering:
         self.unreadable: dict[str, str] = dict.fromkeys(skip, "reading it ended the process")
 
     def read(self) -> Iterator[Line]:
-        """Read the meta environment, the ends of each volume, and the log of those that the tables do not know."""
+        """Read the meta environment, the extent of each volume, and the log of unlisted volumes."""
         yield ["at", META, 0]
         with self.box.open(META, growing=True) as env, env.snapshot():
             for stored_key, stored_value in env.rows(b"rows"):
@@ -78,7 +78,7 @@ class _Gathering:
                 self.extents[name] = content.first_position, content.last_position
             if name in self.skip:
                 continue
-            # A volume that the tables know is read only where the checkpoint has not come past it.
+            # A listed volume is read only if its log extends past the checkpoint.
             if content is not None and (content.last_position <= self.tables.mark or number_of(name) >= PACKED):
                 continue
             yield ["at", name, 0]
@@ -96,7 +96,7 @@ class _Gathering:
                 self.tails[name].apply_to(self.holdings)
 
     def document(self, topics: int) -> dict[str, Any]:
-        """Everything, under names that stay."""
+        """Return all statistics, under stable names."""
         box, mark = self.box, self.tables.mark
         volumes = [self._volume(name) for name in self.names]
         totals = self._totals()
@@ -179,7 +179,7 @@ class _Gathering:
         return any(stretch.volume == number for stretch in self.tables.stretches)
 
     def _totals(self) -> dict[int, tuple[int, int]]:
-        """Entries and bytes of each ledger that exists."""
+        """Return entries and bytes of each existing ledger."""
         totals = dict.fromkeys(self.holdings.ledgers, (0, 0))
 
         def count(ledger_id: int, entries: int, size: int) -> None:
@@ -199,7 +199,7 @@ class _Gathering:
         return totals
 
     def _compressed(self) -> dict[str, list[dict[str, Any]]]:
-        """What compressing has done, by topic, as far as its ledgers are there."""
+        """Return compression statistics by topic, for existing ledgers."""
         tables = self.tables
         given = [(ledger_id, tag, number, usage) for (_, ledger_id, tag, number), usage in tables.compressed.items()]
         names = {tag: name for (tag, _), name in tables.needs.items()}
@@ -210,7 +210,7 @@ class _Gathering:
         return found
 
     def _codecs(self) -> list[dict[str, Any]]:
-        """The codecs that entries need, and whose those are."""
+        """Return the codecs that entries need, and the topics of those entries."""
         topics: dict[bytes, set[str]] = {}
         for (_, ledger_id, tag, _), usage in self.tables.compressed.items():
             topic = self._topic_of(ledger_id)

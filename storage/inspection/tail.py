@@ -1,4 +1,4 @@
-"""The log of one volume for those who want its numbers or its rows: nothing is verified beyond what reading needs."""
+"""Sums and rows of the log of one volume, verifying only what decoding requires."""
 
 import json
 import struct
@@ -15,10 +15,10 @@ from pulsarbox.storage.record import SequenceId, unpack_record
 
 
 class Tail:
-    """What stands in a log: entries by ledger, rows that are written after the mark, and bytes after it."""
+    """Contents of a log: entries by ledger, rows written after the mark, and bytes after it."""
 
     def __init__(self, mark: int, *, everything: bool) -> None:
-        """With ``everything`` from its start, else from behind the mark."""
+        """Reads from the start with ``everything``, otherwise from after the mark."""
         self.mark = mark
         self.stored = StoredEntries()
         self.rows: list[tuple[bytes, bytes | None]] = []
@@ -26,7 +26,7 @@ class Tail:
         self._from = 0 if everything else mark + 1
 
     def read(self, env: Environment, name: str) -> Iterator[Line]:
-        """Go through it; a damaged batch counts for nothing."""
+        """Read the log; damaged batches are skipped."""
         _, last = env.extent()
         for chunk in batches(env, self._from, last):
             for position, value in chunk:
@@ -39,7 +39,7 @@ class Tail:
             yield ["at", name, chunk[-1][0] + 1]
 
     def apply_to(self, holdings: Holdings) -> None:
-        """Replay the rows; one that cannot be understood counts for nothing."""
+        """Replay the rows; invalid ones are skipped."""
         for key, value in self.rows:
             try:
                 holdings.apply(key, value, replayed=True)

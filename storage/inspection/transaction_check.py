@@ -1,4 +1,4 @@
-"""Are the rows of transactions as they should be, and do the entries agree with them? Pure."""
+"""Integrity check of the rows of transactions, and of the entries that they cover. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -14,18 +14,18 @@ RESTORE: Final = f"{RESTORE_BACKUP}, or save what can be read with `pulsarbox st
 
 
 class Flagged(NamedTuple):
-    """Entries of one transaction that follow each other in a volume."""
+    """Consecutive entries of one transaction in a volume."""
 
     ledger_id: int
     first: int
     last: int
     txn: TxnId
     covered: bool
-    """The checkpoint covers them: a start does not look at them once more."""
+    """Whether the checkpoint covers them: recovery does not replay them."""
 
 
 def findings(holdings: Holdings, flagged: Iterable[Flagged], ends: Mapping[int, int]) -> Iterator[Finding]:
-    """What is wrong. ``ends``: how many entries each ledger has; one whose log is still to be replayed is left out."""
+    """Yield the problems found. ``ends``: the number of entries of each ledger, except those still to be replayed."""
     yield from _of_rows(holdings, ends)
     yield from _overlaps(holdings)
     yield from _of_entries(holdings, flagged)
@@ -72,7 +72,7 @@ def _overlaps(holdings: Holdings) -> Iterator[Finding]:
 
 
 def _of_entries(holdings: Holdings, flagged: Iterable[Flagged]) -> Iterator[Finding]:
-    """An entry of a transaction that is open, or was aborted, is in one of its runs; else it would be delivered."""
+    """Check that entries of open or aborted transactions are in one of their runs, or they would be delivered."""
     known = holdings.transactions
     opened: dict[tuple[TxnId, int], list[Run]] = {}
     for ledger_id, run in known.runs():
@@ -95,5 +95,5 @@ def _of_entries(holdings: Holdings, flagged: Iterable[Flagged]) -> Iterator[Find
 
 
 def _name(txn: TxnId) -> str:
-    """As commands take it."""
+    """Format as commands accept it."""
     return f"{txn.most}:{txn.least}"

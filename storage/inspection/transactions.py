@@ -1,4 +1,4 @@
-"""What the rows of a box say of transactions: which are open, which entries are of those, which were aborted. Pure."""
+"""Transactions according to the rows of a box: the open ones with their entries, and aborted entries. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -13,32 +13,32 @@ COMMITTED: Final = "committed"
 
 
 class Run(NamedTuple):
-    """Entries of a ledger that follow each other, of one transaction."""
+    """Consecutive entries of one transaction in a ledger."""
 
     first: int
     last: int
     topic_id: int
     txn: TxnId | None
-    """None of those that were aborted: their row does not say it."""
+    """None for aborted entries: their row does not contain the id."""
 
 
 class Transactions:
-    """Feed it the checkpoint's rows, then those of the log after it."""
+    """Decoded transaction rows. Apply the checkpoint's rows first, then those of the log after it."""
 
     def __init__(self) -> None:
         self.states: dict[TxnId, str] = {}
-        """Of those that have rows: the open ones, and the last that ended."""
+        """States of the transactions that have rows: the open ones, and the most recently ended."""
         self.open: dict[tuple[int, TxnId], list[tuple[int, Run]]] = {}
         """By topic and transaction, each run with its ledger."""
         self.aborted: dict[int, dict[int, Run]] = {}
         """By ledger and first entry."""
         self.pending: dict[TxnId, int] = {}
-        """Rows of acknowledgements."""
+        """Number of acknowledgement rows."""
         self.epochs: dict[str, int] = {}
         self._sorted: dict[int, list[Run]] = {}
 
     def apply(self, kind: str, rest: str, row: Any) -> None:
-        """Take a row over. Raises KeyError, ValueError, TypeError where it cannot be understood."""
+        """Apply a row. Raises KeyError, ValueError, TypeError if it cannot be decoded."""
         if kind == "epoch":
             if row is None:
                 self.epochs.pop(rest, None)
@@ -63,7 +63,7 @@ class Transactions:
         else:
             self.states[txn] = {"OPEN": OPEN, "COMMITTED": COMMITTED, "ABORTED": ABORTED}[row["state"]]
         if row is None or self.states[txn] != OPEN:
-            self.pending.pop(txn, None)  # the log does not say it: it follows
+            self.pending.pop(txn, None)  # implied, without a log record
 
     def _apply_open(self, topic_id: int, txn: TxnId, row: Any) -> None:
         self.open.pop((topic_id, txn), None)
@@ -79,11 +79,11 @@ class Transactions:
             runs[first] = Run(first, int(row["run"][0]), topic_id, None)
 
     def ledger_gone(self, ledger_id: int) -> None:
-        """Its row is deleted by the log: with it go those of its aborted entries."""
+        """Remove the aborted entries of a deleted ledger."""
         self.aborted.pop(ledger_id, None)
 
     def topic_gone(self, topic_id: int) -> None:
-        """The same of a topic."""
+        """Remove the open and aborted entries of a deleted topic."""
         for key in [each for each in self.open if each[0] == topic_id]:
             del self.open[key]
         for ledger_id in [
@@ -92,15 +92,15 @@ class Transactions:
             del self.aborted[ledger_id]
 
     def aborted_entries(self) -> int:
-        """How many entries were aborted."""
+        """Return the number of aborted entries."""
         return sum(run.last - run.first + 1 for runs in self.aborted.values() for run in runs.values())
 
     def open_transactions(self) -> int:
-        """How many are open."""
+        """Return the number of open transactions."""
         return sum(state == OPEN for state in self.states.values())
 
     def state_of(self, txn: TxnId, ledger_id: int, entry_id: int) -> str:
-        """What became of an entry of a transaction: open, aborted or committed."""
+        """Return the state of a transaction's entry: open, aborted or committed."""
         if self.states.get(txn) == OPEN:
             return OPEN
         runs = self._sorted.get(ledger_id)
@@ -110,7 +110,7 @@ class Transactions:
         return ABORTED if at >= 0 and entry_id <= runs[at].last else COMMITTED
 
     def runs(self) -> Iterator[tuple[int, Run]]:
-        """All runs, each with its ledger."""
+        """Yield all runs, each with its ledger."""
         for ledger_id, runs in self.aborted.items():
             yield from ((ledger_id, run) for run in runs.values())
         for of_one in self.open.values():

@@ -1,5 +1,4 @@
 """The durable engine: LMDB environments, volumes, recovery, the data directory and its migration.
 
-The only room of storage that touches files. May import the pure nouns of storage. Must not be imported by them or by
-the broker.
+Opens files, locks and memory maps. May import the pure modules of storage; neither they nor the broker may import it.
 """

@@ -1,11 +1,11 @@
-"""What the tables of meta know of codecs and dictionaries."""
+"""Codec names and dictionaries from the tables of the meta environment."""
 
 from pulsarbox.storage.compression.decoder import Dictionary
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 
 
 class MetaCodecs:
-    """What the tables of meta know of compressed entries: StoredCodecs."""
+    """StoredCodecs backed by the tables of the meta environment."""
 
     def __init__(self, volumes: VolumeSet) -> None:
         self._volumes = volumes

@@ -1,8 +1,6 @@
-"""The data directory: made once, held by one process, checked before anything in it is mapped.
+"""The data directory: created once, locked by one process, verified before any of it is mapped.
 
-What only the process that holds it needs is imported where it is used: every command asks who holds a directory.
-Only this file, private_files, narrowing, volume, volume_set, pool, meta, migration, reclaiming, lmdb_engine,
-event_files and backup/ know of files, locks, threads.
+Modules that only the owning process needs are imported where they are used, because every command checks for an owner.
 """
 
 import contextlib
@@ -36,16 +34,16 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory, opener
 DATA_FILE = "data.mdb"
 
 RESTORE_BACKUP = "restore a backup with `pulsarbox restore BACKUPS DIR`"
-"""What to do where something is lost."""
+"""Advice in errors about lost data."""
 
 _VERIFY_SECONDS_MAX = 600
 _HOLD_SECONDS = 1.0
-"""How long it is tried to take the directory: whoever looks into it from outside has its lock for an instant."""
+"""How long to retry the lock: a process that inspects the directory holds it for an instant."""
 _HOLD_PAUSE_SECONDS = 0.02
 _FORMATS = (1, FORMAT_VERSION, FORMAT_COMPRESSED)
-"""Those that are opened: version 1 is brought up to date."""
+"""The formats that can be opened; version 1 is upgraded."""
 
-# Run in a child: touches every page that can be reached. A file that ends too early kills the child with SIGBUS.
+# Run in a child process: reads every reachable page. A truncated file kills the child with SIGBUS.
 _WALK = """
 import sys, lmdb
 env = lmdb.open(sys.argv[1], readonly=True, lock=False, create=False, max_dbs=16)
@@ -58,7 +56,7 @@ for name in names:
             sum(value[::4096])
 """
 
-# LMDB's meta page, in the host's byte order: behind the page header of 16 (format 1) or 24 bytes (format 3).
+# LMDB's meta page, in host byte order, after the page header of 16 (format 1) or 24 bytes (format 3).
 _LMDB_MAGIC = 0xBEEFC0DE
 _LMDB_HEADER_SIZES = {1: 16, 3: 24}
 _META_PAGE = struct.Struct("=IIQQI92xQQ")
@@ -66,7 +64,7 @@ _META_READ = 256
 
 
 class DirectoryHeld(PersistenceError):
-    """Another process has the data directory open; ``pid`` is its process, 0 where that is not known."""
+    """Another process has the data directory open: process ``pid``, 0 if unknown."""
 
     def __init__(self, path: Path, pid: int) -> None:
         super().__init__(f"{path} is in use by process {pid or 'unknown'}")
@@ -74,17 +72,17 @@ class DirectoryHeld(PersistenceError):
 
 
 class EnvironmentDamaged(PersistenceError):
-    """What should be an environment is none, or not all of it is there."""
+    """The file is not an LMDB environment, or is truncated."""
 
 
 class DataDirectory:
-    """A data directory that this process holds until ``close`` or its end, however it ends."""
+    """A data directory, locked by this process until ``close`` or until the process ends in any way."""
 
     def __init__(self, path: Path) -> None:
-        """Take the directory at ``path``, and make it where there is none.
+        """Lock the directory at ``path``; create it if it is missing.
 
-        Raises DirectoryHeld where another process has it and keeps it for a second, PersistenceError where it is of
-        an unknown format or cannot be used.
+        Raises DirectoryHeld if another process holds the lock for a second, PersistenceError if the format is unknown
+        or the directory cannot be used.
         """
         self.path = path
         self.meta = path / META
@@ -105,7 +103,7 @@ class DataDirectory:
             make_directory(self.volumes)
             make_directory(self.packed)
             for name in (RUNNING, OPERATOR):
-                (path / name).unlink(missing_ok=True)  # of a process that was killed
+                (path / name).unlink(missing_ok=True)  # left by a killed process
             for place in (path, self.volumes, self.packed):
                 for leftover in place.glob("*" + NEW_SUFFIX):
                     _remove(leftover) if leftover.is_dir() else leftover.unlink()
@@ -119,7 +117,7 @@ class DataDirectory:
 
     @property
     def instance(self) -> str:
-        """The directory's own id."""
+        """The id of the directory."""
         return str(self._fields["instance"])
 
     @property
@@ -128,34 +126,34 @@ class DataDirectory:
         return int(self._fields["format"])
 
     def set_format(self, version: int = FORMAT_VERSION) -> None:
-        """Note that everything is of this format now, or may be. Raises OSError."""
+        """Record that everything has this format now, or may have it. Raises OSError."""
         self._write_instance({**self._fields, "format": version})
 
     def volume(self, number: int) -> Path:
-        """Where a volume is, or will be; packed ones have numbers from PACKED on."""
+        """Return the path of a volume, existing or not; packed ones have numbers from PACKED on."""
         return self.packed / f"{number - PACKED:08d}" if number >= PACKED else self.volumes / f"{number:08d}"
 
     def name(self, number: int) -> str:
-        """What a volume is called in messages."""
+        """Return the name of a volume in messages."""
         return str(self.volume(number).relative_to(self.path))
 
     def volume_numbers(self) -> list[int]:
-        """The volumes of the log, oldest first."""
+        """Return the numbers of the log volumes, oldest first."""
         return sorted(int(path.name) for path in self.volumes.iterdir() if path.name.isdigit())
 
     def packed_numbers(self) -> list[int]:
-        """The packed volumes, by their numbers in the tables of meta."""
+        """Return the numbers of the packed volumes, as in the tables of meta."""
         return sorted(int(path.name) + PACKED for path in self.packed.iterdir() if path.name.isdigit())
 
     def remove(self, number: int) -> None:
-        """Remove a volume that nothing speaks of any more. Raises OSError."""
+        """Remove an unreferenced volume. Raises OSError."""
         path = self.volume(number)
         if path.exists():
             _remove(path)
             sync_directory(path.parent)
 
     def close(self) -> None:
-        """Let another process have it; again is no harm."""
+        """Release the lock; idempotent."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -204,7 +202,7 @@ class DataDirectory:
 
 
 def unfinished_restore(path: Path) -> str:
-    """The error of a directory into which a backup is being restored, or was until that was interrupted."""
+    """Return the error message for a directory whose restore from a backup is running or was interrupted."""
     return (
         f"{path} is incomplete: a backup is being restored into it, or its restoring was interrupted; run the"
         " `pulsarbox restore` command again"
@@ -212,8 +210,7 @@ def unfinished_restore(path: Path) -> str:
 
 
 def is_made(path: Path) -> bool:
-    """Whether there is a data directory at ``path``, of whatever format. Raises PersistenceError where it is another
-    user's."""
+    """Return whether ``path`` has a data directory of any format. Raises PersistenceError if it is another user's."""
     try:
         return (path / INSTANCE).exists()
     except OSError as error:
@@ -221,10 +218,10 @@ def is_made(path: Path) -> bool:
 
 
 def holder(path: Path) -> tuple[bool, int]:
-    """Whether a process holds the data directory at ``path``, and its pid: 0 where that is not known.
+    """Return whether a process holds the data directory at ``path``, and its pid (0 if unknown).
 
-    For others than the daemon: the lock is tried for an instant, and given back. Nothing is written. Raises
-    PersistenceError where the directory is another user's.
+    For processes other than the daemon: tries the lock for an instant, and writes nothing. Raises PersistenceError if
+    the directory is another user's.
     """
     try:
         descriptor = os.open(path / LOCK, os.O_RDONLY)
@@ -233,7 +230,7 @@ def holder(path: Path) -> tuple[bool, int]:
     except OSError:
         return False, 0
     try:
-        # A shared lock. A daemon that starts in this very instant tries again.
+        # A shared lock. A daemon that starts at this instant retries.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         text = os.pread(descriptor, 32, 0).strip()
@@ -248,7 +245,7 @@ def holder(path: Path) -> tuple[bool, int]:
 
 @contextlib.contextmanager
 def locked_directory(path: Path) -> Iterator[None]:
-    """Hold a directory inside the block, so that no box starts there. Raises DirectoryHeld, OSError."""
+    """Lock a directory inside the block, so that no daemon starts there. Raises DirectoryHeld, OSError."""
     descriptor = hold(path)
     try:
         yield
@@ -257,8 +254,8 @@ def locked_directory(path: Path) -> Iterator[None]:
 
 
 def hold(path: Path) -> int:
-    """Take the lock of a directory for this process; the descriptor that keeps it. Raises DirectoryHeld, OSError."""
-    # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
+    """Lock a directory for this process; return the locked descriptor. Raises DirectoryHeld, OSError."""
+    # The kernel releases the lock with the last descriptor of the open file, however the process ends.
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE)
     try:
         _lock(lock)
@@ -275,7 +272,7 @@ def hold(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> None:
-    """Take the lock of an open file for this process alone. Raises BlockingIOError where another one keeps it."""
+    """Lock an open file exclusively. Raises BlockingIOError if another process keeps the lock."""
     end = time.monotonic() + _HOLD_SECONDS
     while True:
         try:
@@ -288,7 +285,7 @@ def _lock(descriptor: int) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
+    """Make the entries of a directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -297,7 +294,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a file that is there as a whole or not at all, readable by its owner only. Raises OSError."""
+    """Write a file atomically and durably, readable by its owner only. Raises OSError."""
     new = path.with_name(path.name + NEW_SUFFIX)
     with open(new, "wb", opener=opener) as file:
         file.write(data)
@@ -308,13 +305,13 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def verify_environment(path: Path) -> None:
-    """Make sure that mapping the LMDB environment at ``path`` cannot end in SIGBUS. Raises PersistenceError.
+    """Verify that mapping the LMDB environment at ``path`` cannot end in SIGBUS. Raises PersistenceError.
 
-    LMDB trusts its file: a page behind the end of a truncated one is a bus error, not an error code. The current
-    meta page says which page is the last; a file that reaches to its end cannot be too short, and that is known
-    from two reads of 256 bytes. A shorter file is not always damaged (LMDB need not write pages that a transaction
-    took and gave back): then, and where the meta pages are of a version unknown here, a child process reads
-    everything that can be reached, and how it ends is the verdict.
+    LMDB trusts its file: a page beyond the end of a truncated file is a bus error, not an error code. The current meta
+    page names the last page; a file that includes it cannot be too short, and two reads of 256 bytes verify that. A
+    shorter file is not always damaged, since LMDB need not write pages that a transaction allocated and freed. For such
+    files, and for unknown versions of the meta pages, a child process reads everything reachable; its exit status is
+    the verdict.
     """
     file = path / DATA_FILE
     try:
@@ -353,9 +350,9 @@ def _remove(folder: Path) -> None:
 
 
 def _size_needed(file: Path) -> int | None:
-    """The bytes that the newest of the two meta pages of an LMDB file speaks for; None where that is not known.
+    """Return the file size required by the newer meta page of an LMDB file; None if unknown.
 
-    Raises PersistenceError where the file does not even hold its meta pages.
+    Raises PersistenceError if the file does not contain both meta pages.
     """
     newest: tuple[int, int] | None = None
     page_size = at = 0
@@ -377,7 +374,7 @@ def _size_needed(file: Path) -> int | None:
 
 
 def _meta_page(page: bytes) -> tuple[int, int, int, int] | None:
-    """LMDB format, page size, last page and transaction of a meta page."""
+    """Return LMDB format, page size, last page and transaction of a meta page."""
     for header_size in _LMDB_HEADER_SIZES.values():
         with contextlib.suppress(struct.error):
             magic, version, _, _, page_size, last_page, txn = _META_PAGE.unpack_from(page, header_size)

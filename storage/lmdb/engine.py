@@ -1,15 +1,15 @@
-"""The durable store: a data directory with the meta environment and the volumes of the journal.
+"""The durable engine: a data directory with the meta environment and the volumes of the journal.
 
-Where a ledger's entries are::
+Location of a ledger's entries::
 
-    the live volumes    the newest, then those that are closed but not sealed: asked directly, their unindexed runs
-                        in memory, then their index
-    every other one     the ``volumes`` table of the meta environment says which, then its index
+    live volumes          the newest, then those that are closed but not sealed: searched directly, first their
+                          unindexed runs in memory, then their index
+    all other volumes     the ``volumes`` table of the meta environment names the volume, then its index is searched
 
-A volume that is full is closed by making the next one, and that is all a commit has to wait for. It is sealed later,
-by the housekeeper: its index is brought up to its log, then its ledgers are written to ``volumes``, each step durable
-before the next. So a step that was done before a crash is done again to the same effect, and nothing has to be
-repaired. What is alive of old volumes is packed into others, and the old ones removed: see reclaiming.
+A full volume is closed by creating the next one; a commit waits for nothing else. The housekeeper seals it later: it
+flushes the index, then lists the ledgers in ``volumes``, each step durable before the next. After a crash, a completed
+step is repeated with the same effect, so nothing needs repair. The live entries of old volumes are packed into new
+ones, and the old ones are removed: see ``packing``.
 """
 
 import contextlib
@@ -55,12 +55,12 @@ STEPS = (
     "remapped",
     "source removed",
 )
-"""What ``step`` is told: each name is a moment at which a crash leaves another state behind."""
+"""Arguments of ``step``: after each of these, a crash leaves a distinct state."""
 
 _Result = TypeVar("_Result")
 
 ROOM_MIN = 4 << 20
-"""Bytes that must be free before messages are taken again."""
+"""Free bytes required before messages are accepted again."""
 
 
 def _no_step(_: str) -> None:
@@ -70,7 +70,7 @@ def _no_step(_: str) -> None:
 class LmdbEngine:
     """An Engine on a data directory. Sizes are in bytes."""
 
-    def __init__(  # noqa: PLR0913  # all but the first have names
+    def __init__(  # noqa: PLR0913  # all but the first are keyword-only
         self,
         path: str | Path,
         *,
@@ -88,19 +88,20 @@ class LmdbEngine:
         unpacked_bytes: int = KEPT_BYTES,
         step: Step = _no_step,
     ) -> None:
-        """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
+        """A new volume starts when the newest exceeds ``volume_size``; its map has ``map_size``.
 
-        The index begins to be written when this many entries, or bytes of the log, are only known to memory; a
-        restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are
-        mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
-        A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
-        0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``codecs`` are those that
-        entries may be compressed with, the built-in ones where none are given. A topic of which there are
-        ``learn_from_bytes`` in one step of packing may get a dictionary. Of what was unpacked ``unpacked_bytes`` are
-        kept for who reads it again. ``step`` is called with a name out of STEPS behind each durable step.
+        An index flush starts when this many entries, or bytes of the log, are only in memory; recovery after a crash
+        rereads up to twice as much of the log. At most ``open_volumes_max`` volumes are mapped at once.
+        ``page_cache_bytes`` of the journal stay in the page cache, 0 for no limit. A volume is packed once less than
+        ``pack_live_percent`` of its file is live, at ``pack_bytes_per_second``, 0 for no limit. ``reserve_bytes`` of
+        the disk are kept free of messages.
+
+        ``codecs`` are those that may compress entries; the built-in ones by default. A topic with ``learn_from_bytes``
+        in one packing step may get a dictionary. ``unpacked_bytes`` is the size of the cache of decompressed entries.
+        ``step`` is called with a name from STEPS after each durable step.
         """
         self._path = Path(path)
-        # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
+        # An index of one-entry rows can outgrow its log, hence three times the volume; 16 MiB is the largest batch.
         map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
         self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
         self._open_max = open_volumes_max
@@ -111,24 +112,24 @@ class LmdbEngine:
         self._reserve = Reserve(self._path / RESERVE, reserve_bytes)
         self._unpacked = Unpacked(unpacked_bytes)
         self._next_position = 0
-        self._volumes: VolumeSet  # these two from recover on
+        self._volumes: VolumeSet  # these two are set by ``recover``
         self._reclaimer: Reclaimer
 
     @property
     def instance(self) -> str:
-        """The data directory's own id; there is one after ``recover``."""
+        """The id of the data directory; available after ``recover``."""
         return self._volumes.directory.instance
 
     @property
     def unpacked(self) -> UnpackedUse:
-        """What keeping unpacked entries has been good for; asked for in any thread."""
+        """Statistics of the cache of decompressed entries. Thread-safe."""
         return self._unpacked.use
 
     def recover(self) -> Recovery:
-        """Open the data directory, and make it where there is none; one of version 1 is brought up to this one.
+        """Open the data directory, creating it if missing; version 1 is upgraded.
 
-        Raises DirectoryHeld where another process has it, PersistenceError where it is of an unknown format, damaged
-        or incomplete, or something in it is compressed with a codec that cannot be had.
+        Raises DirectoryHeld if another process has it, PersistenceError if it is of an unknown format, damaged or
+        incomplete, or needs a codec that is not available.
         """
         directory = DataDirectory(self._path)
         self._volumes = VolumeSet(directory, self._sizes, self._open_max, self._step)
@@ -151,9 +152,9 @@ class LmdbEngine:
     def commit(self, batch: Batch) -> None:
         """Make a batch durable.
 
-        Raises PersistenceError where the batch could not be stored: then nothing of it is there, and the same
-        position may be committed again; StoreFull where it has entries and the disk is full. Raises ValueError where
-        the position is not the next.
+        Raises PersistenceError if the batch could not be stored: nothing of it is stored then, and the same position
+        may be committed again. Raises StoreFull if it has entries and the disk is full, ValueError if the position is
+        not the next.
         """
         if batch.position != self._next_position:
             raise ValueError(f"batch {batch.position} is committed where {self._next_position} is next")
@@ -166,7 +167,7 @@ class LmdbEngine:
             try:
                 self._from_reserve(lambda: self._store(batch, what))
             except StoreFull as error:
-                # StoreFull is for messages. The core tries again at once what is none: only where that may help.
+                # After StoreFull the core refuses messages and retries the rest at once, which would not help here.
                 raise PersistenceError(str(error)) from error
         self._volumes.keep_until = batch.position
         self._next_position = batch.position + 1
@@ -197,7 +198,7 @@ class LmdbEngine:
         return request.answer(answer.entries)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
-        """See Engine. Raises ValueError where its position is not committed."""
+        """See Engine. Raises ValueError if its position is not committed."""
         if checkpoint.position >= self._next_position:
             raise ValueError(f"checkpoint at {checkpoint.position} where {self._next_position} is the next batch")
         self._from_reserve(lambda: self._checkpoint(checkpoint))
@@ -231,7 +232,7 @@ class LmdbEngine:
             raise failure("disk cannot be given back", error, self._path) from error
 
     def _from_reserve(self, act: Callable[[], _Result]) -> _Result:
-        """Do what makes room, or must not wait for it: where the disk is full, a second time without the reserve."""
+        """Run an action that frees space or must not wait for it; if the disk is full, again without the reserve."""
         try:
             return act()
         except StoreFull:
@@ -240,14 +241,14 @@ class LmdbEngine:
         return act()
 
     def check_room(self) -> None:
-        """See Engine: the reserve stands in full, and beside it a volume can be begun and filled for a while."""
+        """See Engine: requires the whole reserve, and enough space beside it to start a volume."""
         import shutil
 
         if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
             raise StoreFull("the disk is full")
 
     def standing(self) -> dict[str, Any]:
-        """What the store takes and holds; called in any thread. Raises PersistenceError."""
+        """Return the statistics of the store. Thread-safe. Raises PersistenceError."""
         from pulsarbox.storage.lmdb.engine_stats import standing
 
         try:
@@ -256,7 +257,7 @@ class LmdbEngine:
             raise failure("the store cannot be looked at", error, self._path) from error
 
     def whereabouts(self, ledger_ids: Sequence[int]) -> Whereabouts:
-        """In which volumes ledgers stand right now; called in any thread. Raises PersistenceError."""
+        """Return the volumes that hold ledgers at present. Thread-safe. Raises PersistenceError."""
         volumes = self._volumes
         try:
             with volumes.metas.using(0) as meta:
@@ -271,13 +272,13 @@ class LmdbEngine:
         return Whereabouts(volumes.directory.instance, stretches, unsealed)
 
     def let_go(self) -> None:
-        """In a forked child: give up the lock, which would hold the directory beyond the parent. Nothing may follow."""
+        """Release the inherited lock in a forked child, which would outlive the parent. No other call may follow."""
         if hasattr(self, "_volumes"):
             self._volumes.directory.close()
 
     def close(self) -> None:
-        """Close the environments and let another process have the directory."""
-        if hasattr(self, "_reclaimer"):  # not where another process holds it
+        """Close the environments and release the directory."""
+        if hasattr(self, "_reclaimer"):  # unset if another process holds the directory
             self._reclaimer.stop()
             self._volumes.close()
 
@@ -317,9 +318,9 @@ class LmdbEngine:
     def _parts_after(
         self, mark: int, sealed: int, contents: dict[int, Content]
     ) -> tuple[list[tuple[int, int, int]], int]:
-        """Volume, first and last position of each part of the log after ``mark``, oldest first; its newest position.
+        """Return volume, first and last position of each part of the log after ``mark``, and its newest position.
 
-        Volumes whose batches are all covered by the checkpoint may have gone.
+        Volumes whose batches are all covered by the checkpoint may be deleted.
         """
         parts: list[tuple[int, int, int]] = []
         newest = newest_volume = first = 0
@@ -379,13 +380,13 @@ class LmdbEngine:
             self._page_cache.written(volume.file, volume.size)
 
     def _take(self, answer: Answer, ledger_id: int) -> bool:
-        """Take what one volume has; False where the next entry is nowhere."""
+        """Take the entries of one volume; False if no volume has the next entry."""
         before: Stretch | None = None
         while True:
             try:
                 found, damage = self._take_live(answer, ledger_id)
             except EnvironmentGone:
-                continue  # sealed and removed since ``live`` was looked at: the tables know by now
+                continue  # sealed and removed since ``live`` was read: the tables list it now
             if found:
                 return True
             entry = answer.next_entry
@@ -403,14 +404,14 @@ class LmdbEngine:
                     if volume.take(answer, ledger_id):
                         return True
             except EnvironmentGone:
-                pass  # packed since it was looked up
+                pass  # packed since the lookup
             except (lmdb.Error, OSError, PersistenceError) as error:
                 if is_damage(error):
                     raise EntryDamaged(ledger_id, entry, stretch.end - 1, str(error)) from error
                 raise
 
     def _take_live(self, answer: Answer, ledger_id: int) -> tuple[bool, Exception | None]:
-        """Whether a live volume had something; else the damage that may be why not."""
+        """Return whether a live volume had the next entry; if not, the damage that may be the reason."""
         damage: Exception | None = None
         for number in self._volumes.live:
             try:

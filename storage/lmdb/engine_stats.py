@@ -1,6 +1,6 @@
-"""What an open store takes and holds: its environments, their maps and readers, and what of each volume is alive.
+"""Statistics of an open store: its environments, their maps and readers, and the live share of each volume.
 
-Looked at beside the threads of the engine, through the same pools; it reads some pages of meta, and no messages.
+Thread-safe beside the engine's threads, through the same pools; reads some pages of meta, and no messages.
 """
 
 import shutil
@@ -18,25 +18,25 @@ from pulsarbox.storage.lmdb.volume import disk_bytes
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 
 VOLUMES_MAX: Final = 1000
-"""The newest so many are told one by one."""
+"""Number of volumes listed individually, newest first."""
 _META_PAGES: Final = 2
 
 
 class Environment(NamedTuple):
-    """One LMDB environment: sizes in bytes."""
+    """One LMDB environment; sizes are in bytes."""
 
     map_size: int
     file_size: int
     free_pages: int
-    """Pages of the file that nothing uses; the list of them is counted among them."""
+    """Free pages of the file, including the pages of the free list."""
     page_size: int
     readers: int
     oldest_reader: dict[str, int] | None
-    """``pid``, and how many transactions ``behind`` the last one it reads: what it may see is not used again."""
+    """``pid``, and how many transactions it is ``behind``: pages visible to it cannot be reused."""
 
 
 def environment_of(env: "lmdb.Environment") -> Environment:
-    """The numbers of an open environment. Raises lmdb.Error."""
+    """Return the statistics of an open environment. Raises lmdb.Error."""
     info, main = env.info(), env.stat()
     pages = int(info["last_pgno"]) + 1
     used = _META_PAGES + _pages(main)
@@ -60,7 +60,7 @@ def _pages(stat: Any) -> int:
 
 
 def _readers(text: str, last: int) -> list[dict[str, int]]:
-    """LMDB's own list of readers: process, thread and transaction of each, in columns; `-` where it reads nothing."""
+    """Parse LMDB's reader list: process, thread and transaction in columns; `-` for an idle reader."""
     found = []
     for line in text.splitlines():
         words = line.split()
@@ -70,7 +70,7 @@ def _readers(text: str, last: int) -> list[dict[str, int]]:
 
 
 def standing(volumes: VolumeSet, unpacked: UnpackedUse, *, reserve_held: bool) -> dict[str, Any]:
-    """Everything, under names that stay. Raises PersistenceError, lmdb.Error, OSError."""
+    """Return all statistics, under stable names. Raises PersistenceError, lmdb.Error, OSError."""
     with volumes.metas.using(0) as meta:
         contents = meta.contents()
         meta_environment = environment_of(meta.environment)
@@ -132,7 +132,7 @@ def _row(volumes: VolumeSet, number: int, content: Content) -> dict[str, Any]:
 def _blank(volumes: VolumeSet, number: int) -> dict[str, Any]:
     path = volumes.directory.volume(number)
     size = used = 0
-    with suppress(OSError):  # it may have gone this very moment
+    with suppress(OSError):  # the volume may just have been removed
         size, used = (path / DATA_FILE).stat().st_size, disk_bytes(path)
     return {
         "name": volumes.directory.name(number),

@@ -1,4 +1,4 @@
-"""Open environments by number, shared by threads, never more of them than there should be."""
+"""A bounded pool of open environments by number, shared by threads."""
 
 import threading
 from collections import OrderedDict
@@ -10,7 +10,7 @@ from pulsarbox.errors import PersistenceError
 
 
 class EnvironmentGone(PersistenceError):
-    """The environment was removed: what it held that is alive is somewhere else by now."""
+    """The environment was removed: its live content has been moved."""
 
 
 class _Closable(Protocol):
@@ -21,7 +21,7 @@ _T = TypeVar("_T", bound=_Closable)
 
 
 class Pool(Generic[_T]):
-    """Open environments by number: opened when first used, the longest unused one closed when there are too many."""
+    """Open environments by number: opened on first use; above the limit, the least recently used one is closed."""
 
     def __init__(self, limit: int, opener: Callable[[int], _T]) -> None:
         self._limit = limit
@@ -36,12 +36,12 @@ class Pool(Generic[_T]):
 
     @contextmanager
     def using(self, number: int) -> Iterator[_T]:
-        """The environment, which stays open inside the block.
+        """Return the environment, which stays open inside the block.
 
-        Raises EnvironmentGone where it was retired, and what opening it raises.
+        Raises EnvironmentGone if it was retired, and any exception of opening it.
         """
         with self._changed:
-            if number in self._gone:  # although it may be open yet: who comes now would only hold up its end
+            if number in self._gone:  # it may still be open, but a new user would delay its removal
                 raise EnvironmentGone(f"environment {number} is gone")
             one = self._open.get(number)
             if one is None:
@@ -58,29 +58,29 @@ class Pool(Generic[_T]):
                     self._changed.notify_all()
 
     def keep(self, number: int) -> None:
-        """Do not close this one to make room: opening it again is expensive."""
+        """Exempt an environment from eviction: opening it again is expensive."""
         with self._changed:
             self._kept.add(number)
 
     def release(self, number: int) -> None:
-        """It may be closed to make room."""
+        """Allow eviction of an environment."""
         with self._changed:
             self._kept.discard(number)
 
     def drop(self, number: int) -> None:
-        """Close one, as soon as nobody uses it; the next use opens it again."""
+        """Close an environment once it is unused; the next use opens it again."""
         with self._changed:
             self._drop(number)
 
     def retire(self, number: int) -> None:
-        """Close one for good, as soon as nobody uses it: its files may be removed."""
+        """Close an environment for good once it is unused: its files may be removed."""
         with self._changed:
             self._gone.add(number)
             self._kept.discard(number)
             self._drop(number)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all environments."""
         with self._changed:
             self._closed = True
             while self._open:
@@ -93,7 +93,7 @@ class Pool(Generic[_T]):
             one.close()
 
     def _open_now(self, number: int) -> _T:
-        """Open one without holding up those who use others: that takes as long as its disk does."""
+        """Open an environment without blocking users of others: opening is as slow as the disk."""
         self._changed.wait_for(lambda: number not in self._opening)
         if self._closed:
             raise PersistenceError("the store is closed")

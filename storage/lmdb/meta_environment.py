@@ -1,6 +1,6 @@
-"""The meta environment: the checkpoint's rows, and which volume holds which entries that are alive.
+"""The meta environment: the checkpoint's rows, and the volumes that hold live entries.
 
-One thread writes (checkpoints and reclaiming), others read beside it, each in transactions of their own.
+One thread writes (checkpoints and space reclamation); others read concurrently, each in separate transactions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,23 +32,23 @@ from pulsarbox.storage.lmdb.volume import create_environment, open_environment, 
 
 TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
 COMPRESSION_TABLES = (b"compressed", b"needs", b"dictionaries")
-"""Of version 3. They are there in one of version 2 as well, empty, once this version has opened it."""
+"""Tables of version 3. A directory of version 2 has them as well, empty, once this version has opened it."""
 POSITION = b"position"
 SEALED = b"sealed"
 DICTIONARY = b"dictionary"
-"""The last number that was given to one."""
+"""The number of the newest dictionary."""
 
 MAP_SIZE = 64 << 30
 _ROWS_AT_FIRST = 4
 _ROWS_AT_ONCE = 512
-"""Of a scan: many ask for one topic's few rows, or only for the first; the others should not need many transactions."""
+"""Maximum rows per transaction of a scan. Scans start with few, since many need only a topic's few rows."""
 _BYTES_AT_ONCE = 1 << 20
 _SHARED = ROW_KEY_MAX - sha256().digest_size
-"""Keys that share this much stand together, but not in their order: the longer ones by their hash."""
+"""Keys that share this many bytes are adjacent, but ordered by their hash if long."""
 
 
 class Content(NamedTuple):
-    """What a sealed volume takes, and what of it is alive."""
+    """Size of a sealed volume, and its live content."""
 
     first_position: int
     last_position: int
@@ -63,37 +63,37 @@ class Move(NamedTuple):
     number: int
     content: Content
     old: Sequence[Stretch]
-    """As the tables had them."""
+    """The stretches as listed before."""
     new: Sequence[Stretch]
-    """What has moved, with the bytes that it takes now."""
+    """The stretches moved, with their new sizes in bytes."""
     rest: Sequence[Stretch]
-    """What stays where it was."""
+    """The stretches that remain in the sources."""
     sources: Mapping[int, Content | None]
-    """The volumes it came from: what is left in them, None for nothing."""
+    """The source volumes: their remaining content, None if empty."""
     usage: Mapping[tuple[int, bytes, int], Usage]
     """By ledger, tag and dictionary."""
     needs: Mapping[tuple[bytes, int], str]
-    """Tags and dictionaries of entries in the new volume; what their codecs are called."""
+    """Tags and dictionaries of entries in the new volume, with the codecs' names."""
     dictionaries: Sequence[Dictionary]
-    """New ones, and those that were measured again."""
+    """New dictionaries, and those measured again."""
     last_dictionary: int
 
 
 class MetaEnvironment:
-    """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
+    """The tables of ``meta/``. Every call is one transaction. On lmdb.Error, nothing has changed."""
 
     def __init__(self, path: Path, *, readonly: bool = False, beside: bool = False) -> None:
-        """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError.
+        """Open the environment, creating it if missing. Raises PersistenceError, lmdb.Error, OSError.
 
-        ``readonly``: without its locks, for who knows that nobody writes it; what is compressed is not asked of it.
-        ``beside``: it is only read, while another process serves it.
+        ``readonly``: without locks, if no process writes it; the compression tables are not available. ``beside``: read
+        only, while another process serves it.
         """
         if not readonly and not beside and not path.exists():
             create_environment(path, (*TABLES, *COMPRESSION_TABLES))
         self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
-            # An older box has not made these.
+            # Older versions have not created these.
             more = [
                 tables[0] if readonly else self._env.open_db(name, create=not beside) for name in COMPRESSION_TABLES
             ]
@@ -104,14 +104,14 @@ class MetaEnvironment:
         self._compressed, self._needs, self._dictionaries = more
 
     def marks(self) -> tuple[int, int]:
-        """The position that the checkpoint covers, and the newest volume that is sealed."""
+        """Return the position that the checkpoint covers, and the newest sealed volume."""
         with self._env.begin() as txn:
             found = [txn.get(name, LOG_KEY.pack(0), db=self._mark) for name in (POSITION, SEALED)]
         position, sealed = [int(LOG_KEY.unpack(value)[0]) for value in found]
         return position, sealed
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a row."""
+        """Return the value of a row, or None."""
         with self._env.begin() as txn:
             value = txn.get(_row_key(key), db=self._rows)
         if value is None:
@@ -122,9 +122,9 @@ class MetaEnvironment:
     def some_rows(
         self, prefix: bytes, stored: bytes, limit: int, *, behind: bool
     ) -> tuple[list[tuple[bytes, bytes]], bool]:
-        """Rows with ``prefix`` as they are stored, from the key ``stored`` on or ``behind`` it; whether more follow.
+        """Return stored rows with ``prefix``, from the key ``stored`` on or ``behind`` it, and whether more follow.
 
-        At most ``limit`` of them, fewer where they are large.
+        At most ``limit`` rows, fewer if they are large.
         """
         rows: list[tuple[bytes, bytes]] = []
         size = 0
@@ -152,17 +152,17 @@ class MetaEnvironment:
             return (key, unpack_row(key, value)[1]) if key.startswith(prefix) else None
 
     def contents(self) -> dict[int, Content]:
-        """The sealed volumes by number."""
+        """Return the sealed volumes by number."""
         with self._env.begin() as txn, txn.cursor(db=self._contents) as cursor:
             return {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in cursor}
 
     def dropped(self) -> list[int]:
-        """The ledgers that are no more, but may have entries in a volume that is not sealed."""
+        """Return the deleted ledgers that may have entries in an unsealed volume."""
         with self._env.begin() as txn, txn.cursor(db=self._dropped) as cursor:
             return [LOG_KEY.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
 
     def stretch_of(self, ledger_id: int, entry: int) -> Stretch | None:
-        """The stretch that holds an entry, if a sealed volume does."""
+        """Return the stretch that holds an entry, or None if no sealed volume does."""
         with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
             if not seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, entry)):
                 return None
@@ -171,7 +171,7 @@ class MetaEnvironment:
         return stretch if found == ledger_id and entry < stretch.end else None
 
     def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int] | None = None) -> list[Stretch]:
-        """Of some ledgers, the stretches that are in some volumes, or in any; sorted where the ledgers are."""
+        """Return the stretches of some ledgers, in some volumes or in any; sorted if the ledgers are."""
         found: list[Stretch] = []
         with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
             for ledger_id in ledger_ids:
@@ -179,7 +179,7 @@ class MetaEnvironment:
         return found
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Take over rows and the position they cover; what is dropped is no longer alive anywhere."""
+        """Store the rows and the position they cover; dropped ledgers are no longer live in any volume."""
         rows = checkpoint.rows
         with self._env.begin(write=True) as txn:
             for key in sorted(rows):
@@ -202,15 +202,15 @@ class MetaEnvironment:
 
     @property
     def environment(self) -> "lmdb.Environment":
-        """The environment itself, for who looks at its numbers."""
+        """The LMDB environment, for statistics."""
         return self._env
 
     def check_readers(self) -> None:
-        """Forget the readers of processes that ended without saying so: they would pin what is no longer needed."""
+        """Clear the readers of killed processes, which would pin free pages."""
         self._env.reader_check()
 
     def seal(self, number: int, content: Content, stretches: Iterable[Stretch], forget: Iterable[int]) -> None:
-        """Note what a volume holds, but for what is dropped; then ``forget`` of the dropped ledgers these."""
+        """List a sealed volume's content except dropped ledgers, then remove ``forget`` from the dropped ledgers."""
         entries = size = 0
         with self._env.begin(write=True) as txn:
             for one in stretches:
@@ -225,7 +225,7 @@ class MetaEnvironment:
                 txn.delete(LOG_KEY.pack(ledger_id), db=self._dropped)
 
     def remap(self, move: "Move") -> None:
-        """What stood in some volumes stands in another, as far as it was moved."""
+        """Relocate packed entries from their source volumes to the new one."""
         with self._env.begin(write=True) as txn:
             for one in move.old:
                 txn.delete(INDEX_KEY.pack(one.ledger_id, one.first), db=self._volumes)
@@ -248,7 +248,7 @@ class MetaEnvironment:
             txn.put(DICTIONARY, LOG_KEY.pack(move.last_dictionary), db=self._mark)
 
     def forget_volumes(self, numbers: Iterable[int]) -> None:
-        """Volumes are about to be removed."""
+        """Remove the rows of volumes about to be deleted."""
         with self._env.begin(write=True) as txn:
             for number in numbers:
                 self._forget_volume(txn, number)
@@ -262,15 +262,15 @@ class MetaEnvironment:
             txn.delete(key, db=self._compressed)
             txn.delete(NEED.pack(tag, dictionary, number), db=self._needs)
 
-    # What is compressed
+    # Compression
 
     def needs(self) -> dict[tuple[bytes, int], str]:
-        """Under which tags and with which dictionaries entries stand in packed volumes; what the codecs are called."""
+        """Return the tags and dictionaries of entries in packed volumes, with the codecs' names."""
         with self._env.begin() as txn, txn.cursor(db=self._needs) as cursor:
             return {NEED.unpack(key)[:2]: name.decode() for key, name in cursor}
 
     def usage(self, volume: int | None = None) -> dict[tuple[int, int, bytes, int], Usage]:
-        """By volume, ledger, tag and dictionary, what packed volumes were given; of one volume, or of all."""
+        """Return compression statistics by volume, ledger, tag and dictionary, of one volume or of all."""
         prefix = b"" if volume is None else LOG_KEY.pack(volume)
         with self._env.begin() as txn, txn.cursor(db=self._compressed) as cursor:
             keys = list(_prefixed(cursor, prefix))
@@ -282,13 +282,13 @@ class MetaEnvironment:
         }
 
     def dictionary(self, number: int) -> Dictionary | None:
-        """A dictionary by its number."""
+        """Return a dictionary by its number, or None."""
         with self._env.begin() as txn:
             value = txn.get(DICTIONARY_KEY.pack(number), db=self._dictionaries)
         return None if value is None else unpack_dictionary(number, value)
 
     def dictionaries(self) -> list[Dictionary]:
-        """All of them, oldest first, without their bytes."""
+        """Return all dictionaries, oldest first, without their bytes."""
         with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
             return [
                 unpack_dictionary(DICTIONARY_KEY.unpack(key)[0], bytes(value[: DICTIONARY_HEAD.size]))
@@ -296,17 +296,17 @@ class MetaEnvironment:
             ]
 
     def dictionary_sizes(self) -> dict[int, int]:
-        """The bytes of each dictionary."""
+        """Return the size of each dictionary in bytes."""
         with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
             return {DICTIONARY_KEY.unpack(key)[0]: len(value) - DICTIONARY_HEAD.size for key, value in cursor}
 
     def last_dictionary(self) -> int:
-        """The last number that was given to one."""
+        """Return the number of the newest dictionary."""
         with self._env.begin() as txn:
             return int(LOG_KEY.unpack(txn.get(DICTIONARY, LOG_KEY.pack(0), db=self._mark))[0])
 
     def drop_dictionaries(self) -> list[int]:
-        """Drop those that no volume needs; which."""
+        """Delete unused dictionaries and return their numbers."""
         with self._env.begin() as txn:
             with txn.cursor(db=self._needs) as cursor:
                 needed = {NEED.unpack(key)[1] for key in cursor.iternext(keys=True, values=False)}
@@ -320,7 +320,7 @@ class MetaEnvironment:
         return gone
 
     def close(self) -> None:
-        """Let go of the environment."""
+        """Close the environment."""
         self._env.close()
 
     def _put(self, txn: "lmdb.Transaction[bytes]", one: Stretch) -> None:
@@ -339,17 +339,17 @@ class MetaEnvironment:
 
 
 class Metas(Protocol):
-    """Where the environment of rows is open: a Pool, as a rule."""
+    """Access to the open environment of rows, usually a Pool."""
 
     def using(self, number: int, /) -> AbstractContextManager[MetaEnvironment]:
-        """It stays open inside the block."""
+        """Return the environment, which stays open inside the block."""
 
 
 class MetaRows:
-    """The Rows of an engine. A slow iterator holds no transaction, and nothing open."""
+    """The Rows of an engine. A slow iterator holds no transaction and no open environment."""
 
     def __init__(self, metas: "Metas", guarded: Callable[[lmdb.Error], Exception]) -> None:
-        """``guarded`` makes of what LMDB says the error that the core is told."""
+        """``guarded`` converts LMDB's errors for the core."""
         self._metas = metas
         self._guarded = guarded
 
@@ -399,7 +399,7 @@ class MetaRows:
 
 
 def joined(stretches: Iterable[Stretch], number: int) -> Iterator[Stretch]:
-    """The stretches when all of them stand in the volume ``number``; those that follow each other become one."""
+    """Yield the stretches as moved to the volume ``number``; consecutive ones are merged."""
     last: Stretch | None = None
     for one in sorted(stretches):
         if last is not None and (one.ledger_id, one.first) == (last.ledger_id, last.end):
@@ -413,7 +413,7 @@ def joined(stretches: Iterable[Stretch], number: int) -> Iterator[Stretch]:
 
 
 def unpack_row(stored: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """Key and value of a row as it is stored."""
+    """Decode key and value of a stored row."""
     if len(stored) < ROW_KEY_MAX:
         return stored, value
     end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
@@ -421,7 +421,7 @@ def unpack_row(stored: bytes, value: bytes) -> tuple[bytes, bytes]:
 
 
 def unpack_dictionary(number: int, value: bytes) -> Dictionary:
-    """A dictionary as it is stored."""
+    """Decode a stored dictionary."""
     tag, topic_id, ratio = DICTIONARY_HEAD.unpack_from(value)
     return Dictionary(number, tag, topic_id, ratio, value[DICTIONARY_HEAD.size :])
 

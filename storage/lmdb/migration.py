@@ -1,7 +1,7 @@
-"""Bringing a data directory of version 1 up to date: its meta environment changes, its volumes stay as they are.
+"""Migration of a data directory from version 1: its meta environment changes, its volumes do not.
 
-One transaction changes the tables, then INSTANCE is written anew. A crash between the two leaves a directory whose
-tables are new and whose INSTANCE is old: everything is done again, to the same effect.
+One transaction changes the tables, then INSTANCE is rewritten. A crash between the two leaves new tables and an old
+INSTANCE: the migration is repeated with the same effect.
 """
 
 import json
@@ -28,9 +28,9 @@ class _Old(NamedTuple):
 
 
 def migrate(directory: DataDirectory, map_size: int, step: Callable[[str], None]) -> None:
-    """Bring ``directory``, which this process holds, from version 1 to 2.
+    """Migrate ``directory``, locked by this process, from version 1 to 2.
 
-    Raises PersistenceError, lmdb.Error, OSError; then it is as it was.
+    Raises PersistenceError, lmdb.Error, OSError; it is unchanged then.
     """
     numbers = directory.volume_numbers()
     if directory.meta.exists():
@@ -45,7 +45,7 @@ def migrate(directory: DataDirectory, map_size: int, step: Callable[[str], None]
 
 def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: list[int], map_size: int) -> None:
     rows, mark, volumes, contents, _ = [env.open_db(name) for name in TABLES]
-    sealed = numbers[-1] - 1 if numbers else 0  # every volume but the newest was listed before the next was made
+    sealed = numbers[-1] - 1 if numbers else 0  # version 1 listed every volume but the newest before creating the next
     with env.begin() as txn:
         listed = [(*INDEX_KEY.unpack(key), *LOG_KEY.unpack(value[:8])) for key, value in txn.cursor(db=volumes)]
         alive, owners = _ledgers_and_owners(unpack_row(key, value) for key, value in txn.cursor(db=rows))
@@ -55,7 +55,7 @@ def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: li
         txn.drop(volumes, delete=False)
         txn.drop(contents, delete=False)
         for volume in old:
-            # A ledger without a row is gone; one that began behind the checkpoint has its row in the log.
+            # A ledger without a row is deleted; one that began after the checkpoint has its row in the log.
             kept = [one for one in volume.stretches if one.ledger_id in alive or volume.positions[1] > position]
             for one in kept:
                 key = INDEX_KEY.pack(one.ledger_id, one.first)
@@ -83,8 +83,8 @@ def _look_at(
     except (lmdb.Error, OSError, PersistenceError) as error:
         if not is_damage(error):
             raise
-        # Nothing of it can be read. What was said to be there stays so, as far as that is known: it is damaged, not
-        # gone. Where its log is still needed, recovery says so.
+        # The volume is unreadable. Its listed entries remain, as far as known: they are damaged, not deleted. If its
+        # log is still needed, recovery fails.
         positions = position, position
         stretches = list(_as_listed(number, listed))
     return _Old(number, positions, disk_bytes(path), stretches)
@@ -99,7 +99,7 @@ def _as_listed(number: int, listed: list[tuple[int, int, int]]) -> Iterator[Stre
 
 
 def _ledgers_and_owners(rows: Iterable[tuple[bytes, bytes]]) -> tuple[set[int], list[tuple[bytes, bytes]]]:
-    """The ledgers that exist; for each topic id, ledger and cursor the row that names its topic."""
+    """Return the existing ledgers, and the owner row of each topic id, ledger and cursor."""
     topics: dict[int, bytes] = {}
     owned: list[tuple[int, bytes]] = []
     ledgers: set[int] = set()

@@ -1,4 +1,4 @@
-"""The codecs that entries on the disk need: looked up in the rows, before anything is served."""
+"""Verification, before serving, that the codecs of all stored entries are available."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ ADVICE: Final = (
 
 
 class Missing(NamedTuple):
-    """A codec that cannot be had, and who needs it."""
+    """An unavailable codec, and the topics that need it."""
 
     name: str
     tag: bytes
@@ -32,7 +32,7 @@ class Missing(NamedTuple):
 
 
 def missing_codecs(meta: MetaEnvironment, codecs: Codecs) -> list[Missing]:
-    """Those that cannot be had although something alive needs them."""
+    """Return the unavailable codecs that live entries need."""
     reasons: dict[bytes, tuple[str, str]] = {}
     for (tag, _), name in meta.needs().items():
         try:
@@ -44,14 +44,14 @@ def missing_codecs(meta: MetaEnvironment, codecs: Codecs) -> list[Missing]:
 
 
 def require_codecs(meta: MetaEnvironment, codecs: Codecs, path: str) -> None:
-    """Raise PersistenceError where a codec is missing: entries could not be given to anybody."""
+    """Raise PersistenceError if a codec is missing, since its entries could not be read."""
     missing = missing_codecs(meta, codecs)
     if missing:
         raise PersistenceError(f"{path}: {'; '.join(map(str, missing))}. {ADVICE}")
 
 
 def _topics(meta: MetaEnvironment, tags: set[bytes]) -> dict[bytes, list[str]]:
-    """The topics whose entries stand under some tags, as far as those are alive."""
+    """Return the topics that have live entries under some tags."""
     ledgers: dict[bytes, set[int]] = {}
     for (volume, ledger_id, tag, _), usage in meta.usage().items():
         if tag in tags and usage.entries and meta.stretches_of([ledger_id], frozenset((volume,))):

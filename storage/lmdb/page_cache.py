@@ -1,9 +1,10 @@
-"""How much of the journal stays in the system's page cache: the newest part, and no more.
+"""Bounds the journal's share of the page cache to its newest part.
 
-What was synced long ago is given back, so that the next batch is written into memory that is warm. Left alone, the
-cache grows with every batch into pages that were never touched: on a virtual machine, where the first touch of a page
-goes through to the host, that made writing ten times slower (352 MB/s against 1,782, a sync after each MiB).
-The price is that a backlog older than the window is read from the disk.
+Older synced data is evicted, so that the next batch is written into recently used memory. Otherwise the cache grows
+with every batch into pages never touched before: on a virtual machine, whose host must back each new page, that made
+writing slower by a factor of five (352 MB/s against 1,782, with a sync after each MiB).
+
+The price is that a backlog older than the window is read from disk.
 """
 
 import os
@@ -11,29 +12,29 @@ from collections import deque
 from pathlib import Path
 
 STEP = 4 << 20
-"""Bytes given back at a time, so that the call does not count."""
+"""Bytes evicted at a time, so that the cost of the call is negligible."""
 
 
 class PageCacheWindow:
-    """Keeps the last ``limit`` bytes that were written in the page cache; 0 keeps them all."""
+    """Keeps the last ``limit`` bytes written in the page cache; 0 for no limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
         self._parts: deque[tuple[Path, int, int]] = deque()
-        """File, first byte, byte behind the last; oldest first."""
+        """File, first byte, end (exclusive); oldest first."""
         self._file: Path | None = None
         self._end = 0
 
     def written(self, file: Path, end: int) -> None:
-        """A file is durable up to byte ``end``: its newest part joins the window, the oldest leaves it.
+        """Add the newest part of a file, durable up to byte ``end``, to the window, and evict the oldest.
 
-        Never fails: the system is only told what it may do.
+        Never fails: the calls are hints to the operating system.
         """
         if not self._limit:
             return
         if file != self._file:
-            self._file, self._end = file, end  # what was in it before is not ours to judge
+            self._file, self._end = file, end  # earlier content of the file is outside of the window
         elif end - self._end >= STEP:
             self._parts.append((file, self._end, end))
             self._size += end - self._end
@@ -52,4 +53,4 @@ def _give_back(file: Path, first: int, size: int) -> None:
         finally:
             os.close(fd)
     except OSError:
-        pass  # the file is gone, or its system does not know the call: nothing is lost by it
+        pass  # the file is deleted, or its file system lacks the call: harmless

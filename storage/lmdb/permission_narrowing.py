@@ -1,4 +1,4 @@
-"""Data directories that other users may read, as earlier versions made them: how they become their owner's alone."""
+"""Restriction to the owner of data directories that earlier versions created readable by other users."""
 
 import logging
 import os
@@ -14,20 +14,19 @@ from pulsarbox.storage.format import INSTANCE, is_part
 log = logging.getLogger(__name__)
 
 NARROW_SECONDS: Final = 0.1
-"""How long a start narrows the permissions of files; a thread does the rest. Looking at a file takes 10 us, changing it
-20 more."""
+"""How long startup restricts permissions of files before a thread takes over. A stat takes 10 us, a chmod 20 us."""
 _OTHERS: Final = 0o077
 _SHOWN: Final = 3
 _OF_NOBODY: Final = (".", "lost+found")
-"""Hidden files, and what file systems put into their root."""
+"""Hidden files, and file system metadata at its root."""
 
 
 def narrow(directory: Path) -> None:
-    """Take away from a data directory, and from what a box keeps in it, the permissions of all but the owner.
+    """Remove all permissions of other users from a data directory and from the files of a box in it.
 
-    Each change is logged. Two things stay as they are, and are logged too: what belongs to other users, and the mode
-    of a directory that holds anything that no box has written, because other programs may need that. Symbolic links
-    inside are not followed; the directory itself may be one. Raises OSError where the directory cannot be read.
+    Each change is logged. Two things are only logged, not changed: files of other users, and the mode of a directory
+    that contains files of other programs, which may need it. Symbolic links inside are not followed; the directory may
+    be one. Raises OSError if the directory cannot be read.
     """
     if not _narrow_directory(directory):
         return
@@ -37,7 +36,7 @@ def narrow(directory: Path) -> None:
 
 
 def _narrow_directory(directory: Path) -> bool:
-    """False where the file system keeps no permissions."""
+    """Restrict the directory's own mode; False if the file system has no permissions."""
     mode = _mode(directory)
     if not mode & _OTHERS:
         return True
@@ -74,7 +73,7 @@ def _stays_open(directory: Path, mode: int, why: str) -> None:
 
 
 class _Narrowing:
-    """The files of one data directory, narrowed in any number of steps."""
+    """The files of one data directory, restricted in any number of steps."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -83,7 +82,7 @@ class _Narrowing:
         self._failed: list[str] = []
 
     def run(self, until: float = float("inf")) -> bool:
-        """Go on up to that time of the monotonic clock; whether all is done, which the log says then."""
+        """Continue until that time of the monotonic clock; return whether all is done, after logging the result."""
         for path, mode in self._found:
             if mode & _OTHERS:
                 self._narrow(path, mode)
@@ -99,7 +98,7 @@ class _Narrowing:
 
     def _narrow(self, path: str, mode: int) -> None:
         try:
-            # By name: a descriptor of LMDB's lock file, when closed, would give up the locks of this process.
+            # By name: closing a descriptor of LMDB's lock file would release the locks of this process.
             Path(path).chmod(mode & ~_OTHERS)
             self._done += 1
         except FileNotFoundError:
@@ -109,7 +108,7 @@ class _Narrowing:
 
 
 def _written(directory: Path) -> Iterator[tuple[str, int]]:
-    """The files and directories that boxes have written there, with their modes; links are left out."""
+    """Yield the files and directories written by a box, with their modes; symbolic links are skipped."""
     folders = [str(directory)]
     while folders:
         folder = folders.pop()

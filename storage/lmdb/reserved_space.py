@@ -1,7 +1,7 @@
-"""Reserved space: a file that takes room on the disk so that there is some when the disk is full.
+"""Reserved space: a file that occupies disk space to be released when the disk is full.
 
-Messages never touch it. Once the disk is full it is given up, so that acknowledgements, deletions, checkpoints and
-the removal of volumes can still be written: they make room again. Messages are taken again once it stands in full.
+Messages never use it. Once the disk is full it is released, so that acknowledgements, deletions, checkpoints and the
+removal of volumes, which free space, can be written. Messages are accepted again once the whole reserve is restored.
 """
 
 import os
@@ -22,7 +22,7 @@ class Reserve:
         self._lock = threading.Lock()
 
     def hold(self) -> bool:
-        """Take the room where it is not taken yet; whether it is there now."""
+        """Allocate the space if necessary; return whether it is allocated."""
         if self.held or not self._size:
             return True
         with self._lock:
@@ -43,7 +43,7 @@ class Reserve:
         return self.held
 
     def release(self) -> bool:
-        """Give the room up; whether there was any."""
+        """Release the space; return whether there was any."""
         with self._lock:
             was_held, self.held = self.held, False
             self._path.unlink(missing_ok=True)

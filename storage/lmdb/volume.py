@@ -1,4 +1,4 @@
-"""One volume of the journal: an LMDB environment with the log, its index, and the mark up to which that goes."""
+"""One volume of the journal: an LMDB environment with the log, its index, and the mark that the index has reached."""
 
 import errno
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,11 +20,11 @@ from pulsarbox.storage.record import check_batch
 INDEXED = b"indexed"
 WRITTEN = b"written"
 INDEX_ROOM = 256 << 20
-"""Bytes of the map kept for the pages that the next flush of the index copies."""
+"""Bytes of the map reserved for the pages that the next index flush copies."""
 
 _TABLES_MAX = 16
 _READERS_MAX = 1024
-"""Others may read beside the box: a slot for each environment that each of their threads reads."""
+"""Other processes may read concurrently: each of their threads takes a slot per environment."""
 _SEGMENTS_AT_ONCE = 256
 _PAGE = 4096
 _FREE_MIN = 1 << 20
@@ -46,7 +46,7 @@ _DAMAGE = (
 
 
 def create_environment(path: Path, tables: tuple[bytes, ...]) -> None:
-    """Make an empty environment at ``path``: there completely or not at all, and durable.
+    """Create an empty environment at ``path``, atomically and durably.
 
     Raises lmdb.Error and OSError.
     """
@@ -54,7 +54,7 @@ def create_environment(path: Path, tables: tuple[bytes, ...]) -> None:
 
 
 def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
-    """Make an empty environment that is to stand at ``path``; where it is until it is published.
+    """Create an empty environment to be published at ``path``; return its temporary path.
 
     Raises lmdb.Error and OSError.
     """
@@ -74,28 +74,28 @@ def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
 
 
 def publish_environment(new: Path, path: Path) -> None:
-    """Give a closed environment its name, durably. Raises OSError."""
+    """Rename a closed environment to its final path, durably. Raises OSError."""
     sync_directory(new)
     new.rename(path)
     sync_directory(path.parent)
 
 
 def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside: bool = False) -> lmdb.Environment:
-    """Open an environment after a look at its file. Raises PersistenceError, lmdb.Error.
+    """Verify and open an environment. Raises PersistenceError, lmdb.Error.
 
-    One that is ``sealed`` is never written again: it is opened without its locks. ``beside``: it is only read, while
-    another process may be writing it.
+    A ``sealed`` one is never written again and is opened without locks. ``beside``: read only, while another process
+    may be writing it.
     """
     verify_environment(path)
     if beside:
-        # LMDB makes its lock file where it is missing.
+        # LMDB creates its lock file if missing.
         return lmdb.open(
             str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, mode=PRIVATE_DIRECTORY
         )
     if sealed:
         return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
-    # Sync is LMDB's default: data, then the meta page. Read-ahead stays on: values of the log are many pages long,
-    # and the backlog is read from front to back.
+    # LMDB syncs by default: data, then the meta page. Read-ahead stays enabled: values of the log span many pages, and
+    # a backlog is read sequentially.
     env = lmdb.open(
         str(path),
         map_size=map_size,
@@ -109,12 +109,12 @@ def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside:
 
 
 def failure(what: str, error: Exception, path: Path, size: int = 0) -> PersistenceError:
-    """What LMDB or the system said of writing ``size`` bytes to ``path``, as an error that a client can be told."""
+    """Convert an error of writing ``size`` bytes to ``path`` into one that can be reported to a client."""
     if isinstance(error, lmdb.MapFullError):
         return PersistenceError(f"{what}: the volume's map is full")
     code = getattr(error, "code", None) or getattr(error, "errno", None)
     full = isinstance(error, lmdb.DiskError) or code in (errno.ENOSPC, errno.EDQUOT)
-    if code == errno.EIO:  # what LMDB makes of a write that went half way, as the last one before a full disk does
+    if code == errno.EIO:  # LMDB's error for a partial write, such as the last one before the disk is full
         import shutil
 
         full = shutil.disk_usage(path).free < size + _FREE_MIN
@@ -122,13 +122,13 @@ def failure(what: str, error: Exception, path: Path, size: int = 0) -> Persisten
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether an error of opening or reading an environment says that it is damaged, and not that it has to wait."""
+    """Return whether an error of opening or reading an environment means damage, rather than a transient failure."""
     code = getattr(error, "code", None) or getattr(error, "errno", None)
     return isinstance(error, _DAMAGE) and code not in _TRANSIENT
 
 
 def disk_bytes(path: Path) -> int:
-    """What the file of the environment at ``path`` takes on the disk; 0 where there is none."""
+    """Return the disk usage of the environment at ``path`` in bytes; 0 if there is none."""
     try:
         return (path / DATA_FILE).stat().st_blocks * 512
     except FileNotFoundError:
@@ -136,20 +136,20 @@ def disk_bytes(path: Path) -> int:
 
 
 NOTHING_TO_INDEX_BYTES = 1 << 20
-"""Log without entries after which the index is said to cover it: opening the volume reads what it does not cover."""
+"""Bytes of log without entries after which the index mark advances: opening a volume reads the log after the mark."""
 
 
 class FlushAt(NamedTuple):
-    """The rows of the index are due when this much of the log is only known to memory."""
+    """An index flush is due when this much of the log is only in memory."""
 
     entries: int
     bytes: int
 
 
 class Volume:
-    """An open volume. One thread appends, another may read beside it.
+    """An open volume. One thread appends, another may read concurrently.
 
-    ``last_position`` is that of its newest batch, 0 where it has none; ``size`` is about what its file takes.
+    ``last_position`` is that of its newest batch, 0 if it has none; ``size`` is about its file size.
     """
 
     TABLES = (b"log", b"index", b"mark")
@@ -159,9 +159,8 @@ class Volume:
     ) -> None:
         """Open the volume at ``path`` and read the entries that its index does not cover yet.
 
-        Batches after ``keep_until`` are dropped: a commit that failed at its very last step may have left one.
-        A ``sealed`` one is only read.
-        Raises PersistenceError where the file or a batch is damaged, lmdb.Error.
+        Batches after ``keep_until`` are dropped: a commit that failed at its last step may have left one. A ``sealed``
+        volume is read-only. Raises PersistenceError if the file or a batch is damaged, and lmdb.Error.
         """
         self.path = path
         self.file = path / DATA_FILE
@@ -176,7 +175,7 @@ class Volume:
                 self._drop_after(keep_until)
             self.first_position, self.last_position, self.indexed = self._extent()
             self.size = self._file_size()
-            # New runs gather in one table while the rows of the one before are written.
+            # New runs collect in one table while the rows of the previous one are written.
             self._runs = UnindexedRuns()
             self._unindexed_bytes = 0
             self._flush: IndexFlush | None = None
@@ -189,23 +188,23 @@ class Volume:
 
     @property
     def environment(self) -> lmdb.Environment:
-        """The environment itself, for who looks at its numbers."""
+        """The LMDB environment, for statistics."""
         return self._env
 
     def has_room(self, size: int) -> bool:
-        """Whether a batch of ``size`` bytes fits into the map, beside what its index may need."""
+        """Return whether a batch of ``size`` bytes fits into the map, with space for its index."""
         return self.size + size + min(INDEX_ROOM, self.map_size // 4) <= self.map_size
 
     def append(self, position: int, value: bytes, runs: Mapping[int, Run]) -> None:
-        """Add a batch, and some rows of the index where they are due: one transaction, one sync.
+        """Append a batch, and index rows that are due: one transaction, one sync.
 
-        Raises lmdb.Error, and PersistenceError where the log has grown beyond it; then nothing has changed.
+        Raises lmdb.Error, and PersistenceError if the log already has the position; nothing has changed then.
         """
         flush = self._due_flush()
         rows: list[tuple[bytes, bytes]] = []
         last = False
         if flush is not None:
-            # Twice the share of the way to the next flush that this batch goes: this one is through before.
+            # Twice this batch's share of the distance to the next flush, so that this flush completes before it.
             entries = sum([len(run.offsets) for run in runs.values()])
             rows, last = flush.next_rows(2 * max(entries / self._flush_at.entries, len(value) / self._flush_at.bytes))
         try:
@@ -232,9 +231,9 @@ class Volume:
         self._runs.add(position, runs)
 
     def append_packed(self, batches: Iterable[tuple[int, bytes, Mapping[int, Run]]]) -> None:
-        """Add batches in the order of their positions, which may leave some out: one transaction, one sync.
+        """Append batches in position order, with gaps allowed: one transaction, one sync.
 
-        Raises lmdb.Error, and PersistenceError where the order is another.
+        Raises lmdb.Error, and PersistenceError if they are out of order.
         """
         added = list(batches)
         with self._env.begin(write=True) as txn:
@@ -253,7 +252,7 @@ class Volume:
             self.last_position = added[-1][0]
 
     def flush_index(self) -> None:
-        """Bring the index up to the log. Raises lmdb.Error; then nothing has changed."""
+        """Complete the index up to the end of the log. Raises lmdb.Error; nothing has changed then."""
         if self.indexed == self.last_position:
             return
         with self._env.begin(write=True) as txn:
@@ -267,13 +266,13 @@ class Volume:
         self.indexed = self.last_position
 
     def take(self, answer: Answer, ledger_id: int) -> bool:
-        """Feed ``answer`` from this volume; False where its next entry is not here.
+        """Feed ``answer`` from this volume; False if it does not hold the next entry.
 
-        Raises PersistenceError as Answer.take does, lmdb.Error.
+        Raises PersistenceError as Answer.take does, and lmdb.Error.
         """
-        # Memory is asked before the transaction begins: what it has forgotten by then, the transaction sees in the
-        # index, and the batches it names are committed.
-        # The newer table is asked first: one that is not there any more has become the older one, or the index.
+        # Search memory before the transaction begins: entries removed from memory by then are in the index that the
+        # transaction sees, and their batches are committed. Search the newer table first: its entries move to the older
+        # one, then to the index.
         segments = self._runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
         if not segments and (flush := self._flush) is not None:
             segments = flush.runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
@@ -283,9 +282,9 @@ class Volume:
             if not segments:
                 return False
 
-            # py-lmdb's Transaction.get gives up the GIL for the look-up and, still without it, touches each page of
-            # the value before it returns (preload in cpython.c): the page faults of a cold batch stop nobody. The
-            # copies below are then made from memory. The price: one entry of a batch reads the whole batch.
+            # py-lmdb's Transaction.get releases the GIL for the lookup and touches each page of the value before it
+            # reacquires it (preload in cpython.c), so page faults of a cold batch block no other thread. The copies
+            # below are then made from memory. The price: one entry of a batch reads the whole batch.
             def value_at(position: int) -> memoryview:
                 value = txn.get(LOG_KEY.pack(position), db=self._log)
                 if value is None:
@@ -296,7 +295,7 @@ class Volume:
         return True
 
     def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
-        """Positions and values from ``first`` on. Raises PersistenceError at a damaged or missing one."""
+        """Yield positions and values from ``first`` on. Raises PersistenceError at a damaged or missing batch."""
         for position in range(first, self.last_position + 1):
             with self._env.begin() as txn:
                 value = txn.get(LOG_KEY.pack(position), db=self._log)
@@ -309,13 +308,13 @@ class Volume:
             yield position, value
 
     def position_of(self, ledger_id: int, entry: int) -> int:
-        """Where the index of a sealed volume says that an entry is, 0 where it does not."""
+        """Return the position of an entry according to the index of a sealed volume, or 0."""
         with self._env.begin(buffers=True) as txn:
             segments = self._find(txn, ledger_id, entry)
         return segments[0].position if segments else 0
 
     def positions(self, first: int = 0) -> Iterator[int]:
-        """The positions of the batches from ``first`` on, sorted; no transaction is held between them."""
+        """Yield the positions of the batches from ``first`` on, sorted; no transaction is held between them."""
         while True:
             with self._env.begin() as txn, txn.cursor(db=self._log) as cursor:
                 keys = list(islice(_keys_from(cursor, LOG_KEY.pack(first)), _KEYS_AT_ONCE))
@@ -326,7 +325,7 @@ class Volume:
             first = LOG_KEY.unpack(keys[-1])[0] + 1
 
     def value(self, position: int) -> bytes:
-        """A batch, not checked. Raises PersistenceError where it is missing."""
+        """Return a batch, unverified. Raises PersistenceError if it is missing."""
         with self._env.begin() as txn:
             value = txn.get(LOG_KEY.pack(position), db=self._log)
         if value is None:
@@ -334,7 +333,7 @@ class Volume:
         return value
 
     def ledger_ids(self) -> list[int]:
-        """The ledgers in the index, sorted."""
+        """Return the ledgers in the index, sorted."""
         found: list[int] = []
         with self._env.begin() as txn, txn.cursor(db=self._index) as cursor:
             more = cursor.first()
@@ -345,13 +344,13 @@ class Volume:
         return found
 
     def stretches(self, number: int) -> list[Stretch]:
-        """What this volume, whose number is given, holds of each ledger, sorted: entries that follow each other.
+        """Return the volume's entries as one stretch per ledger, sorted; ``number`` is the volume's number.
 
-        So not for a packed one, which may lack some between others. Raises PersistenceError where the index is
-        damaged, lmdb.Error.
+        Not for packed volumes, whose ledgers may have gaps. Raises PersistenceError if the index is damaged, and
+        lmdb.Error.
         """
         ends: dict[int, tuple[_Place, _Place]] = {}
-        # The order of ``take``, for the same reason.
+        # The same order as in ``take``, for the same reason.
         for runs in (self._runs, self._flush.runs if self._flush is not None else None):
             for ledger_id, first, last in runs.ends() if runs is not None else ():
                 _widen(ends, ledger_id, _Place(*first), _Place(*last))
@@ -377,18 +376,18 @@ class Volume:
         ]
 
     def note_written(self, size: int) -> None:
-        """Note how many bytes of records this volume was sealed with. Raises lmdb.Error."""
+        """Store how many bytes of records the volume was sealed with. Raises lmdb.Error."""
         with self._env.begin(write=True) as txn:
             txn.put(WRITTEN, LOG_KEY.pack(size), db=self._mark)
 
     def written(self) -> int | None:
-        """How many bytes of records it was sealed with, where that was noted."""
+        """Return how many bytes of records the volume was sealed with, or None if that was not stored."""
         with self._env.begin() as txn:
             value = txn.get(WRITTEN, db=self._mark)
         return None if value is None else int(LOG_KEY.unpack(value)[0])
 
     def close(self) -> None:
-        """Let go of the environment."""
+        """Close the environment."""
         self._env.close()
 
     def _find(
@@ -410,9 +409,9 @@ class Volume:
             raise EnvironmentDamaged(f"{self.path}: {error}") from error
 
     def _record_bytes(self, ends: Mapping[int, "tuple[_Place, _Place]"]) -> dict[int, int]:
-        """The bytes of each ledger's records, told from the totals in the first header and the last.
+        """Return the bytes of each ledger's records, computed from the totals in its first and last header.
 
-        Where those cannot be believed, it is what their headers take at least.
+        If those are implausible, returns the size of the headers, a lower bound.
         """
         wanted = sorted((place.position, place.offset, ledger_id) for ledger_id in ends for place in ends[ledger_id])
         seen: dict[int, list[tuple[int, int, int]]] = {}
@@ -436,7 +435,7 @@ class Volume:
         return sizes
 
     def _due_flush(self) -> IndexFlush | None:
-        """The flush under way, or a new one where enough has gathered."""
+        """Return the flush in progress, or a new one once enough is unindexed."""
         due = self._runs.entries >= self._flush_at.entries or self._unindexed_bytes >= self._flush_at.bytes
         if not self._runs.entries and self._unindexed_bytes >= NOTHING_TO_INDEX_BYTES:
             due = True  # only the mark is written
@@ -469,7 +468,7 @@ class Volume:
 
 
 class _Place(NamedTuple):
-    """Where an entry is."""
+    """Location of an entry."""
 
     entry: int
     position: int
@@ -486,7 +485,7 @@ def _first_of(place: tuple[int, int, int]) -> int:
 
 
 def seek_at_or_before(cursor: "lmdb.Cursor[bytes] | lmdb.Cursor[memoryview]", key: bytes) -> bool:
-    """Put a cursor on the greatest key that is not beyond ``key``; False where there is none."""
+    """Position a cursor on the greatest key up to ``key``; False if there is none."""
     if not cursor.set_range(key):
         return cursor.last()
     return cursor.key() == key or cursor.prev()

@@ -1,4 +1,4 @@
-"""The volumes of a data directory: which are open, which are not sealed yet, how the next one is begun."""
+"""The volumes of a data directory: which are open, which are not sealed yet, and the start of the next one."""
 
 import threading
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
 from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
 
 Step = Callable[[str], None]
-"""Called between durable steps with the name of the one that is done; what it raises stands for a crash there."""
+"""Called after each durable step with its name; an exception simulates a crash there."""
 
 
 class Sizes(NamedTuple):
-    """How large volumes are, in bytes, and when their index is written."""
+    """Sizes of volumes in bytes, and thresholds of index flushes."""
 
     volume: int
     map: int
@@ -26,10 +26,10 @@ class Sizes(NamedTuple):
 
 
 class VolumeSet:
-    """The volumes, as committer, reader and housekeeper share them.
+    """The volumes, shared by committer, reader and housekeeper.
 
-    ``live`` is the newest volume, which takes the batches, and behind it those that are closed but not sealed,
-    newest first. It is one tuple, replaced as a whole, so that a reader sees it as it was at one moment.
+    ``live`` has the newest volume, which receives the batches, then those closed but not sealed, newest first. It is a
+    tuple replaced as a whole, so that readers see a consistent snapshot.
     """
 
     def __init__(self, directory: DataDirectory, sizes: Sizes, open_max: int, step: Step) -> None:
@@ -40,26 +40,26 @@ class VolumeSet:
         self.metas = Pool(1, lambda _: MetaEnvironment(directory.meta))
         self.live: tuple[int, ...] = ()
         self.roll_after = 0
-        """The newest volume takes no more if it is this one."""
+        """The number of the newest volume, if it must not receive more batches."""
         self.keep_until: int | None = None
-        """Where the newest volume is opened again, batches after this one are dropped: their commits have failed."""
+        """When the newest volume is reopened, batches after this one are dropped: their commits failed."""
         self._damaged: dict[int, str] = {}
-        """Volumes that cannot be opened: to find that out may take long, so it is done once."""
+        """Errors of volumes that cannot be opened, cached because verification may be slow."""
         self._lock = threading.Lock()
 
     @property
     def current(self) -> int:
-        """The volume that takes the batches."""
+        """The volume that receives the batches."""
         return self.live[0]
 
     def begin(self, live: tuple[int, ...]) -> None:
-        """Take over what recovery found."""
+        """Set the live volumes found by recovery."""
         self.live = live
         for number in live:
             self.pool.keep(number)
 
     def begin_next(self) -> int:
-        """Make the next volume, durably, and let it take the batches. Raises lmdb.Error, OSError."""
+        """Create the next volume durably and make it current. Raises lmdb.Error, OSError."""
         number = self.current + 1
         if not self.directory.volume(number).exists():
             create_environment(self.directory.volume(number), Volume.TABLES)
@@ -70,20 +70,20 @@ class VolumeSet:
         return number
 
     def sealed(self, number: int) -> None:
-        """The tables of meta speak of the oldest live volume by now."""
+        """Remove the oldest live volume, which the tables of meta now list."""
         with self._lock:
             assert len(self.live) > 1 and self.live[-1] == number
             self.live = self.live[:-1]
         self.pool.release(number)
 
     def check_readers(self) -> None:
-        """Have the volumes that are not sealed forget the readers of processes that were killed."""
+        """Clear the readers of killed processes in the unsealed volumes."""
         for number in self.live:
             with suppress(lmdb.Error, OSError, PersistenceError), self.pool.using(number) as volume:
                 volume.environment.reader_check()
 
     def close(self) -> None:
-        """Close everything that is open, and let another process have the directory."""
+        """Close all environments and release the directory."""
         self.pool.close()
         self.metas.close()
         self.directory.close()

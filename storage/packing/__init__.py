@@ -1,5 +1,5 @@
-"""Giving disk space back: choosing volumes, rewriting live records, and removing what is dead.
+"""Space reclamation: choosing volumes, rewriting live records, and removing dead volumes.
 
-May import the pure nouns of storage and, for the steps that write, `storage.lmdb`. Must not remove a volume before a
+May import the pure modules of storage and, for the steps that write, `storage.lmdb`. Must not remove a volume before a
 synced checkpoint covers it.
 """

@@ -1,7 +1,7 @@
-"""Giving disk back: volumes are sealed, removed when nothing in them is alive, packed when little is.
+"""Space reclamation: volumes are sealed, removed once nothing in them is live, and packed once little is.
 
-Every step is durable before the next, in an order that leaves something to remove after a crash, never something to
-repair: a volume is removed after no table speaks of it, a packed one is spoken of after it is whole.
+Every step is durable before the next. The order is such that a crash leaves volumes to remove, never anything to
+repair: a volume is removed after no table refers to it, and a packed volume is listed once it is complete.
 """
 
 import logging
@@ -31,19 +31,19 @@ log = logging.getLogger(__name__)
 _REMOVED_AT_ONCE = 16
 _SOURCES_MAX = 32
 _WORTH = 10
-"""For this part of what is alive in a volume it is packed so that it is compressed."""
+"""A volume is packed for compression if at least one in this many of its live bytes would be compressed."""
 _SMALL_SHARE = 8
-"""A volume of less than this part of a full one is small; so many of them are worth to be merged."""
+"""A volume smaller than a full one by this factor is small; this many small ones are merged."""
 _ROLL_BYTES = 16 << 20
 
 
 class Policy(NamedTuple):
-    """What is packed, and how fast."""
+    """What to pack, and how fast."""
 
     live_percent: int
-    """Volumes of whose file less than this is alive."""
+    """Pack volumes whose live share of the file is below this."""
     bytes_per_second: int
-    """0: as fast as it goes."""
+    """0 for no limit."""
     learn_from: int = LEARN_FROM
 
 
@@ -51,7 +51,7 @@ class Reclaimer:
     """The housekeeper's part of the engine; only one thread may call it."""
 
     def __init__(self, volumes: VolumeSet, policy: Policy, codecs: Codecs, rows: Rows) -> None:
-        """``rows`` are those of the last checkpoint, by which it is chosen what is compressed."""
+        """``rows`` are those of the last checkpoint, used to choose what to compress."""
         self._volumes = volumes
         self._policy = policy
         self._codecs = codecs
@@ -59,14 +59,14 @@ class Reclaimer:
         self._closing = threading.Event()
         self._packer: Packer | None = None
         self.compressed: tuple[CompressedTopic, ...] = ()
-        """What compressing has done for each topic; replaced as a whole."""
+        """Compression statistics per topic; replaced as a whole."""
         self._count_again = True
         self._generation = 0
-        """Of the choices by which these were judged."""
+        """The generation of compression choices that ``_judged`` refers to."""
         self._judged: set[int] = set()
-        """Volumes in which there is nothing to be compressed."""
+        """Volumes that have nothing to compress."""
         self._unusable: set[str] = set()
-        """Codecs that cannot be had; that is logged once."""
+        """Unavailable codecs; each is logged once."""
         self._mark = 0
         self._dropped: list[tuple[int, tuple[int, ...]]] = []
         """Dropped ledgers, and the newest volume that may hold entries of them."""
@@ -74,27 +74,27 @@ class Reclaimer:
         self._drops = 0
         self._next_packed = PACKED + 1
         self._leftovers: list[int] = []
-        """Volumes that no table speaks of, and that could not be removed so far."""
+        """Unlisted volumes that could not be removed yet."""
         self._bad: set[int] = set()
-        """Volumes that are damaged: they stay as they are."""
+        """Damaged volumes, which are left unchanged."""
         self._written: dict[int, int | None] = {}
 
     def begin(self, mark: int, dropped: list[int], contents: Iterable[int]) -> None:
-        """Take over what recovery found; the live volumes are known."""
+        """Set the state found by recovery; the live volumes are known."""
         self._mark = mark
         self._next_packed = max([PACKED, *contents]) + 1
         if dropped:
             self._note_dropped(tuple(dropped))
 
     def note(self, checkpoint: Checkpoint) -> None:
-        """A checkpoint was written."""
+        """Record a written checkpoint."""
         self._mark = checkpoint.position
         if checkpoint.dropped:
             self._count_again = self._count_again or bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
 
     def stop(self) -> None:
-        """Let a step that waits end."""
+        """Interrupt a waiting step."""
         self._closing.set()
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
@@ -107,7 +107,7 @@ class Reclaimer:
             try:
                 return self._seal(live[-1])
             except (lmdb.Error, OSError, PersistenceError):
-                # On a full disk nothing can be written before something is removed.
+                # On a full disk nothing can be written until something is removed.
                 done = self._remove_dead(self._contents())
                 if done is None:
                     raise
@@ -130,7 +130,7 @@ class Reclaimer:
             return meta.contents()
 
     def _note_dropped(self, ledgers: tuple[int, ...]) -> None:
-        # Entries of a ledger that is no more were committed before this call: in the newest volume at most.
+        # Entries of a dropped ledger were committed before this call: in the newest volume at most.
         self._dropped.append((self._volumes.current, ledgers))
         self._drops += 1
 
@@ -140,7 +140,7 @@ class Reclaimer:
         before = disk_bytes(path)
         with volumes.metas.using(0) as meta:
             sealed = meta.marks()[1]
-        if sealed < number:  # not so where the one before has failed after its last step
+        if sealed < number:  # not if the previous attempt failed after its last step
             try:
                 with volumes.pool.using(number) as volume:
                     volume.flush_index()
@@ -187,7 +187,7 @@ class Reclaimer:
             self._volumes.directory.remove(number)
             self._leftovers.remove(number)
             self._volumes.step(step)
-        # Only now: who had begun to read one of them may have needed its dictionary.
+        # Only now: a reader of one of the removed volumes may have needed its dictionary.
         with self._volumes.metas.using(0) as meta:
             if meta.last_dictionary():
                 meta.drop_dictionaries()
@@ -196,7 +196,7 @@ class Reclaimer:
         return sum(disk_bytes(self._volumes.directory.volume(number)) for number in numbers)
 
     def _able(self, contents: dict[int, Content]) -> list[int]:
-        """The volumes that may be packed, oldest first."""
+        """Return the volumes that may be packed, oldest first."""
         return [
             number
             for number, content in sorted(contents.items(), key=lambda one: one[1].first_position)
@@ -204,13 +204,13 @@ class Reclaimer:
         ]
 
     def _to_pack(self, contents: dict[int, Content]) -> list[int]:
-        """The volumes that become one, oldest first."""
+        """Return the volumes to pack into one, oldest first."""
         volume_size = self._volumes.sizes.volume
         share = self._policy.live_percent
         able = self._able(contents)
         chosen = {number for number in able if contents[number].bytes * 100 < share * contents[number].size}
         chosen = {number for number in chosen if self._has_dead(number, contents[number].bytes)}
-        # What one step makes is never small: else it would be merged again and again.
+        # A packed volume is never small, or it would be merged again and again.
         limit = min(volume_size // _SMALL_SHARE, limits.STEP_BYTES // 2)
         small = {number for number in able if contents[number].size < limit}
         if len(small) >= _SMALL_SHARE:
@@ -224,7 +224,7 @@ class Reclaimer:
         return sources
 
     def _has_dead(self, number: int, live: int) -> bool:
-        """Whether a quarter of what was written is dead: pages that are not full are no reason to write again."""
+        """Return whether a quarter of the written records is dead: partly filled pages do not justify packing."""
         if number not in self._written:
             try:
                 with self._volumes.pool.using(number) as volume:
@@ -238,7 +238,7 @@ class Reclaimer:
         return written is None or live * 4 <= written * 3
 
     def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
-        # Imported by the housekeeper's thread when it packs first: no start waits for it, and no turn of the loop.
+        # Imported by the housekeeper's thread when it first packs, so that neither startup nor the loop waits.
         from pulsarbox.storage.packing.volume_packer import DamagedSource, Packer
 
         policy = self._policy
@@ -280,14 +280,14 @@ class Reclaimer:
         self.compressed = topics_of(given, by_owner(self._rows.get), names, sizes)
         self._count_again = False
 
-    # What is to be compressed
+    # Compression
 
     def _choices(self, compressing: Compressing | None) -> Choose:
-        """What is wanted for a ledger."""
+        """Return the function that chooses the compression of a ledger."""
         return _nothing if compressing is None else compressing.chooser(self._rows)
 
     def _to_compress(self, contents: dict[int, Content], compressing: Compressing) -> list[int]:
-        """Volumes that are packed for that alone, oldest first: once for each codec that is wanted."""
+        """Return the volumes to pack only for compression, oldest first: once for each codec chosen."""
         if self._generation != compressing.generation:
             self._generation = compressing.generation
             self._judged.clear()
@@ -308,7 +308,7 @@ class Reclaimer:
         return sources
 
     def _is_worth_compressing(self, number: int, choose: Choose) -> bool:
-        """Whether a tenth of what is alive in a volume has never been tried with the codec that is wanted for it."""
+        """Return whether a tenth of a volume's live bytes has never been tried with the codec chosen for it."""
         try:
             with self._volumes.pool.using(number) as volume:
                 ledgers = volume.ledger_ids()
@@ -329,7 +329,7 @@ class Reclaimer:
         return untried * _WORTH >= whole > 0
 
     def _tag_of(self, choice: Choice | None) -> bytes | None:
-        """What a codec writes before what it has made; None where it cannot be had."""
+        """Return the tag of a codec; None if it is not available."""
         if choice is None or choice.codec in self._unusable:
             return None
         try:
@@ -340,7 +340,7 @@ class Reclaimer:
             return None
 
     def _ask_for_a_roll(self) -> None:
-        """Let the next batch begin a new volume where the newest holds mostly what is dead."""
+        """Make the next batch start a new volume if the newest holds mostly dead records."""
         volumes = self._volumes
         if self._looked_at == self._drops:
             return

@@ -1,8 +1,8 @@
-"""How much one step of packing takes at once."""
+"""Limits of one packing step."""
 
 from typing import Final
 
 STEP_BYTES: Final = 48 << 20
-"""Live bytes of one step of packing, about: a checkpoint may have to wait for it."""
+"""Approximate live bytes per packing step: a checkpoint may have to wait for it."""
 LEARN_FROM: Final = 128 << 10
-"""Live bytes of a topic in one step from which on it may get a dictionary of its own."""
+"""Live bytes of a topic in one step from which it may get a dictionary."""

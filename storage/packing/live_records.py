@@ -1,4 +1,4 @@
-"""What is left of a batch once the ledgers that are no more are taken out of it. Pure."""
+"""Extraction of the live records of a batch, and reassembly into a batch. Pure."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -19,11 +19,11 @@ from pulsarbox.storage.record import check_batch
 _ENTRY = RecordKind.ENTRY
 _RECORDS_MORE = 0xFFFF
 Alive = Callable[[int, int], Any]
-"""Whether an entry of a ledger is to be kept: None or False where not, else whatever it is to be known by."""
+"""Decides whether to keep an entry of a ledger: a false value drops it, any other value is attached to it."""
 
 
 class Live:
-    """The record of an entry that is kept: its header and its body as they are to stand there."""
+    """The record of a kept entry: its header and its body as they are to be stored."""
 
     __slots__ = ("body", "entry_id", "header", "ledger_id", "of", "size")
 
@@ -33,16 +33,16 @@ class Live:
         self.header = header
         self.body = body
         self.size = len(header) + len(body)
-        """Bytes of the record that was found."""
+        """Bytes of the original record."""
         self.of = of
-        """What it is known by."""
+        """The value that ``Alive`` returned for it."""
 
 
 def take_apart(value: bytes | memoryview, alive: Alive) -> list[Live]:
-    """The entries of a batch that are ``alive``, in their order.
+    """Return the entries of a batch that are ``alive``, in order.
 
-    They keep their bytes, damaged ones included: those have checksums of their own. Raises PersistenceError where the
-    batch is damaged elsewhere.
+    Their bytes are kept even if damaged, since entries have separate checksums. Raises PersistenceError if the batch is
+    damaged elsewhere.
     """
     check_batch(value)
     view = memoryview(value)
@@ -66,7 +66,7 @@ def take_apart(value: bytes | memoryview, alive: Alive) -> list[Live]:
 
 
 def put_together(entries: Sequence[Live], wall: int) -> tuple[bytes, dict[int, Run]]:
-    """A batch of these entries, which was handed over at ``wall``, and their runs."""
+    """Build a batch of these entries, committed at ``wall``; return it with its runs."""
     parts: list[bytes | memoryview] = []
     headers: list[bytes] = []
     runs: dict[int, Run] = {}
@@ -86,5 +86,5 @@ def put_together(entries: Sequence[Live], wall: int) -> tuple[bytes, dict[int, R
 
 
 def wall_of(value: bytes | memoryview) -> int:
-    """When a batch was handed over."""
+    """Return the commit time of a batch."""
     return int(BATCH_HEADER.unpack_from(value)[5])

@@ -1,7 +1,7 @@
-"""Moving what is alive of some volumes into a new one, compressed where that is wanted: one step of packing.
+"""One packing step: the live entries of some volumes move into a new one, compressed as configured.
 
-The new volume is whole and durable before the tables speak of it, and the old ones go after that. A step is bounded:
-of large volumes it moves the beginning, and the tables say that the rest is where it was.
+The new volume is complete and durable before the tables list it, and the old ones are removed afterwards. A step is
+bounded: of large volumes it moves only the beginning, and the tables record that the rest remains.
 """
 
 import heapq
@@ -29,18 +29,18 @@ from pulsarbox.storage.packing.live_records import Live, put_together, take_apar
 
 _SLICE: Final = 16 << 20
 _SLICE_COMPRESSED: Final = 4 << 20
-"""What is copied, or compressed, between two syncs."""
+"""Bytes copied, or compressed, between two syncs."""
 _LEARNERS_MAX: Final = 64
 _SAMPLED_MAX: Final = 16 << 20
-"""Bytes of batches that are looked at for samples."""
+"""Bytes of batches read for samples."""
 _STRIDE: Final = 61
 
 Part = list[tuple[int, int, list[Live]]]
-"""Batches: position, when they were handed over, and what is kept of them."""
+"""Batches: position, commit time, and live entries."""
 
 
 class DamagedSource(PersistenceError):
-    """What is to be packed is damaged, or not what the tables say. ``volume``: which, 0 for any of them."""
+    """A source is damaged, or does not match the tables: ``volume``, 0 for any of them."""
 
     def __init__(self, volume: int, reason: str) -> None:
         super().__init__(reason)
@@ -48,25 +48,25 @@ class DamagedSource(PersistenceError):
 
 
 class _Span:
-    """A stretch that is being moved."""
+    """A stretch being moved."""
 
     __slots__ = ("entries", "found", "stands", "stretch")
 
     def __init__(self, stretch: Stretch) -> None:
         self.stretch = stretch
         self.entries = self.found = self.stands = 0
-        """How many have moved, the bytes of their records before, and now."""
+        """Number of entries moved, the original bytes of their records, and the new bytes."""
 
 
 class Packer:
-    """Packs; the housekeeper's thread alone uses it."""
+    """The packer, used by the housekeeper's thread only."""
 
     def __init__(
         self, volumes: VolumeSet, codecs: Codecs, bytes_per_second: int, learn_from: int, closing: threading.Event
     ) -> None:
-        """``bytes_per_second``: 0 for as fast as it goes. ``closing`` ends a step that is under way."""
+        """``bytes_per_second`` of 0 means no limit. ``closing`` interrupts the step in progress."""
         self.learn_from = learn_from
-        """LEARN_FROM; tests have less."""
+        """LEARN_FROM; smaller in tests."""
         self._volumes = volumes
         self._codecs = codecs
         self._rate = bytes_per_second
@@ -74,7 +74,7 @@ class Packer:
         self._stored = MetaCodecs(volumes)
         self._unpacker = RestUnpacker(codecs, self._stored)
         self.moved = 0
-        """Live bytes of the last volume that was made."""
+        """Live bytes of the last volume created."""
 
     def pack(
         self,
@@ -84,9 +84,9 @@ class Packer:
         choose: Choose,
         compressing: Compressing | None,
     ) -> list[int]:
-        """Move what is alive of ``sources`` to the new volume ``number``; which of them are to be removed.
+        """Move the live entries of ``sources`` to the new volume ``number``; return the sources to remove.
 
-        With ``compressing`` within its share of a core. Raises DamagedSource, and others where nothing has changed.
+        With ``compressing``, within its share of a core. Raises DamagedSource, and other errors if nothing has changed.
         """
         volumes = self._volumes
         path = volumes.directory.volume(number)
@@ -118,7 +118,7 @@ class Packer:
         return [source for source, content in move.sources.items() if content is None]
 
     def press(self, choose: Choose, pace: Callable[[], None]) -> Press:
-        """What compresses the entries of one step."""
+        """Return the encoder of the entries of one step."""
         with self._volumes.metas.using(0) as meta:
             known = meta.dictionaries()
             last = meta.last_dictionary()
@@ -131,7 +131,7 @@ class Packer:
         return Press(self._codecs, choose, NewDictionaries(newest_of, last), self._unpacker, pace)
 
     def name_of(self, tag: bytes) -> str:
-        """What the codec of a tag is called."""
+        """Return the name of a tag's codec."""
         return self._stored.name_of(tag)
 
     def _stretches(self, opened: dict[int, Volume]) -> list[Stretch]:
@@ -154,13 +154,13 @@ class Packer:
             metas.drop(0)
             with metas.using(0) as meta:
                 known = move.number in meta.contents()
-            if not known:  # else it is durable, though LMDB could not know
+            if not known:  # otherwise it is durable, though LMDB reported an error
                 self._volumes.directory.remove(move.number)
                 raise
 
 
 class _Pace:
-    """Keeps to a share of a core: waits as long as the thread has used more, unless something waits for it."""
+    """CPU throttle: sleeps to stay within a share of a core, unless other work waits for this step."""
 
     def __init__(self, closing: threading.Event, compressing: Compressing | None) -> None:
         self._closing = closing
@@ -170,11 +170,11 @@ class _Pace:
 
     @property
     def hurried(self) -> bool:
-        """Whether something waits for this step to end."""
+        """Whether other work waits for this step to end."""
         return self._hurried is not None and self._hurried()
 
     def __call__(self) -> None:
-        """Wait where that is due. Raises PersistenceError where the store is closed meanwhile."""
+        """Sleep if due. Raises PersistenceError if the store is closed meanwhile."""
         wait = 0.0
         if self.percent and not self.hurried:
             used = (time.thread_time() - self._began[1]) * 100 / self.percent
@@ -184,7 +184,7 @@ class _Pace:
 
 
 class _Work:
-    """One step: what is moved, and what became of it."""
+    """The state of one step: what is moved, and its results."""
 
     def __init__(
         self, packer: Packer, opened: dict[int, Volume], stretches: list[Stretch], choose: Choose, pace: _Pace
@@ -199,13 +199,13 @@ class _Work:
         for span in self.spans:
             self._by_source[span.stretch.volume].setdefault(span.stretch.ledger_id, []).append(span)
         self.live = sum(one.bytes for one in stretches)
-        # What is not much more than one step is moved at once. How much it is, totals say, which may be wrong.
+        # Not much more than one step is moved at once. The size is derived from totals, which may be wrong.
         self._limit = limits.STEP_BYTES if self.live > limits.STEP_BYTES * 3 // 2 else limits.STEP_BYTES * 4
 
-    # What topics have in common
+    # Dictionary training
 
     def learn(self) -> None:
-        """Have a look at the topics of which there is much, so that each is compressed as suits it best."""
+        """Sample the topics with the most bytes, to choose the best compression of each."""
         expected: dict[Choice, int] = {}
         for span in self.spans:
             choice = self._press.choice(span.stretch.ledger_id)
@@ -220,7 +220,7 @@ class _Work:
             self._pace()
 
     def _gather(self, samples: dict[Choice, list[bytes]]) -> None:
-        """Bodies from all over the sources, some hundred KiB of each topic."""
+        """Collect sample bodies from all parts of the sources, some hundred KiB per topic."""
         sizes = dict.fromkeys(samples, 0)
         looked_at = 0
         positions = [at for source in self._opened for at in self._positions(source)]
@@ -243,7 +243,7 @@ class _Work:
     # Copying
 
     def copy(self, target: Volume, hold_back: Callable[[int, float], None]) -> None:
-        """Copy what is alive into ``target``, oldest first, up to the limit of a step. Raises DamagedSource."""
+        """Copy the live entries into ``target``, oldest first, up to the limit of a step. Raises DamagedSource."""
         part: Part = []
         size = whole = 0
         slice_bytes = _SLICE_COMPRESSED if self._paced else _SLICE
@@ -281,7 +281,7 @@ class _Work:
             self._pace()
 
     def _positions(self, source: int) -> Iterator[tuple[int, int]]:
-        """The batches of a source from the first on that has something alive."""
+        """Yield the batches of a source from the first one with a live entry on."""
         volume = self._opened[source]
         firsts = [span.stretch for spans in self._by_source[source].values() for span in spans]
         first = min([volume.position_of(one.ledger_id, one.first) for one in firsts], default=0)
@@ -295,7 +295,7 @@ class _Work:
             raise DamagedSource(source, str(error)) from error
 
     def _take_apart(self, value: bytes, source: int) -> list[Live]:
-        """What is alive in a batch; each entry is known by its span."""
+        """Return the live entries of a batch, each tagged with its span."""
         spans = self._by_source[source]
 
         def alive(ledger_id: int, entry_id: int) -> _Span | None:
@@ -309,10 +309,10 @@ class _Work:
         except PersistenceError as error:
             raise DamagedSource(source, str(error)) from error
 
-    # What the tables are told
+    # Table updates
 
     def move(self, number: int, contents: dict[int, Content], positions: tuple[int, int], size: int) -> Move:
-        """What has moved, and what is left."""
+        """Return what has moved, and what remains."""
         new: list[Stretch] = []
         rest: list[Stretch] = []
         for span in self.spans:
@@ -321,7 +321,7 @@ class _Work:
                 new.append(one._replace(entries=span.entries, bytes=span.stands))
             left = one.entries - span.entries
             if left:
-                # What a journal's volume holds of a ledger is told from totals, which may be wrong.
+                # A log volume's bytes per ledger are derived from totals, which may be wrong.
                 bytes_left = max(one.bytes - span.found, left * ENTRY_HEADER.size)
                 rest.append(one._replace(first=one.first + span.entries, entries=left, bytes=bytes_left))
         sources: dict[int, Content | None] = dict.fromkeys(self._opened)

@@ -1,5 +1,5 @@
 """Files of events and of history samples in the data directory.
 
-May import the standard library and `storage.lmdb`'s private files. Must not hold messages or anything that recovery
+May import the standard library and `storage.lmdb.private_files`. Must not hold messages or anything that recovery
 needs.
 """

@@ -1,7 +1,7 @@
-"""The events of a box on disk: lines of JSON in a few files beside the store, the oldest of which go first.
+"""The events of a box on disk: lines of JSON in a few files beside the store, rotated oldest first.
 
-They are outside of the journal: written behind the commits, never waited for. A crash may cost the last second; what is
-damaged is passed over; nothing here can keep a box from starting. The name of a file is the number of its first event.
+They are outside of the journal and written asynchronously; no commit waits for them. A crash may lose the last second;
+damaged lines are skipped; no error here prevents startup. A file is named after the number of its first event.
 """
 
 import json
@@ -15,14 +15,14 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 FOLDER: Final = EVENTS
 FILES: Final = 8
-"""What is kept is that many files at most; each time one is full, the oldest goes."""
+"""Maximum number of files; when one is full, the oldest is removed."""
 SUFFIX: Final = ".ndjson"
 
 Row = dict[str, Any]
 
 
 def event_files(folder: Path) -> list[tuple[int, Path]]:
-    """The files and the numbers that they begin with, oldest first; none where nothing was written."""
+    """Return the files and the numbers of their first events, oldest first; empty if nothing was written."""
     try:
         found = [(int(path.stem), path) for path in folder.iterdir() if path.suffix == SUFFIX and path.stem.isdigit()]
     except OSError:
@@ -31,7 +31,7 @@ def event_files(folder: Path) -> list[tuple[int, Path]]:
 
 
 def read(path: Path) -> list[Row]:
-    """The events of a file, without lines that are damaged, as the last one is after a crash."""
+    """Return the events of a file, without damaged lines, such as the last one after a crash."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError:
@@ -49,14 +49,14 @@ def _row(line: bytes) -> Row | None:
 
 
 def newest_first(folder: Path, before: int) -> Iterator[Row]:
-    """The events with smaller numbers."""
+    """Yield the events with smaller numbers."""
     for first, path in reversed(event_files(folder)):
         if first < before:
             yield from (row for row in reversed(read(path)) if row["sequence"] < before)
 
 
 def oldest_first(folder: Path, after: int, before: int) -> Iterator[Row]:
-    """The events with numbers between the two, both left out."""
+    """Yield the events with numbers between the two, both exclusive."""
     files = event_files(folder)
     for at, (first, path) in enumerate(files):
         behind = files[at + 1][0] if at + 1 < len(files) else before
@@ -68,14 +68,14 @@ class EventWriter:
     """Appends events to the files of a folder. Used by one thread."""
 
     def __init__(self, folder: Path, size: int, failed: Callable[[OSError], None]) -> None:
-        """``size``: bytes that all files may have together. ``failed`` is told why something was not written."""
+        """``size`` limits the bytes of all files together. ``failed`` is called with the cause of a failed write."""
         self._folder = folder
         self._size = max(size // FILES, 1)
         self._failed = failed
         self._file: Path | None = None
 
     def write(self, rows: list[Row]) -> None:
-        """Append them, and make them durable."""
+        """Append events durably."""
         try:
             self._write(rows)
         except OSError as error:
@@ -87,7 +87,7 @@ class EventWriter:
         begun = self._file is not None
         descriptor = os.open(self._place(rows[0]["sequence"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
         try:
-            if not begun:  # the last line of the process before may have no end
+            if not begun:  # the previous process may have left a partial last line
                 data = b"\n" + data
             while data:
                 data = data[os.write(descriptor, data) :]
@@ -96,7 +96,7 @@ class EventWriter:
             os.close(descriptor)
 
     def _place(self, sequence: int) -> Path:
-        """The file to append to."""
+        """Return the file to append to."""
         if self._file is None:
             make_directory(self._folder)
             self._file = next((path for _, path in reversed(event_files(self._folder))), None)
@@ -106,7 +106,7 @@ class EventWriter:
         return self._file
 
     def _make_room(self) -> None:
-        """Remove the oldest files, so that there is room for one more."""
+        """Remove the oldest files to make room for one more."""
         files = [path for _, path in event_files(self._folder)]
         left = FILES * self._size - self._size
         for path in reversed(files):

@@ -1,14 +1,14 @@
-"""What live views have shown, on disk: frames in a few files beside the store, fine for hours, coarse before.
+"""Recorded samples of the live views: frames in a few files beside the store, thinned with age.
 
 ::
 
-    file     = frame*                                 named by the time of its first frame, and by how coarse it is
+    file     = frame*                                 named by the time of its first frame, and how often it was thinned
     frame    = u32 size | u32 crc32 of what follows | u64 time (ms since 1970) | u8 kind | body
     body     = u32 size of the head | head | rows, both JSON   packed by zstd
 
-The first frame of a file, and every KEY_EVERY-th, is a key: packed by itself. Those behind it are packed with the key
-as their dictionary, because most of them says again what it said. A frame that is not whole ends its file: what a crash
-cuts off is one frame. Nothing here is waited for by a commit, and nothing can keep a box from starting.
+The first frame of a file, and every KEY_EVERY-th, is a key frame, compressed independently. The frames after it are
+compressed with the key as their dictionary, because they mostly repeat it. An incomplete frame ends its file: a crash
+loses one frame. No commit waits for these files, and no error here prevents startup.
 """
 
 import json
@@ -30,11 +30,11 @@ SUFFIX: Final = ".frames"
 _NEW: Final = ".new"
 KEY_EVERY: Final = 60
 LEVEL: Final = 3
-"""Of zstd."""
+"""Compression level of zstd."""
 FRAME_MAX: Final = 64 << 20
-"""Bytes of a frame that is unpacked."""
+"""Maximum bytes of an uncompressed frame."""
 FILE_MS: Final = 3_600_000
-"""One file holds an hour, or less."""
+"""Maximum time span of a file, in milliseconds."""
 
 _HEADER: Final = struct.Struct(">IIQB")
 _HEAD: Final = struct.Struct(">I")
@@ -44,21 +44,21 @@ Head = dict[str, Any]
 
 
 class Coarser(NamedTuple):
-    """What becomes of frames that are older: of those within ``step`` one is kept."""
+    """Thinning of older frames: within each ``step``, one is kept."""
 
     age: int
     step: int
 
 
 TIERS: Final = (Coarser(6 * 3_600_000, 60_000), Coarser(48 * 3_600_000, 600_000))
-"""In milliseconds: behind six hours one a minute, behind two days one in ten."""
+"""In milliseconds: after six hours one per minute, after two days one per ten minutes."""
 
 
 class Frame(NamedTuple):
-    """What was shown at one time."""
+    """The views at one time."""
 
     time: int
-    """Milliseconds since 1970, by the clock of the box."""
+    """Milliseconds since 1970, by the box's clock."""
     head: bytes
     """JSON: totals."""
     rows: bytes
@@ -71,12 +71,12 @@ class FileName(NamedTuple):
     first: int
     """The time of its first frame."""
     tier: int
-    """How often it was thinned."""
+    """Number of times it was thinned."""
     path: Path
 
 
 def files(folder: Path) -> list[FileName]:
-    """All files, oldest first; none where nothing was written."""
+    """Return all files, oldest first; empty if nothing was written."""
     found = []
     try:
         for path in folder.iterdir():
@@ -91,14 +91,14 @@ def files(folder: Path) -> list[FileName]:
 class _Place(NamedTuple):
     time: int
     at: int
-    """Of the body in the file."""
+    """Offset of the body in the file."""
     size: int
     key: int
-    """Which frame of the file is its key."""
+    """Index of its key frame in the file."""
 
 
 def _places(data: bytes) -> list[_Place]:
-    """The frames of a file, up to the first that is not whole."""
+    """Return the frames of a file, up to the first incomplete one."""
     found: list[_Place] = []
     at, key = 0, -1
     while at + _HEADER.size <= len(data):
@@ -116,7 +116,7 @@ def _places(data: bytes) -> list[_Place]:
 
 
 def _unpack(packed: bytes, key: bytes | None) -> bytes:
-    """Raises ValueError where it is no frame."""
+    """Decompress a frame. Raises ValueError if it is invalid."""
     dictionary = None if key is None else zstandard.ZstdCompressionDict(key, zstandard.DICT_TYPE_RAWCONTENT)
     try:
         if zstandard.frame_content_size(packed) > FRAME_MAX:
@@ -132,7 +132,7 @@ def _split(time: int, plain: bytes) -> Frame:
 
 
 class FrameFile:
-    """One file, read whole: an hour of a busy box is a few MiB."""
+    """One file, read as a whole: an hour of a busy box is a few MiB."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
@@ -142,7 +142,7 @@ class FrameFile:
         self.times = [place.time for place in self._places]
 
     def frame(self, number: int) -> Frame:
-        """Raises ValueError where it is damaged."""
+        """Return a frame. Raises ValueError if it is damaged."""
         place = self._places[number]
         if place.key == number:
             return _split(place.time, self._plain_key(number))
@@ -167,7 +167,7 @@ class FrameWriter:
         self._key = b""
 
     def append(self, frame: Frame, *, sync: bool = True) -> None:
-        """One frame more, durable where ``sync`` says so. Raises OSError; then no other may follow in it."""
+        """Append a frame, durably with ``sync``. Raises OSError; no other frame may be appended then."""
         plain = b"".join((_HEAD.pack(len(frame.head)), frame.head, frame.rows))
         is_key = self._frames % KEY_EVERY == 0
         dictionary = None
@@ -192,7 +192,7 @@ class FrameWriter:
 
 
 def write_all(path: Path, frames: Iterable[Frame]) -> None:
-    """A file of these frames, there as a whole or not at all. Raises OSError."""
+    """Write a file of these frames, atomically. Raises OSError."""
     new = path.with_name(path.name + _NEW)
     new.unlink(missing_ok=True)
     writer = FrameWriter(new)
@@ -209,7 +209,7 @@ def write_all(path: Path, frames: Iterable[Frame]) -> None:
 
 
 def thinned(times: list[int], step: int) -> list[int]:
-    """Which of these times are kept: the first in each step."""
+    """Return the indexes of the times to keep: the first in each step."""
     kept, before = [], -1
     for number, time in enumerate(times):
         if time // step != before:
@@ -219,7 +219,7 @@ def thinned(times: list[int], step: int) -> list[int]:
 
 
 def thin(folder: Path, now: int) -> bool:
-    """Make one hour coarser that is old enough for it; whether there was one. Raises OSError."""
+    """Thin one hour of frames that is old enough; return whether there was one. Raises OSError."""
     every = files(folder)
     for tier, (age, step) in enumerate(TIERS):
         old = [each for each in every if each.tier == tier and each.first + FILE_MS < now - age]
@@ -247,7 +247,7 @@ def _kept(group: list[FileName], step: int) -> Iterator[Frame]:
 
 
 def make_room(folder: Path, most: int, oldest: int) -> None:
-    """Remove the oldest files, so that ``most`` bytes are left, and none whose frames are all before ``oldest``."""
+    """Remove the oldest files to leave at most ``most`` bytes, and all files that end before ``oldest``."""
     left = most
     for each in reversed(files(folder)):
         try:
@@ -270,7 +270,7 @@ class History:
         self._read: dict[tuple[Path, int], FrameFile] = {}
 
     def extent(self) -> tuple[int, int, int]:
-        """The times of the first and the last frame, zeros where there is none; and bytes."""
+        """Return the times of the first and the last frame (0 if there is none), and the bytes of all files."""
         every = files(self.folder)
         size = 0
         for each in every:
@@ -287,7 +287,7 @@ class History:
         return (every[0].first if last else 0), last, size
 
     def times(self, begin: int, end: int, most: int) -> list[int]:
-        """The times of frames from ``begin`` to ``end``; of more than ``most`` so many, evenly."""
+        """Return the times of frames from ``begin`` to ``end``; if more than ``most``, an even selection."""
         found: set[int] = set()
         for each in files(self.folder):
             if each.first <= end and each.first + FILE_MS >= begin:
@@ -299,11 +299,11 @@ class History:
         return [every[number * (len(every) - 1) // max(most - 1, 1)] for number in range(most)]
 
     def at(self, time: int) -> Frame | None:
-        """The last frame that is no later; None where there is none."""
+        """Return the last frame at or before ``time``, or None."""
         return next(self.before(time), None)
 
     def before(self, time: int) -> Iterator[Frame]:
-        """The frames that are no later, the last first."""
+        """Yield the frames at or before ``time``, newest first."""
         every = files(self.folder)
         for each in reversed(every[: bisect_right([one.first for one in every], time)]):
             file = self._file(each)
@@ -328,7 +328,7 @@ class History:
 
 
 def packed_rows(views: dict[str, Any]) -> bytes:
-    """Views as the rows of a frame: names of columns once."""
+    """Encode views as the rows of a frame, with column names only once."""
     told = {}
     for name, (total, rows) in views.items():
         columns = list(rows[0]) if rows else []
@@ -337,7 +337,7 @@ def packed_rows(views: dict[str, Any]) -> bytes:
 
 
 def rows_of(frame: Frame, view: str) -> tuple[int, list[dict[str, Any]]] | None:
-    """How many there were, and those rows of a view that were kept; None where it was not recorded."""
+    """Return the total and the recorded rows of a view; None if it was not recorded."""
     told = json.loads(frame.rows).get(view)
     if told is None:
         return None

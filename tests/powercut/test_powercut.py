@@ -33,11 +33,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("level", [ENGINE, CORE])
-def test_what_was_acknowledged_survives_a_power_cut(folder: Path, level: str) -> None:
-    run = powercut(folder, IMAGES, seed=7, levels=[level])
+@pytest.mark.parametrize(("level", "images"), short([(ENGINE, 12), (CORE, 12), (ENGINE, IMAGES), (CORE, IMAGES)], 2))
+def test_what_was_acknowledged_survives_a_power_cut(folder: Path, level: str, images: int) -> None:
+    run = powercut(folder, images, seed=7, levels=[level])
     assert [finding.verdict for finding in run.findings] == []
-    assert run.counts["images"] == IMAGES
+    assert run.counts["images"] == images
     assert run.counts["boundaries opened"] > 0
     assert run.counts["DURABLE"] > 0
     assert run.counts["compressed"] > 0 or level == CORE
@@ -57,6 +57,7 @@ def test_a_client_notices_what_is_gone(folder: Path) -> None:
     assert any("was receipted and is gone" in finding.verdict for finding in run.findings)
 
 
+@pytest.mark.campaign
 def test_a_seed_always_has_the_same_findings(folder: Path) -> None:
     """Whichever of the processes that open images is the quicker one."""
     found = []

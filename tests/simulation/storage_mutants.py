@@ -119,8 +119,8 @@ def packing_drops_what_is_alive(patch: pytest.MonkeyPatch) -> None:
 
     def take_apart(value: Any, alive: Any) -> Any:
         entries = original(value, alive)
-        ledger_lifecycle = {live.ledger_id for live in entries}
-        return [live for live in entries if len(ledger_lifecycle) < 2 or live.ledger_id != min(ledger_lifecycle)]
+        ledgers = {live.ledger_id for live in entries}
+        return [live for live in entries if len(ledgers) < 2 or live.ledger_id != min(ledgers)]
 
     patch.setattr(memory_engine, "take_apart", take_apart)
 

@@ -324,7 +324,7 @@ def _in_short_form() -> set[str]:
             first = soonest.setdefault(MUTANTS[name].rules, name)
             if steps < QUICKEST[first].steps:
                 soonest[MUTANTS[name].rules] = name
-    return {*soonest.values(), *(name for name, (_, steps) in QUICKEST.items() if steps <= 600)}
+    return {*soonest.values(), *(name for name, (_, steps) in QUICKEST.items() if steps <= 200)}
 
 
 @pytest.mark.parametrize("name", chosen(MUTANTS, _in_short_form().__contains__))

@@ -15,6 +15,7 @@ from pulsarbox.config.load import problems_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 SHOWN = re.compile(r"^ {4}(?:\$ )?(?P<line>pulsarbox .*)$|`(?P<inline>pulsarbox [^`]+)`", re.MULTILINE)
 SETTINGS = re.compile(
     r"^```toml\n(?P<fenced>(?s:.*?))^```$|(?P<indented>^ {4}\[\w+\]\n(?:(?: {4}.*)?\n)+)", re.MULTILINE
@@ -86,3 +87,20 @@ def configurations() -> list[str]:
 def test_a_configuration_that_is_shown_can_be_read(text: str, tmp_path: Path) -> None:
     (tmp_path / "pulsarbox.toml").write_text(text)
     assert problems_of(tmp_path / "pulsarbox.toml") == ((), ())
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page: its headings as GitHub names them, and those that it sets."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings} | set(
+        re.findall(r'<a id="([^"]+)">', text)
+    )
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
+    for path, anchor in LINK.findall(page.read_text("utf-8")):
+        target = (page.parent / path) if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"

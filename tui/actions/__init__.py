@@ -1,4 +1,4 @@
-"""What a user can do in the dashboard: the table of actions, the operations behind them, dialogs and advice.
+"""Actions of the dashboard: the table of actions, the operations behind them, dialogs and advice.
 
 May import widgets and client. Must not import a screen.
 """

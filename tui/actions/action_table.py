@@ -1,7 +1,7 @@
-"""All that can be done in the dashboard, once: keys, ``:`` words, palette, help and the menu of a row come from here.
+"""The table of all actions, the single source of keys, ``:`` commands, palette, help and row menus.
 
-An action is about the view, and a screen has a method ``do_...`` for it; or it is a deed, which changes something at
-the box: then ``deeds`` has what is asked of the box, and the command line that does the same.
+An action either concerns the view, and is a method ``do_...`` of a screen or the application, or it is a deed, which
+changes the box. ``operations`` defines the requests of a deed and the equivalent command line.
 """
 
 from typing import Final, NamedTuple
@@ -12,28 +12,28 @@ from pulsarbox.tui.preferences import Kept
 
 
 class Action(NamedTuple):
-    """One thing to do."""
+    """One action."""
 
     name: str
-    """Its words behind ``:``, and its name in the user's keys."""
+    """Name behind ``:``, and in the user's key preferences."""
     title: str
-    """In a line of help or of the palette."""
+    """Title in the help and the palette."""
     keys: str = ""
     hint: str = ""
-    """In the line at the bottom; empty: not there."""
+    """Label in the bottom line, empty for none."""
     on: tuple[str, ...] = ()
-    """The screens, or of a deed the kinds of rows; empty: everywhere."""
+    """Kinds of rows it applies to; empty for all screens."""
     group: str = "View"
     deed: Deed | None = None
 
     @property
     def method(self) -> str:
-        """Of the screen, or of the application."""
+        """Name of the method of the screen or application."""
         return "do_" + self.name.replace(" ", "_").replace("-", "_")
 
     @property
     def shown_keys(self) -> str:
-        """For the eye."""
+        """The keys for display."""
         return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(",") if key)
 
 
@@ -125,7 +125,7 @@ BY_NAME: Final = {action.name: action for action in REGISTRY}
 
 
 def named(text: str) -> Action | None:
-    """The action of some words, in full or as far as only one begins with them."""
+    """Return the action with this name or unique prefix, None without one."""
     words = " ".join(text.lower().split())
     if words in BY_NAME:
         return BY_NAME[words]
@@ -134,7 +134,7 @@ def named(text: str) -> Action | None:
 
 
 def chosen_keys(kept: Kept) -> dict[str, str]:
-    """Return the keys that the user has chosen, by the ids of bindings; those that cannot be used add a note."""
+    """Return the user's keys by binding ID. Unusable ones add a note."""
     chosen = kept.checked("keys", "an object: names of actions and their keys", lambda value: isinstance(value, dict))
     known = {action.name.replace(" ", "-") for action in REGISTRY}
     found = {}
@@ -150,6 +150,6 @@ def chosen_keys(kept: Kept) -> dict[str, str]:
 
 
 def for_row(kind: str) -> list[Action]:
-    """What can be done with a row of that kind: first what looks, then what changes, the dangerous last."""
+    """Return the actions on a kind of rows: views first, then deeds, dangerous ones last."""
     fitting = [action for action in (*_WALKS, *_DEEDS) if kind in action.on]
     return sorted(fitting, key=lambda action: action.deed is not None and action.deed.danger)

@@ -1,4 +1,4 @@
-"""What helps where a subscription stands: one line for each cause, with the key or the command."""
+"""Advice for a subscription without delivery: one line per cause, with a key or command."""
 
 import re
 from typing import Final
@@ -24,9 +24,9 @@ ADVICE: Final[dict[str, str]] = {
     "end-of-log": "nothing: everything is sent",
     "unacknowledged": "{cursor map} shows what is open; UNACKED below, who has it; {menu} there",
 }
-"""By cause, as ``broker.why`` and the live views have it; in braces the action whose key is told."""
+"""Advice by cause, as named by ``broker.why`` and the live views. An action in braces is replaced by its key."""
 
 
 def advice(cause: object) -> str:
-    """For one cause, with the keys; empty for none."""
+    """Return the advice for a cause with keys filled in, empty for none."""
     return re.sub(r"\{([^}]+)\}", lambda found: BY_NAME[found[1]].shown_keys, ADVICE.get(str(cause), ""))

@@ -1,4 +1,4 @@
-"""What screens ask of the box. Nothing here draws: so the first questions can be asked while what draws is loaded."""
+"""Queries of the screens. Imports no drawing code, so that the first queries run while that loads."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -10,11 +10,11 @@ from pulsarbox.tui.views import View
 from pulsarbox.tui.widgets.columns import Column, laid_out
 
 AROUND: Final = 10
-"""Rows asked for above and below those in view, so that one step shows no gap."""
+"""Rows to request above and below the visible ones, so that scrolling a step shows no gap."""
 _EDGES: Final = 4
-"""Lines of a screen that no row stands in, at least."""
+"""Minimum number of screen lines without rows."""
 VITALS: Final = ("clusterName", "publishRate", "deliverRate", "backlog", "p99", "memory", "uptime")
-"""Numbers of the line at the top."""
+"""Values shown in the top line."""
 _OVERVIEW: Final = (
     *VITALS,
     *("topics", "subscriptions", "producers", "consumers", "connections"),
@@ -32,11 +32,11 @@ class Panel(NamedTuple):
     limit: int
     filter: str
     empty: str
-    """Its text where no row passes the filter."""
+    """Text shown if no row passes the filter."""
 
 
 def _only(view: View, **widths: int) -> list[Column]:
-    """Those columns of a view, so wide, and the earlier ones before the later ones where room is scarce."""
+    """Return columns of a view with these widths, ranked by their order for narrow screens."""
     known = {column.key: column for column in view.columns}
     return [
         known[key]._replace(width=width, rank=min(known[key].rank, rank))
@@ -80,24 +80,24 @@ PANELS: Final = (
 
 
 def of_numbers(at: int | None = None) -> Query:
-    """The numbers and graphs of the overview."""
+    """Return the query for the numbers and graphs of the overview."""
     return Query("overview", limit=1, at=at, columns=_OVERVIEW)
 
 
 def of_vitals() -> Query:
-    """The numbers of the line at the top alone."""
+    """Return the query for the numbers of the top line."""
     return Query("overview", limit=1, columns=VITALS)
 
 
 def of_panel(panel: Panel, at: int | None = None) -> Query:
-    """The rows of one of the overview's tables. Of a limit, how it is changed is no matter there."""
+    """Return the query for a panel of the overview. Omits how to change a limit, which the panel does not show."""
     is_left_out = "change" if panel.view is views.QUOTAS else ""
     columns = tuple(name for name in panel.view.asked(panel.columns) if name != is_left_out)
     return Query(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
 
 
 def chosen_columns(view: View, kept: Kept) -> list[Column]:
-    """Return the columns of a view that the user has chosen, or all of them."""
+    """Return the user's columns of a view, all by default."""
     known = {column.key: column for column in view.columns}
 
     def listed(value: Any) -> list[Column]:
@@ -108,7 +108,7 @@ def chosen_columns(view: View, kept: Kept) -> list[Column]:
 
 
 def chosen_order(view: View, kept: Kept) -> tuple[str | None, bool]:
-    """Return the column by which the user sorts a view, and whether descending; or the defaults of the view."""
+    """Return the user's sort column of a view and whether descending, or the defaults of the view."""
     known = {None, *(column.sorted_by for column in view.columns)}
 
     def is_order(value: Any) -> bool:
@@ -131,13 +131,13 @@ def of_view(
     passing: str = "",
     at: int | None = None,
 ) -> Query:
-    """The rows of a view that are in sight from row ``top`` on, on a screen of so many lines, and some around them."""
+    """Return the query for the rows visible from row ``top`` on a screen of ``lines`` lines, plus some around them."""
     offset = max(top - AROUND, 0)
     return Query(view.name, *order, offset, max(lines - _EDGES, 1) + 2 * AROUND, passing, at, view.asked(shown))
 
 
 def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: int | None = None) -> list[Query]:
-    """What the first screen asks, in a terminal of so many columns and lines; nothing where that is not known."""
+    """Return the queries of the first screen for a terminal size in columns and lines; empty if unknown."""
     if place == "overview":
         return [of_numbers(at), *(of_panel(panel, at) for panel in PANELS)]
     view = views.VIEWS.get(place)
@@ -151,4 +151,4 @@ def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: 
 _ASKED: Final = frozenset(
     {"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage", "pipelines"}
 )
-"""Screens that ask for the rows in sight of one view."""
+"""Screens that query only the visible rows of one view."""

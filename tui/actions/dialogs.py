@@ -1,6 +1,6 @@
-"""Windows that ask something: a choice, a text, and a deed with its fields, its name to be typed, its command line.
+"""Modal dialogs: a choice, a text, and a deed with its fields, confirmation and command line.
 
-The screen below stands still while one is open.
+The screen below is not refreshed while a dialog is open.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,11 +42,11 @@ _CSS: Final = """
 
 _LINE_MAX: Final = 400
 _LINE_SHOWN: Final = 120
-"""Characters that are shown of a command line which has more than that: as one with a new payload may."""
+"""Characters shown of a command line longer than ``_LINE_MAX``, such as one with a payload."""
 
 
 class Choice(ModalScreen[str | None]):
-    """One of several things; the line below says more of the one that is pointed at."""
+    """Dialog with a list of options; the line below describes the highlighted one."""
 
     DEFAULT_CSS = _CSS % {"name": "Choice", "width": 76}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,7 +57,7 @@ class Choice(ModalScreen[str | None]):
     ]
 
     def __init__(self, title: str, options: Sequence[tuple[str, str, str]], here: str = "") -> None:
-        """``options``: name, what is shown, and what is said below (a command line, or a meaning)."""
+        """``options`` are triples of name, shown text, and description below (a command line or a meaning)."""
         super().__init__()
         self._title = title
         self._options = options
@@ -72,12 +72,12 @@ class Choice(ModalScreen[str | None]):
             yield Static("enter choose   y copy the line   esc back", classes="dim", markup=False)
 
     def on_mount(self) -> None:
-        """Point at what holds now."""
+        """Highlight the current value."""
         names = [name for name, _, _ in self._options]
         listed = self.query_one(OptionList)
         if self._options:
             listed.highlighted = names.index(self._here) if self._here in names else 0
-        self.set_focus(listed)  # at once: keys may follow
+        self.set_focus(listed)  # now: keys may follow
 
     @on(OptionList.OptionHighlighted)
     def _told(self, event: OptionList.OptionHighlighted) -> None:
@@ -88,26 +88,26 @@ class Choice(ModalScreen[str | None]):
         self.dismiss(self._options[event.option_index][0])
 
     def action_leave(self) -> None:
-        """Nothing is chosen."""
+        """Close without a choice."""
         self.dismiss(None)
 
     def action_down(self) -> None:
-        """As the arrow."""
+        """Move down, as the arrow key does."""
         self.query_one(OptionList).action_cursor_down()
 
     def action_up(self) -> None:
-        """As the arrow."""
+        """Move up, as the arrow key does."""
         self.query_one(OptionList).action_cursor_up()
 
     def action_copy(self) -> None:
-        """The line that is shown."""
+        """Copy the shown command line."""
         at = self.query_one(OptionList).highlighted
         if at is not None and self._options[at][2].startswith("pulsarbox "):
             copy(self, self._options[at][2])
 
 
 class Question(ModalScreen[str | None]):
-    """A text. What cannot be used is said, and asked for again."""
+    """Dialog for a text, which stays open on invalid input."""
 
     DEFAULT_CSS = _CSS % {"name": "Question", "width": 70}
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
@@ -139,12 +139,12 @@ class Question(ModalScreen[str | None]):
         self.dismiss(event.value)
 
     def action_leave(self) -> None:
-        """Nothing is said."""
+        """Close without a text."""
         self.dismiss(None)
 
 
 class Asked(ModalScreen[list[Request] | None]):
-    """A deed: its target, frozen since the dialog opened; its fields; the command line; the name, where it is grave."""
+    """Dialog of a deed: its target, fixed when opened; fields; command line; and, if dangerous, the name to type."""
 
     DEFAULT_CSS = _CSS % {"name": "Asked", "width": 84} + "Asked #box.-danger { border: heavy $error; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -154,7 +154,7 @@ class Asked(ModalScreen[list[Request] | None]):
     ]
 
     def __init__(self, deed: Deed, rows: Sequence[Row], target: Sequence[str] = ()) -> None:
-        """``rows``: what it is done to, one after the other. ``target``: the options that name the box."""
+        """``rows`` are the targets, processed in order; ``target`` has the options that name the box."""
         super().__init__()
         self.deed = deed
         self._rows = tuple(rows)
@@ -163,12 +163,12 @@ class Asked(ModalScreen[list[Request] | None]):
 
     @property
     def values(self) -> dict[str, str]:
-        """What stands in the fields."""
+        """Values of the fields."""
         return {field.name: self.query_one(f"#field-{field.name}", Input).value for field in self.deed.fields}
 
     @property
     def lines(self) -> list[str]:
-        """The command lines that do the same."""
+        """Equivalent command lines."""
         values: Values = self.values
         return [command_lines.with_target(self.deed.words(row, values), self._options) for row in self._rows]
 
@@ -202,14 +202,14 @@ class Asked(ModalScreen[list[Request] | None]):
                 yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary", compact=True)
 
     def on_mount(self) -> None:
-        """The first thing to type in has the keys."""
+        """Focus the first input field."""
         self.query_one("#buttons Static").styles.width = "1fr"
         fields = self.query(Input)
-        self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # at once: keys may follow
+        self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # now: keys may follow
         self._retell()
 
     def on_descendant_focus(self) -> None:
-        """What may stand in the field that has the keys."""
+        """Show the hint of the focused field."""
         name = (self.focused.id or "") if self.focused is not None else ""
         hints = {f"field-{field.name}": hint_of(field) for field in self.deed.fields}
         self.query_one("#hint", Static).update(hints.get(name, ""))
@@ -232,7 +232,7 @@ class Asked(ModalScreen[list[Request] | None]):
 
     @on(Button.Pressed, "#do")
     def action_do(self) -> None:
-        """What is asked of the box, where all that is typed in can be used."""
+        """Validate the fields and close with the requests."""
         after_keys(self, self._do)
 
     def _do(self) -> None:
@@ -251,22 +251,22 @@ class Asked(ModalScreen[list[Request] | None]):
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
-        """Nothing is done."""
+        """Close without doing anything."""
         self.dismiss(None)
 
     def action_copy(self) -> None:
-        """The command lines."""
+        """Copy the command lines."""
         after_keys(self, lambda: copy(self, "\n".join(self.lines)))
 
     def on_key(self, event: events.Key) -> None:
-        """Down and up go from field to field."""
+        """Move between fields with down and up."""
         if event.key in ("down", "up"):
             (self.focus_next if event.key == "down" else self.focus_previous)()
             event.stop()
 
 
 class Reading(ModalScreen[None]):
-    """Lines to read: help, details, an error in full."""
+    """Dialog with text: help, details, or a full error."""
 
     DEFAULT_CSS = _CSS % {"name": "Reading", "width": 96} + "Reading VerticalScroll { height: auto; max-height: 100%; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -277,7 +277,7 @@ class Reading(ModalScreen[None]):
     ]
 
     def __init__(self, title: str, text: Text | str, line: str = "") -> None:
-        """``line``: the command that shows the same."""
+        """``line`` is the equivalent command line."""
         super().__init__()
         self._title = title
         self._text = text
@@ -293,23 +293,23 @@ class Reading(ModalScreen[None]):
             yield Static("\nesc back" + ("   y copy the line" if self._line else ""), classes="dim", markup=False)
 
     def action_leave(self) -> None:
-        """Away with it."""
+        """Close the dialog."""
         self.dismiss(None)
 
     def action_scroll(self, by: int) -> None:
-        """A line further."""
+        """Scroll by lines."""
         self.query_one("#box", VerticalScroll).scroll_relative(y=by, animate=False)
 
     def action_copy(self) -> None:
-        """The command line."""
+        """Copy the command line."""
         if self._line:
             copy(self, self._line)
 
 
 def after_keys(screen: Screen[Any], act: Callable[[], None]) -> None:
-    """Do it once what was typed before has been taken: a key with priority overtakes those that go to a field.
+    """Act only after earlier keys are processed, because a priority key overtakes keys that go to a field.
 
-    It goes the way that they go: from the field, which takes characters, up to the application, which takes the others.
+    The call passes through the same message queues: from the focused field up to the application.
     """
     way = list((screen.focused or screen).ancestors_with_self)
 
@@ -323,7 +323,7 @@ def after_keys(screen: Screen[Any], act: Callable[[], None]) -> None:
 
 
 def copy(screen: Any, text: str) -> None:
-    """Into the clipboard of the terminal (OSC 52), and said, as not every terminal lets it happen."""
+    """Copy to the terminal's clipboard (OSC 52), and show the text, because not every terminal supports it."""
     screen.app.copy_to_clipboard(text)
     screen.app.notify(clean(text), title="Copied", markup=False, timeout=4)
 
@@ -338,7 +338,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def whole(row: Row, deed: Deed) -> str:
-    """What a deed is done to, with all that says which one it is."""
+    """Return the full name of the target of a deed."""
     name = deed.target(row)
     if "subscription" in deed.on and row.get("subscription"):
         return f"{row['subscription']}  of  {row.get('topic')}"
@@ -346,5 +346,5 @@ def whole(row: Row, deed: Deed) -> str:
 
 
 def hint_of(field: Field) -> str:
-    """What may stand there."""
+    """Return the hint of a field."""
     return " | ".join(field.choices) or field.hint

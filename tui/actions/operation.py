@@ -1,7 +1,7 @@
-"""What changes something at the box: what is asked of its Admin API, and the ``pulsarbox`` command that does the same.
+"""Deeds, which change the box: their Admin API requests, and the equivalent ``pulsarbox`` command.
 
-A deed is data and two pure functions of a row and of what was typed in. The row is the one that stood there when the
-dialog opened: what comes later does not move a deed to another target.
+A deed is data and two pure functions of a row and the typed values. The row is fixed when the dialog opens, so later
+refreshes cannot change the target.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ Values = Mapping[str, str]
 
 
 class Request(NamedTuple):
-    """One question to the box."""
+    """One request to the box."""
 
     method: str
     target: str
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
 
 def default_of(field: "Field", row: Row) -> str:
-    """What stands in a field at first."""
+    """Return the initial value of a field."""
     if callable(field.default):
         return field.default(row)
     if field.default.startswith("="):
@@ -35,44 +35,44 @@ def default_of(field: "Field", row: Row) -> str:
 
 
 class Wrong(ValueError):
-    """What was typed in cannot be used. The text says why."""
+    """Invalid input. The text has the reason."""
 
 
 class Field(NamedTuple):
-    """Something to type in."""
+    """An input field."""
 
     name: str
     title: str
     default: str | Callable[[Row], str] = ""
-    """What stands there at first; of a row, where it begins with ``=`` its value of that name."""
+    """Initial value; with a leading ``=``, the row's value of that name."""
     hint: str = ""
     choices: tuple[str, ...] = ()
-    """Where there are few: the only ones that are taken."""
+    """Allowed values, empty for any."""
 
 
 class Deed(NamedTuple):
-    """One change."""
+    """A change to the box."""
 
     name: str
     title: str
     on: tuple[str, ...]
-    """Kinds of rows."""
+    """Kinds of rows it applies to."""
     words: Callable[[Row, Values], Sequence[str]]
-    """Those behind ``pulsarbox``."""
+    """Arguments of the equivalent ``pulsarbox`` command."""
     requests: Callable[[Row, Values], Sequence[Request]]
-    """Raises Wrong."""
+    """Admin API requests. Raises Wrong."""
     target: Callable[[Row], str]
-    """What it is done to, by name: what has to be typed in where it is dangerous."""
+    """Name of the target, which must be typed for a dangerous deed."""
     explained: str = ""
     fields: tuple[Field, ...] = ()
     danger: bool = False
-    """It cannot be taken back: the name is to be typed in."""
+    """Whether it cannot be undone, so that the name must be typed."""
     keys: str = ""
     fits: Callable[[Row], bool] = lambda row: True
 
 
 def topic_of(row: Row, key: str = "topic") -> TopicName:
-    """Raises Wrong."""
+    """Return the topic of a row. Raises Wrong."""
     try:
         return parse_topic(real(row, key))
     except PulsarBoxError as error:
@@ -80,23 +80,23 @@ def topic_of(row: Row, key: str = "topic") -> TopicName:
 
 
 def short(row: Row, key: str = "topic") -> str:
-    """The topic as commands take it, without what they fill in."""
+    """Return the short topic name, as accepted by commands."""
     name = real(row, key)
     return name.removeprefix("persistent://").removeprefix("public/default/")
 
 
 def of_topic(row: Row, *more: str) -> str:
-    """The path of a topic of the Admin API, and what is below it."""
+    """Return the Admin API path of a topic, with further segments."""
     return f"/admin/v2{path_of(topic_of(row))}" + "".join(f"/{part}" for part in more)
 
 
 def of_subscription(row: Row, *more: str) -> str:
-    """The same for a subscription."""
+    """Return the Admin API path of a subscription, with further segments."""
     return of_topic(row, "subscription", subscription_segment(real(row, "subscription")), *more)
 
 
 def whole_number(values: Values, name: str, least: int = 0) -> int:
-    """Raises Wrong."""
+    """Return the integer in a field. Raises Wrong."""
     text = values.get(name, "").strip().replace(",", "")
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise Wrong(f"{name}: '{text}' is no number of at least {least}")
@@ -104,7 +104,7 @@ def whole_number(values: Values, name: str, least: int = 0) -> int:
 
 
 def with_words(*words: str) -> Callable[[Row, Values], Sequence[str]]:
-    """Words of a command; ``{topic}`` and the like are filled in."""
+    """Return a function that fills in ``{topic}`` and other placeholders in the arguments of a command."""
 
     def filled(row: Row, values: Values) -> list[str]:
         known = {"topic": short(row), "subscription": real(row, "subscription"), **values}

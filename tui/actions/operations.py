@@ -1,4 +1,4 @@
-"""The deeds that change topics, subscriptions and clients, and the list of all deeds."""
+"""Deeds on topics, subscriptions and clients, and the list of all deeds."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Deeds about quotas: a limit changed in its place, at the level that says it.
+"""Deeds on quotas: change a limit at the level that sets it.
 
-How a limit is changed the box itself says with each row: the request, with what stands there now, and the command.
+Each row from the box describes how to change its limit: the request with the current value, and the command.
 """
 
 import json
@@ -21,7 +21,7 @@ def _change(row: Row) -> Mapping[str, Any]:
 
 
 def stands(row: Row) -> str:
-    """What the limit is now, as it is sent."""
+    """Return the current limit in its wire format. Raises Wrong."""
     change = _change(row)
     body, field = change.get("body"), change.get("field")
     if body is not None:
@@ -64,7 +64,7 @@ def _with(path: str, query: Mapping[str, Any]) -> str:
 
 
 def _words(row: Row, values: Values) -> list[str]:
-    """The command with the new value where the old one stands."""
+    """Return the command with the old value replaced by the new one."""
     change, new = _change(row), values.get("limit", "").strip()
     old, field = stands(row), change.get("field")
 

@@ -1,7 +1,7 @@
-"""Deeds about dead letters: jobs of the box that put them back or drop them, and what is done with a job.
+"""Deeds on dead letters and jobs: start a replay or drop job, and pause, resume or cancel a job.
 
-The box does the work: closing the screen, or the terminal, changes nothing. To put back is to publish and to
-acknowledge in one batch, so nothing is lost and nothing comes twice.
+The box does the work, independently of the dashboard. It publishes and acknowledges a replayed message in one commit,
+so nothing is lost or duplicated.
 """
 
 import json
@@ -14,7 +14,7 @@ JOBS: Final = "/pulsarbox/v1/jobs"
 
 
 def _wanted(row: Row, values: Values) -> str:
-    """Which messages: what was typed in, within the group or the message that the row is."""
+    """Return the filter: the typed one, restricted to the group or message of the row."""
     typed = values.get("filter", "").strip()
     own = str(row.get("only") or "")
     if not own or typed == own:
@@ -38,7 +38,7 @@ def _rate(values: Values) -> float:
 
 
 def edit_of(text: str) -> dict[str, Any] | None:
-    """A change to each message, as JSON. Raises Wrong."""
+    """Parse the edit of messages from JSON. Raises Wrong."""
     if not text.strip():
         return None
     try:
@@ -68,7 +68,7 @@ def _job(kind: str, row: Row, values: Values) -> list[Request]:
 
 
 def _edit_words(text: str) -> list[str]:
-    """A change as options; nothing where it cannot be read yet."""
+    """Return an edit as command line options; empty while it is invalid."""
     try:
         edit = edit_of(text) or {}
     except Wrong:

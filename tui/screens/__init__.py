@@ -1,4 +1,4 @@
-"""The screens of the dashboard, one file each; `tui.app.SCREENS` lists those that have a key.
+"""The screens of the dashboard, one module each; `tui.app.SCREENS` lists the main ones.
 
-May import widgets, actions and the feed. Must not make a request outside the feed.
+May import widgets, actions and the feed. Must not send a request outside the feed.
 """

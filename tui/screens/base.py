@@ -1,4 +1,4 @@
-"""What all screens have in common: they ask the box again and again while they are seen, and say how old it is."""
+"""Base class of screens: periodic refresh while visible, status lines, prompts and actions."""
 
 import time
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def bindings() -> list[BindingType]:
-    """The keys of all actions; the user's own may replace them by name."""
+    """Return the default key bindings of all actions, which users may override by name."""
     return [
         Binding(
             action.keys,
@@ -37,7 +37,7 @@ def bindings() -> list[BindingType]:
             action.title,
             show=False,
             id=action.name.replace(" ", "-"),
-            priority=True,  # in the order in which they are typed, however fast
+            priority=True,  # keeps keys in the order in which they are typed
         )
         for action in REGISTRY
         if action.keys
@@ -45,7 +45,7 @@ def bindings() -> list[BindingType]:
 
 
 class Prompt(Input, inherit_css=False):
-    """The line that a filter or a command is typed in. It has styles of its own: those of Input are a hundred lines."""
+    """Input line for a filter or command. Has its own short CSS, because that of Input takes long to parse."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = Input.COMPONENT_CLASSES
 
@@ -64,7 +64,7 @@ class Prompt(Input, inherit_css=False):
         self.kind = ""
 
     def open(self, kind: str, value: str) -> None:
-        """``kind``: ``/`` or ``:``."""
+        """Open the line for a filter (``/``) or a command (``:``)."""
         words = [action.name for action in REGISTRY] if kind == ":" else []
         self.kind = kind
         self.suggester = SuggestFromList(words) if words else None
@@ -74,7 +74,7 @@ class Prompt(Input, inherit_css=False):
         self.cursor_position = len(value)
 
     def action_leave(self) -> None:
-        """Nothing is said."""
+        """Close the line without input."""
         screen = self.screen
         assert isinstance(screen, TopScreen)
         screen.close_prompt()
@@ -84,7 +84,7 @@ FILTER_HINT = 'a word, /pattern, !/pattern, or an expression: backlog > 1000 and
 
 
 class TopScreen(Screen[None]):
-    """One screen: two lines above, its own in the middle, two below."""
+    """A screen with two lines at the top, a body, and two lines at the bottom."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     DEFAULT_CSS = """
@@ -94,9 +94,9 @@ class TopScreen(Screen[None]):
     TopScreen #body { height: 1fr; }
     """
     place: ClassVar[str] = ""
-    """Its name in ``actions.PLACES``; of a screen that was opened from another, that one's."""
+    """Name in ``action_table.PLACES``; for a subordinate screen, that of its main screen."""
     kind: ClassVar[str] = ""
-    """Of its rows: which deeds there are."""
+    """Kind of its rows, which determines the available actions."""
     hinted: ClassVar[Sequence[str]] = ("filter", "sort", "menu", "copy", "time travel", "pause", "help", "quit")
 
     def __init__(self) -> None:
@@ -130,37 +130,37 @@ class TopScreen(Screen[None]):
         yield self._hints
 
     def body(self) -> ComposeResult:
-        """What is between the lines."""
+        """Compose the body between the lines."""
         yield from ()
 
-    # Asking
+    # Queries
 
     def on_mount(self) -> None:
-        """Once: the library calls this of every class that has it."""
+        """Start; not for overriding, because Textual calls this method of every class in the hierarchy."""
         self.begin()
 
     def begin(self) -> None:
-        """Ask, again and again."""
+        """Start the periodic refresh."""
         self._timer = self.set_interval(self.top.interval, self._tick)
         self.set_interval(1.0, self._second)
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """It is seen, for the first time or again."""
+        """Refresh when the screen becomes visible."""
         if not self._was_seen:
             self._was_seen = True
-            event.refresh_styles = False  # all of it was styled when it was made, just now
+            event.refresh_styles = False  # it has just been styled on creation
         self.ask_again()
         self.top.ask_vitals()
         self.retell()
 
     @property
     def is_seen(self) -> bool:
-        """Whether no other screen, and no dialog, is above it."""
+        """Whether no other screen or dialog covers it."""
         return self.top.seen is self
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its parts are there: where the program ends, an answer may come after they have gone."""
+        """Whether all its parts are mounted. During shutdown, a response may arrive after they are removed."""
         return self.is_attached and self.is_mounted and self._hints in self.children
 
     def _tick(self) -> None:
@@ -168,7 +168,7 @@ class TopScreen(Screen[None]):
             self.ask_again()
 
     def repaced(self) -> None:
-        """It is to be asked more often, or less."""
+        """Apply a changed refresh interval."""
         self._timer.stop()
         self._timer = self.set_interval(self.top.interval, self._tick)
 
@@ -177,7 +177,7 @@ class TopScreen(Screen[None]):
             self.retell()
 
     def ask_again(self) -> None:
-        """Ask the box now. Where an answer is still awaited, that is for another question: it is not shown."""
+        """Query the box now. A response still pending is outdated and not shown."""
         self._asked += 1
         if self._asking:
             self._again = True
@@ -206,14 +206,14 @@ class TopScreen(Screen[None]):
             self.retell()
 
     def load(self) -> Any:
-        """The call, made now and carried out elsewhere, that asks for all this screen shows."""
+        """Return a function that queries all data of this screen. It runs in another thread."""
         return lambda: None
 
     def arrived(self, answer: Any) -> None:
-        """There is an answer."""
+        """Process a response."""
         was, self.trouble = self.trouble, None
         if not self.answered:
-            for each in self.query(Static):  # of the first screen they keep the colour from before it was styled
+            for each in self.query(Static):  # on the first screen, they keep colours from before the styling
                 each.notify_style_update()
                 each.refresh()
         self.answered = time.monotonic()
@@ -228,7 +228,7 @@ class TopScreen(Screen[None]):
         self.retell()
 
     def failed(self, trouble: Trouble) -> None:
-        """There is none. What is known stays."""
+        """Process an error, and keep showing the last data."""
         self.trouble = trouble
         if not self.is_whole:
             return
@@ -249,15 +249,15 @@ class TopScreen(Screen[None]):
         self.retell()
 
     def show(self, answer: Any) -> None:
-        """Draw an answer."""
+        """Draw a response."""
 
     def unanswered(self, trouble: Trouble) -> None:
-        """Nothing can be drawn."""
+        """React to an error."""
 
-    # The lines
+    # Lines
 
     def retell(self) -> None:
-        """The lines above and below, as far as they have changed."""
+        """Update the lines at the top and bottom."""
         if not self.is_whole:
             return
         width = self.size.width
@@ -275,7 +275,7 @@ class TopScreen(Screen[None]):
         if top.read_only:
             badges.append((" read-only ", "badge", ""))
         if top.at is not None:
-            if self._asking:  # what is shown is of another time still
+            if self._asking:  # the shown data is still of another time
                 badges.append((" asking ", "dim", ""))
             badges.append((f" ◀ {numbers.moment(top.at)} ", "badge", "live"))
         elif top.paused:
@@ -293,22 +293,22 @@ class TopScreen(Screen[None]):
         return [*badges, (speed, "dim", "")]
 
     def told(self) -> list[Part]:
-        """The line about what is pointed at: the command that shows the same."""
+        """Return the status line about the cursor's row, by default the equivalent command."""
         line = self.command_line()
         return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
 
     def command_line(self) -> str:
-        """The command that shows the same as this screen, or as the row that is pointed at."""
+        """Return the command equivalent to this screen or the cursor's row, empty for none."""
         return ""
 
-    # Doing
+    # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where something is typed in, keys are letters."""
+        """Disable action keys in an input field, where they are text."""
         return not (action == "act" and isinstance(self.focused, Input))
 
     def action_act(self, name: str) -> None:
-        """An action by its name."""
+        """Run an action by name."""
         self.act(name)
 
     @on(Line.Clicked)
@@ -316,7 +316,7 @@ class TopScreen(Screen[None]):
         self.act(event.action)
 
     def act(self, name: str) -> None:
-        """Do it, or say why not."""
+        """Run an action by name, or notify why it is unavailable."""
         action = named(name)
         if action is None:
             self.top.notify(f"'{name}' is nothing that can be done: ? lists what is", severity="warning", markup=False)
@@ -335,11 +335,11 @@ class TopScreen(Screen[None]):
         self.top.notify(f"'{action.name}' is not for this screen", severity="warning", markup=False)
 
     def rows_chosen(self) -> "Sequence[Row]":
-        """The rows that a deed is done to."""
+        """Return the target rows of a deed."""
         return ()
 
     def do_deed(self, deed: "Deed") -> None:
-        """Open the dialog of a deed, for the rows as they are now."""
+        """Open the dialog of a deed for the current rows."""
         rows = [row for row in self.rows_chosen() if deed.fits(row)]
         if self.kind not in deed.on or not rows:
             self.top.notify(f"'{deed.name}' has nothing here to be done to", severity="warning", markup=False)
@@ -350,7 +350,7 @@ class TopScreen(Screen[None]):
         self.run_worker(self._deed(deed, rows), group="deed")
 
     def do_menu(self) -> None:
-        """``x``"""
+        """Open the menu of actions on the row."""
         self.run_worker(self._menu(), group="dialog")
 
     async def _menu(self) -> None:
@@ -380,7 +380,7 @@ class TopScreen(Screen[None]):
             self.act_on(found, rows)
 
     def act_on(self, name: str, rows: "Sequence[Row]") -> None:
-        """Do it to the rows for which the menu was opened, whatever has moved since."""
+        """Run an action on the rows for which the menu was opened, even if the cursor has moved."""
         action = next(each for each in for_row(self.kind) if each.name == name)
         if action.deed is None:
             self.act(name)
@@ -390,26 +390,26 @@ class TopScreen(Screen[None]):
             self.run_worker(self._deed(action.deed, rows), group="deed")
 
     def title_of(self, row: "Row") -> str:
-        """What a row is about, in a title."""
+        """Return the title of a row."""
         return "  of  ".join(str(row[key]) for key in ("subscription", "topic") if row.get(key))
 
     def row_meant(self) -> "Row | None":
-        """What an action is about that looks at one alone."""
+        """Return the row for an action on a single row, None without one."""
         rows = self.rows_chosen()
         return rows[0] if rows else None
 
     def do_messages(self) -> None:
-        """``b``"""
+        """Browse the messages of the row."""
         row = self.row_meant()
         if row is not None and row.get("topic"):
             self.top.open("browser:Browser", real(row, "topic"), real(row, "subscription"))
 
     def do_cursor_map(self) -> None:
-        """``m``"""
+        """Open the cursor map of the subscription."""
         self._open_map("CursorMap")
 
     def do_key_map(self) -> None:
-        """``K``"""
+        """Open the key map of the subscription."""
         self._open_map("KeyMap")
 
     def _open_map(self, name: str) -> None:
@@ -432,7 +432,7 @@ class TopScreen(Screen[None]):
             await self.carry_out(deed.title, asked)
 
     async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
-        """Ask all this of the box, one after the other. The first refusal ends it, and is said."""
+        """Send the requests in order; stop and notify at the first error. Return whether all succeeded."""
         done = 0
         jobs: list[str] = []
         for request in asked:
@@ -455,21 +455,21 @@ class TopScreen(Screen[None]):
     # Prompts
 
     def open_prompt(self, kind: str, value: str = "") -> None:
-        """Let a line be typed in."""
+        """Open the input line."""
         prompts = self.query(Prompt)
         prompt = prompts.first() if prompts else Prompt()
-        if not prompts:  # seldom needed: not among what is made until something is seen
+        if not prompts:  # created on demand, to keep the start fast
             self.mount(prompt, before="#told")
         prompt.open(kind, value)
-        self.set_focus(prompt)  # at once: what is typed next is for it
+        self.set_focus(prompt)  # now: the next keys are for it
 
     def close_prompt(self) -> None:
-        """No longer."""
+        """Close the input line."""
         self.query_one(Prompt).display = False
         self.focus_body()
 
     def focus_body(self) -> None:
-        """The keys go to what is in the middle."""
+        """Focus the first focusable widget of the body."""
         for each in self.query("#body *"):
             if each.can_focus:
                 self.set_focus(each)
@@ -488,24 +488,24 @@ class TopScreen(Screen[None]):
             self.filtered(event.value.strip())
 
     def filtered(self, text: str) -> None:
-        """Show only rows for which this holds."""
+        """Apply a filter."""
 
-    # Actions of all screens
+    # Common actions
 
     def do_command(self) -> None:
-        """``:``"""
+        """Open the command line."""
         self.open_prompt(":")
 
     def do_refresh(self) -> None:
-        """``r``"""
+        """Query the box now."""
         self.ask_again()
 
     def do_time_travel(self) -> None:
-        """``t``"""
+        """Ask for a time in history."""
         self.run_worker(self.top.travel(), group="dialog")
 
     def do_copy(self) -> None:
-        """``y``"""
+        """Copy the equivalent command."""
         from pulsarbox.tui.actions.dialogs import copy
 
         line = self.command_line()
@@ -513,10 +513,10 @@ class TopScreen(Screen[None]):
             copy(self, line)
 
     def do_back(self) -> None:
-        """``esc``"""
+        """Close this screen unless it is a main one."""
         if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
     def line(self, *words: str) -> str:
-        """A command line for this box."""
+        """Return a command line for this box."""
         return command_lines.with_target(words, self.top.target)

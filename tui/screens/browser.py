@@ -1,6 +1,6 @@
-"""The messages of a topic, from any position, both ways; nothing is acknowledged, no cursor is made.
+"""Message browser of a topic, from any position in both directions, without cursors or acknowledgements.
 
-A part of the log is here, as it was read; it grows at the end where one looks, and is forgotten at the other.
+It holds a window of messages, which grows at the end being viewed and shrinks at the other.
 """
 
 import difflib
@@ -31,25 +31,25 @@ from pulsarbox.tui.widgets.table import Table
 
 PAGE: Final = 100
 HELD_MAX: Final = 2000
-"""Messages that are kept here ..."""
+"""Maximum number of messages held."""
 HELD_BYTES: Final = 16 << 20
-"""... and what all that is known of them may take, about."""
+"""Approximate maximum size of the messages held."""
 
 
 class Wish(NamedTuple):
-    """Which messages are to be read next."""
+    """The next messages to read."""
 
     start: str
-    """A position as the box takes it."""
+    """Position in the syntax of the box."""
     forward: bool
     is_new: bool
-    """It is another place: what is here is forgotten."""
+    """Whether to replace the messages held."""
     last: int = 0
-    """Only so many before the end, of those that are read backwards."""
+    """Number of messages to read backward; 0 for a page."""
 
 
 class Browser(ViewScreen):
-    """A table of messages, and the one that is pointed at in full below."""
+    """A table of messages, with the full message of the cursor below."""
 
     DEFAULT_CSS = """
     Browser #content { height: 45%; border-top: solid $panel-lighten-1; border-title-color: $text-muted; padding: 0 1; }
@@ -78,27 +78,27 @@ class Browser(ViewScreen):
         self.following = False
         self.form = "auto"
         self.around: tuple[str | None, str | None] = (None, None)
-        """Where reading goes on, before and behind what is here; None where nothing can be."""
+        """Positions to continue reading before and after the messages held; None if there are no more."""
         self.ended = False
-        """What is here reaches to the end."""
+        """Whether the messages held reach the end of the topic."""
         self._wish: Wish | None = Wish(start, start == "earliest", True)
 
     def body(self) -> ComposeResult:
-        """The table, and the message."""
+        """Compose the table and the message."""
         yield from super().body()
         with VerticalScroll(id="content", can_focus=False):
             yield Static("", id="message", markup=False)
 
     def begin(self) -> None:
-        """Begin at the end, or where it was said."""
+        """Set up the table and start reading."""
         super().begin()
         self.table.sorted_by = (None, True)
         self.table.border_title = short_topic(self.topic)
 
-    # Asking
+    # Queries
 
     def load(self) -> Callable[[], Any]:
-        """What is wished for; where one follows, what has come since."""
+        """Return a function that reads the next messages; while following, the new ones."""
         wish = self._wish
         if wish is None and self.following and self.around[1] is not None:
             wish = Wish(self.around[1], True, False)
@@ -124,12 +124,12 @@ class Browser(ViewScreen):
         return ask
 
     def _page(self, asked: Mapping[str, str]) -> str:
-        """Where a page of messages is asked for."""
+        """Return the request path of a page of messages."""
         _, _, tenant, namespace, local = path_of(topic_of({"topic": self.topic})).split("/")
         return f"/pulsarbox/v1/browse/{tenant}/{namespace}/{local}?{urlencode(asked)}"
 
     def show(self, answer: Any) -> None:
-        """Put the messages where they belong."""
+        """Add the messages to the window."""
         if answer is None:
             return
         wish, told = answer
@@ -153,7 +153,7 @@ class Browser(ViewScreen):
             self.ended = self.ended and not dropped
         place = behind if wish.forward else before
         if not found and not ended and place is not None and self._wish is None:
-            # So much was looked at, and nothing passed: on.
+            # A page without matching messages: read on.
             self._wish = Wish(place, wish.forward, wish.is_new)
             self.call_later(self.ask_again)
         self._list(wish, len(found))
@@ -173,7 +173,7 @@ class Browser(ViewScreen):
 
     @on(Table.Moved)
     def _reached(self) -> None:
-        """At the edges more is read."""
+        """Read more at the edges."""
         table = self.table
         if self._wish is None and self.messages and table.pointed is not None:
             before, behind = self.around
@@ -184,18 +184,18 @@ class Browser(ViewScreen):
         self._tell_message()
 
     def wish(self, wish: Wish) -> None:
-        """Read that next."""
+        """Read these messages next."""
         self._wish = wish
         self.ask_again()
 
     def filtered(self, text: str) -> None:
-        """The same place, other messages."""
+        """Apply a filter from the current position."""
         before = self.filter
         super().filtered(text)
         if self.filter != before:
             self.wish(Wish(str(self.messages[0]["id"]) if self.messages else "latest", bool(self.messages), True))
 
-    # The message
+    # Message
 
     def _tell_message(self) -> None:
         row = self.table.pointed
@@ -209,18 +209,18 @@ class Browser(ViewScreen):
         box.scroll_home(animate=False)
 
     def told(self) -> list[Part]:
-        """Where one is."""
+        """Return the command and whether the end is reached or followed."""
         state = "following" if self.following else "at the end" if self.ended else ""
         parts: list[Part] = [(" y ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
         return [*parts, (state, "good", "follow")]
 
     def opened(self, row: TableRow) -> None:
-        """The message in full."""
+        """Show the full message."""
         text = Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)]))
         self.app.push_screen(Reading(f"{row.get('id')} of {short_topic(self.topic)}", text, self.command_line()))
 
     def command_line(self) -> str:
-        """A look at the same message."""
+        """Return the command that shows the message."""
         row = self.table.pointed if self.is_mounted else None
         words = ["peek", short({"topic": self.topic})]
         if row is not None:
@@ -230,7 +230,7 @@ class Browser(ViewScreen):
     # Deeds
 
     def rows_chosen(self) -> Sequence[TableRow]:
-        """Each as what a job is to be about."""
+        """Return the chosen messages as targets of jobs."""
         return [self._as_target(row) for row in super().rows_chosen()]
 
     def _as_target(self, row: TableRow) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class Browser(ViewScreen):
         return {**row, "filter": only, "only": only, "keptBy": self.subscription}
 
     def do_edit(self) -> None:
-        """``E``"""
+        """Edit a dead letter and replay it."""
         row = self.table.pointed
         if row is None:
             return
@@ -261,7 +261,7 @@ class Browser(ViewScreen):
             await self._deed(BY_NAME["dlq replay"], [self._as_target(row) | {"edit": edit, "dry": "no"}])
 
     async def _whole(self, row: TableRow) -> TableRow:
-        """A message with all of its payload, where that is not too much to be edited. Raises Trouble."""
+        """Return a message with its full payload, unless too large to edit. Raises Trouble."""
         large = (row.get("size") or 0) > payload_view.SHOWN_MAX
         if not row.get("truncated") or row.get("encrypted") or large:
             return row
@@ -278,10 +278,10 @@ class Browser(ViewScreen):
             raise Trouble(f"message {row['id']} is not there any more", 404)
         return {**row, "payload": found[0].get("payload"), "truncated": found[0].get("truncated")}
 
-    # Going
+    # Navigation
 
     def do_go_to(self) -> None:
-        """``o``"""
+        """Ask for a position and go there."""
         self.run_worker(self._go_to(), group="dialog")
 
     async def _go_to(self) -> None:
@@ -298,19 +298,19 @@ class Browser(ViewScreen):
         return start_of(text, self.top.box_now())
 
     def do_follow(self) -> None:
-        """``F``"""
+        """Start or stop following new messages."""
         self.following = not self.following
         if self.following:
             self.wish(Wish("latest", False, True))
         self.retell()
 
     def do_form(self) -> None:
-        """``v``"""
+        """Switch the payload format."""
         self.form = payload_view.FORMS[(payload_view.FORMS.index(self.form) + 1) % len(payload_view.FORMS)]
         self._tell_message()
 
     def do_difference(self) -> None:
-        """``D``"""
+        """Show the difference of two marked messages."""
         rows = list(self.table.chosen)
         if len(rows) != 2:
             self.top.notify("Mark two messages (space): then D shows what differs", severity="warning")
@@ -323,11 +323,11 @@ class Browser(ViewScreen):
 
 
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
-"""What a clock shows; an id that looks like this is told from it by its partition, ``12:34:-1``."""
+"""A time of day. A message ID of this form needs its partition, ``12:34:-1``."""
 
 
 def start_of(text: str, now: int | None = None) -> Wish:
-    """Where to go to; ``now``: how late it is for the box (ms since 1970). Raises Wrong."""
+    """Parse a position to go to. ``now`` is the time of the box (ms since 1970). Raises Wrong."""
     text = text.strip()
     if text in ("earliest", "latest"):
         return Wish(text, text == "earliest", True)
@@ -340,11 +340,11 @@ def start_of(text: str, now: int | None = None) -> Wish:
     except Wrong as wrong:
         raise Wrong(f"{wrong}; or earliest, latest, -10, ledger:entry") from None
     since = text.removeprefix("@")
-    return Wish(since if since[:1] == "-" else str(where), True, True)  # what counts from now, by the clock of the box
+    return Wish(since if since[:1] == "-" else str(where), True, True)  # the box resolves relative times
 
 
 def surplus(rows: Sequence[Row]) -> int:
-    """How many at the end are more than can be kept; the first one always can."""
+    """Return how many messages at the end exceed the limits. The first one is always kept."""
     held = 0
     for at, row in enumerate(rows):
         found = row.get("properties")
@@ -356,7 +356,7 @@ def surplus(rows: Sequence[Row]) -> int:
 
 
 def facts(row: Mapping[str, Any]) -> list[str]:
-    """All that is known beside the payload."""
+    """Return the metadata of a message as lines."""
     by = f"by {row.get('producer') or '-'} #{row.get('sequenceId')}"
     lines = [f"published    {numbers.instant(row.get('publishTime'))}   {by}"]
     for name, title, form in _FACTS:

@@ -1,4 +1,4 @@
-"""``6``: who is connected, with what, and how fast."""
+"""Clients screen: connections, producers and consumers with their rates."""
 
 from typing import ClassVar
 
@@ -10,26 +10,26 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class Clients(ViewScreen):
-    """Producers, consumers, and connections that have neither."""
+    """Producers, consumers, and connections without either."""
 
     view: ClassVar[views.View] = views.CLIENTS
     place: ClassVar[str] = "clients"
     kind: ClassVar[str] = "client"
 
     def title_of(self, row: Row) -> str:
-        """What it is, with what, and from where."""
+        """Return kind, topic, subscription and address of a client."""
         told = (row.get("kind"), short_topic(str(row.get("topic") or "")), row.get("subscription"), row.get("address"))
         return "  ".join(str(each) for each in told if each)
 
     def told(self) -> list[Part]:
-        """Why the client at the cursor waits."""
+        """Return why the client at the cursor waits, and the command."""
         parts, row = super().told(), self.table.pointed
         if row is None or not row.get("causeText"):
             return parts
         return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
 
     def command_line(self) -> str:
-        """All of them."""
+        """Return the command that lists the clients."""
         words = ["client", "list", *self.top.feed.scope_words]
         if self.filter:
             words += ["--filter", self.filter]

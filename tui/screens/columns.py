@@ -1,4 +1,4 @@
-"""The dialog in which columns are chosen and put in order."""
+"""Dialog to choose and order columns."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,7 +14,7 @@ from pulsarbox.tui.widgets.columns import Column
 
 
 class Columns(ModalScreen[list[Column] | None]):
-    """Which columns, and in what order; none is given up for good."""
+    """List of all columns with their visibility and order."""
 
     DEFAULT_CSS = """
     Columns { align: center middle; background: $background 60%; }
@@ -49,7 +49,7 @@ class Columns(ModalScreen[list[Column] | None]):
             yield Static("space show or not   shift+↑ shift+↓ move   d the usual   enter take   esc back", markup=False)
 
     def on_mount(self) -> None:
-        """List them."""
+        """List the columns."""
         self._list(0)
         self.set_focus(self.query_one(OptionList))
 
@@ -66,7 +66,7 @@ class Columns(ModalScreen[list[Column] | None]):
         return self.query_one(OptionList).highlighted or 0
 
     def action_show_or_not(self) -> None:
-        """Show it, or not; one at least stays."""
+        """Show or hide the column; at least one stays visible."""
         column = self._order[self._at()]
         if column not in self._shown:
             self._shown.add(column)
@@ -75,26 +75,26 @@ class Columns(ModalScreen[list[Column] | None]):
         self._list(self._at())
 
     def action_shift(self, by: int) -> None:
-        """To the left, or to the right."""
+        """Move the column up or down in the order."""
         at = self._at()
         to = min(max(at + by, 0), len(self._order) - 1)
         self._order.insert(to, self._order.pop(at))
         self._list(to)
 
     def action_point(self, by: int) -> None:
-        """As the arrows."""
+        """Move the cursor, as the arrow keys do."""
         listed = self.query_one(OptionList)
         (listed.action_cursor_down if by > 0 else listed.action_cursor_up)()
 
     def action_usual(self) -> None:
-        """All, as they are at first."""
+        """Restore the default columns and order."""
         self._order, self._shown = list(self._known), set(self._known)
         self._list(0)
 
     def action_take(self) -> None:
-        """So it is to be."""
+        """Close with the chosen columns."""
         self.dismiss([column for column in self._order if column in self._shown])
 
     def action_leave(self) -> None:
-        """As it was."""
+        """Close without a change."""
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""``4``: dead letters: of all topics, by what went wrong, and from there one by one."""
+"""Dead letter screens: the dead letter topics, and the groups of one topic by cause."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class DeadLetters(ViewScreen):
-    """The topics that dead letters are in; enter shows one by what went wrong."""
+    """Dead letter topics; enter shows the groups of one."""
 
     view: ClassVar[views.View] = views.DEAD_LETTERS
     place: ClassVar[str] = "deadletters"
@@ -24,22 +24,22 @@ class DeadLetters(ViewScreen):
     hinted: ClassVar[Sequence[str]] = ("groups", "messages", "dlq replay", "filter", "menu", "copy", "help", "quit")
 
     def opened(self, row: Row) -> None:
-        """By what went wrong."""
+        """Show the groups of the topic."""
         self.top.open("dead_letters:Groups", row)
 
     def do_groups(self) -> None:
-        """``f``"""
+        """Show the groups of the topic."""
         if self.table.pointed is not None:
             self.opened(self.table.pointed)
 
     def do_messages(self) -> None:
-        """``b``"""
+        """Browse the messages of the topic."""
         row = self.table.pointed
         if row is not None:
             self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"))
 
     def told(self) -> list[Part]:
-        """Where nobody keeps what comes, that is said first."""
+        """Warn of a topic that retains no messages."""
         row = self.table.pointed
         if row is not None and row.get("lost"):
             text = " What comes here is lost: nobody has subscribed (x: make a subscription)"
@@ -47,13 +47,13 @@ class DeadLetters(ViewScreen):
         return super().told()
 
     def command_line(self) -> str:
-        """The topic's groups."""
+        """Return the command that shows the groups of the topic."""
         row = self.table.pointed
         return self.line(*groups_of(row)) if row is not None else self.line("dlq", "list")
 
 
 class Groups(ListScreen):
-    """The dead letters of one topic that are left, those that failed alike together; enter shows them one by one."""
+    """Remaining dead letters of one topic, grouped by cause; enter shows the messages of a group."""
 
     view: ClassVar[views.View] = views.GROUPS
     place: ClassVar[str] = "deadletters"
@@ -66,14 +66,14 @@ class Groups(ListScreen):
         self.looked: tuple[int, int] = (0, 0)
 
     def path(self) -> str:
-        """By fingerprint."""
+        """Return the request path of the groups."""
         _, _, tenant, namespace, local = path_of(topic_of(self.topic)).split("/")
         kept_by = real(self.topic, "keptBy")
         only = f"?{urlencode({'subscription': kept_by})}" if kept_by else ""
         return f"/pulsarbox/v1/dlq/{tenant}/{namespace}/{local}/groups{only}"
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
-        """With what a job or a browser is to be about."""
+        """Return the groups with the filters for jobs and the message browser."""
         if isinstance(told, dict):
             self.looked = (told.get("entries") or 0, told.get("of") or 0)
             told = told.get("groups")
@@ -90,11 +90,11 @@ class Groups(ListScreen):
         ]
 
     def title_of(self, row: Row) -> str:
-        """What went wrong."""
+        """Return the reason of a group."""
         return str(row.get("reason") or "no reason given")
 
     def told(self) -> list[Part]:
-        """The whole reason, and how many were looked at."""
+        """Return the full reason, and how many entries were scanned."""
         row = self.table.pointed
         looked, total = self.looked
         more = f"  (of the newest {looked:,} of {total:,})" if looked < total else ""
@@ -103,20 +103,20 @@ class Groups(ListScreen):
         return [(f" {row.get('reason') or 'no reason given'}{more}", "plain", "")]
 
     def opened(self, row: Row) -> None:
-        """Its messages."""
+        """Browse the messages of the group."""
         self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
 
     def do_messages(self) -> None:
-        """``b``"""
+        """Browse the messages of the group."""
         if self.table.pointed is not None:
             self.opened(self.table.pointed)
 
     def command_line(self) -> str:
-        """The same."""
+        """Return the command that shows the groups."""
         return self.line(*groups_of(self.topic))
 
 
 def groups_of(row: Row) -> list[str]:
-    """The command that shows the groups of a topic, of what its only subscription has not acknowledged, or of all."""
+    """Return the command that groups the backlog of a topic's only subscription, or else all stored messages."""
     kept_by = real(row, "keptBy")
     return ["dlq", "groups", short(row), *(["-s", kept_by] if kept_by else ["--stored"])]

@@ -1,4 +1,4 @@
-"""A message changed before it is put back: its payload, its key, its properties."""
+"""Dialog to edit the payload, key and properties of a dead letter before its replay."""
 
 import json
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from pulsarbox.tui.actions.operation import Row, Wrong
 from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
 
 LINE_MAX: Final = 4096
-"""Characters of a key that can be edited."""
+"""Maximum length of an editable key."""
 
 
 class Editing(ModalScreen[str | None]):
-    """Gives the change as JSON, of what was changed only; None where nothing is to be done."""
+    """Editor of a message. Closes with the changes as JSON, None if cancelled."""
 
     DEFAULT_CSS = """
     Editing { align: center middle; background: $background 60%; }
@@ -76,7 +76,7 @@ class Editing(ModalScreen[str | None]):
                 yield Button("Go on", id="take", variant="primary", compact=True)
 
     def change(self) -> dict[str, Any]:
-        """What is another one now. Raises Wrong."""
+        """Return the changed parts. Raises Wrong."""
         found: dict[str, Any] = {}
         for field in self.query("#payload").results(TextArea):
             if field.text != self._text:
@@ -100,7 +100,7 @@ class Editing(ModalScreen[str | None]):
 
     @on(Button.Pressed, "#take")
     def action_take(self) -> None:
-        """Go on with it."""
+        """Validate the input and close with the changes."""
         after_keys(self, self._take)
 
     def _take(self) -> None:
@@ -115,17 +115,17 @@ class Editing(ModalScreen[str | None]):
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
-        """As it was."""
+        """Close without a change."""
         self.dismiss(None)
 
 
 def stays(text: str) -> Static:
-    """In the place of what is too long to be typed in."""
+    """Return a placeholder for a value too long to edit."""
     return Static(f"{len(text):,} characters: it stays what it is.", classes="dim", markup=False)
 
 
 def text_of(row: Row) -> tuple[str | None, str]:
-    """The payload of a message as text; None where it cannot be edited, and why."""
+    """Return the payload as text, or None and the reason if it cannot be edited."""
     payload = payload_of(row)
     if row.get("encrypted"):
         return None, "It is encrypted"
@@ -137,7 +137,7 @@ def text_of(row: Row) -> tuple[str | None, str]:
         text = payload.decode()
     except UnicodeDecodeError:
         return None, "It is no text"
-    # What cannot be seen cannot be edited, and what is shown must not speak to the terminal.
+    # Control characters can neither be edited nor shown safely on the terminal.
     if any(clean(line) != line for line in text.split("\n")):
         return None, "It has characters that cannot be seen"
     return text, ""

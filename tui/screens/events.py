@@ -1,4 +1,4 @@
-"""``9``: what happened in the box: quotas reached, messages evicted, clients cut off, plugins failed, jobs ended."""
+"""Events screen: quotas reached, messages evicted, clients disconnected, plugins failed, jobs ended."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
@@ -21,7 +21,7 @@ _LOOKS: Final = {"warning": "warn", "error": "bad"}
 
 
 class Events(ListScreen):
-    """The newest first; what comes is added, only that is asked for."""
+    """Events, newest first. Requests only new ones."""
 
     view: ClassVar[views.View] = views.EVENTS
     place: ClassVar[str] = "events"
@@ -33,7 +33,7 @@ class Events(ListScreen):
         self._of: tuple[str, int | None] = ("", None)
 
     def load(self) -> Callable[[], Any]:
-        """Those that are new; all anew where the filter or the time is another one."""
+        """Return a function that queries new events, or all after a change of filter or time."""
         query, feed, at = self.query_now(), self.top.feed, self.top.at
         if self._of != (self.filter, at):
             self._known, self._next, self._of = {}, None, (self.filter, at)
@@ -61,7 +61,7 @@ class Events(ListScreen):
         return ask
 
     def opened(self, row: Row) -> None:
-        """All of it."""
+        """Show the full event."""
         text = Text(f"{numbers.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
         text.append(f"{row.get('subject') or ''}\n\n{row.get('text') or ''}\n")
         for name, value in (row.get("fields") or {}).items():
@@ -71,12 +71,12 @@ class Events(ListScreen):
         self.app.push_screen(Reading(f"Event {row.get('sequence')}", text, self.command_line()))
 
     def told(self) -> list[Part]:
-        """All of the event, of which the table may have the beginning alone."""
+        """Return the full text of the event, which the table may truncate."""
         row = self.table.pointed
         if row is None or not row.get("text"):
             return super().told()
         return [(f" {row['text']}", _LOOKS.get(str(row.get("severity")), "plain"), "")]
 
     def command_line(self) -> str:
-        """The same, as lines."""
+        """Return the command that shows the events."""
         return self.line("events", *(["--filter", self.filter] if self.filter else []), *self.top.feed.scope_words)

@@ -1,4 +1,4 @@
-"""``0``: the jobs of the box: dead letters put back or dropped, how far each is, and what came back."""
+"""Jobs screen: replays and drops of dead letters, with progress and messages that failed again."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -16,23 +16,23 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class Jobs(ListScreen):
-    """A row each; they go on whether somebody looks or not."""
+    """Jobs of the box, one per row."""
 
     view: ClassVar[views.View] = views.JOBS
     place: ClassVar[str] = "jobs"
     kind: ClassVar[str] = "job"
 
     def path(self) -> str:
-        """All of them; of a tenant alone as the live view has them."""
+        """Return the request path: the list of all jobs, or the live view if restricted to a scope."""
         return JOBS if not self.top.feed.scope else f"{VIEWS}/jobs?limit=1000"
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
-        """With the share that is done."""
+        """Return the jobs with their progress."""
         rows = super().rows_in(told.get("rows") if isinstance(told, dict) else told)
         return [{**row, "share": _share(row)} for row in rows]
 
     def opened(self, row: Row) -> None:
-        """What was asked for, and how it went."""
+        """Show the parameters and results of the job."""
         text = Text()
         for name, title in _FACTS:
             value = row.get(name)
@@ -47,14 +47,14 @@ class Jobs(ListScreen):
         self.app.push_screen(Reading(f"Job {row.get('id')}", text, self.command_line()))
 
     def told(self) -> list[Part]:
-        """Why it does not go on."""
+        """Return why the job stopped."""
         row = self.table.pointed
         if row is None or not row.get("error"):
             return super().told()
         return [(f" {row['error']}", "warn", "")]
 
     def command_line(self) -> str:
-        """The job."""
+        """Return the command that shows the job."""
         row = self.table.pointed
         return self.line("job", "show", str(row.get("id"))) if row is not None else self.line("job", "list")
 
@@ -74,7 +74,7 @@ _FACTS = (
 
 
 def written(value: Any) -> str:
-    """A fact in words."""
+    """Format a value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)

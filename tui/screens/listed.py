@@ -1,4 +1,4 @@
-"""A screen whose rows come all at once, because there are few of them: filter and order are done here."""
+"""Screens that load all of their few rows at once, and filter and sort them locally."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,20 +9,20 @@ from pulsarbox.tui.widgets.local_rows import chosen
 
 
 class ListScreen(ViewScreen):
-    """One question, whose answer has all rows."""
+    """Screen with one request for all rows."""
 
     def path(self) -> str:
-        """What is asked."""
+        """Return the request path."""
         raise NotImplementedError
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
-        """The rows of the answer. Raises Trouble."""
+        """Return the rows of the response. Raises Trouble."""
         if not isinstance(told, list):
             raise Trouble("the answer is no list: is this the Admin API of a box?", 502)
         return told
 
     def load(self) -> Callable[[], Any]:
-        """All rows, then those that pass."""
+        """Return a function that queries all rows and applies filter and order."""
         query, path, passes = self.query_now(), self.path(), self.passes()
 
         def ask() -> Snapshot:
@@ -32,5 +32,5 @@ class ListScreen(ViewScreen):
 
 
 def told_by(feed: Feed, path: str) -> Any:
-    """The answer to a GET."""
+    """Return the response to a GET request. Raises Trouble."""
     return feed.ask("GET", path)

@@ -1,4 +1,4 @@
-"""Two maps of a subscription: its cursor over the ledgers, and keys over consumers."""
+"""Cursor map and key map of a subscription."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -25,7 +25,7 @@ from pulsarbox.tui.widgets.styles import theme_color
 from pulsarbox.tui.widgets.table import Row
 
 _ROWS_MAX: Final = 6
-"""Lines of the cursor's bar: with 150 cells each, a thousand buckets."""
+"""Lines of the cursor map; with 150 cells each, about a thousand buckets."""
 
 
 def _target(kind: str, row: Row) -> str:
@@ -44,11 +44,11 @@ STATES: Final = (
     ("delayed", "·", "not due yet", "text-secondary"),
     ("waiting", "░", "waiting", "text-muted"),
 )
-"""What a cell may stand for, in the order of what is told first where it is several; each has a sign of its own."""
+"""States of a cell in the order of the legend: name, sign, meaning, colour."""
 
 
 def state_of(bucket: Mapping[str, Any]) -> str:
-    """What a part of the log is shown as: what is in flight or delayed wins over what waits."""
+    """Return the state of a bucket. In flight and delayed take precedence over waiting."""
     entries = bucket.get("entries") or 0
     acknowledged = bucket.get("acknowledged") or 0
     if bucket.get("inFlight"):
@@ -61,7 +61,7 @@ def state_of(bucket: Mapping[str, Any]) -> str:
 
 
 class CursorMap(TopScreen):
-    """A bar over all the log, from its first entry to its last: what of it is behind, in the air, and still to come."""
+    """Map of the whole topic, first to last entry: acknowledged, in flight, delayed and waiting parts."""
 
     DEFAULT_CSS = """
     CursorMap VerticalScroll { padding: 1 2; }
@@ -76,18 +76,18 @@ class CursorMap(TopScreen):
         self.row = row
 
     def body(self) -> ComposeResult:
-        """All of it is text."""
+        """Compose one text."""
         with VerticalScroll():
             yield Static("", id="map", markup=False)
 
     def load(self) -> Callable[[], Any]:
-        """As many parts as there are cells."""
+        """Return a function that queries one bucket per cell."""
         feed, buckets = self.top.feed, max(self.size.width - 6, 20) * _ROWS_MAX
         target = f"{_target('cursor', self.row)}?buckets={buckets}"
         return lambda: feed.ask("GET", target)
 
     def show(self, answer: Any) -> None:
-        """Draw it."""
+        """Draw the map."""
         if not isinstance(answer, Mapping):
             raise Trouble("the answer is no map", 502)
         self.query_one("#map", Static).update(self._drawn(answer, max(self.size.width - 6, 20)))
@@ -127,20 +127,20 @@ class CursorMap(TopScreen):
         return text
 
     def rows_chosen(self) -> Sequence[Row]:
-        """The subscription."""
+        """Return the subscription."""
         return [self.row]
 
     def do_messages(self) -> None:
-        """``b``"""
+        """Browse the messages of the subscription."""
         self.top.open("browser:Browser", real(self.row, "topic"), real(self.row, "subscription"))
 
     def command_line(self) -> str:
-        """The gaps."""
+        """Return the command that shows the holes."""
         return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
 
 
 def _ink(value: str) -> Style:
-    """Return the style of a sign in a color of the theme; an automatic color is the one of the text around it."""
+    """Return the style of a sign in a color of the theme; an automatic color is that of the surrounding text."""
     color = theme_color(value)
     return Style(color=None if color.auto else color.rich_color, bold=False)
 
@@ -165,9 +165,9 @@ _STUCK: Final = views.View(
 
 
 class KeyMap(ViewScreen):
-    """Which consumer has which part of the hashes, and the keys that are stuck, moving, or held most.
+    """Hash ranges of consumers, and the keys that are stuck, draining or busiest.
 
-    What holds a stuck key can be sent away from here: its messages then go to another consumer.
+    A consumer that holds a stuck key can be disconnected here, so that its messages go to another consumer.
     """
 
     DEFAULT_CSS = """
@@ -183,12 +183,12 @@ class KeyMap(ViewScreen):
         self.row = row
 
     def body(self) -> ComposeResult:
-        """Consumers, then keys."""
+        """Compose the consumers and the keys."""
         yield Static("", id="consumers", markup=False)
         yield from super().body()
 
     def load(self) -> Callable[[], Any]:
-        """The whole map, and who its consumers are: by what a client is sent away."""
+        """Return a function that queries the map, and the client IDs of its consumers, needed to disconnect them."""
         feed, target, query, passes = self.top.feed, _target("keys", self.row), self.query_now(), self.passes()
         mine = (
             f"topic == {text_of(real(self.row, 'topic'))} and subscription == {text_of(real(self.row, 'subscription'))}"
@@ -204,7 +204,7 @@ class KeyMap(ViewScreen):
         return ask
 
     def show(self, answer: Any) -> None:
-        """Draw both."""
+        """Draw consumers and keys."""
         told, snapshot = answer
         self.query_one("#consumers", Static).update(self._drawn(told, max(self.size.width - 6, 20)))
         super().show(snapshot)
@@ -225,7 +225,7 @@ class KeyMap(ViewScreen):
         return "\n".join(lines if names else [*lines, "Nobody is connected."])
 
     def told(self) -> list[Part]:
-        """What a stuck key waits for."""
+        """Return what a stuck key waits for."""
         row = self.table.pointed
         if row is None or row.get("stands") != "stuck":
             return super().told()
@@ -234,16 +234,16 @@ class KeyMap(ViewScreen):
         return [(what, "warn", "menu")]
 
     def command_line(self) -> str:
-        """Why it stands."""
+        """Return the command that explains the backlog."""
         return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
 
 
 _CONSUMERS: Final = 12
-"""Consumers whose ranges are drawn."""
+"""Maximum number of consumers to draw."""
 
 
 def keys_of(told: Mapping[str, Any], who: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The keys that something is told of, each once: stuck before draining before busy; with the client that has it."""
+    """Return the reported keys with their clients, each once, in the order stuck, draining, busiest."""
     found: dict[Any, Mapping[str, Any]] = {}
     for name, stands in (("stuck", "stuck"), ("draining", "draining"), ("busiest", "busy")):
         for each in told.get(name) or ():
@@ -255,7 +255,7 @@ def keys_of(told: Mapping[str, Any], who: Mapping[str, Mapping[str, Any]]) -> li
 
 
 def ranges_drawn(ranges: Sequence[Sequence[int]], whole: int, width: int) -> str:
-    """Which part of all hashes: a cell is filled where most of it belongs."""
+    """Draw hash ranges as a bar. A cell is filled if at least half of it is covered."""
     cells = [0.0] * width
     for first, last in ranges:
         begin, end = first * width / whole, (last + 1) * width / whole

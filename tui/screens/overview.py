@@ -1,4 +1,4 @@
-"""``1``: how the box is, at a glance: rates, backlog, latency; what lags, what is held back, what has failed."""
+"""Overview screen: rates, backlog, latency, and short tables of backlogs, quotas and dead letters."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
@@ -19,14 +19,14 @@ from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0
 _TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3})
-"""What is asked for in which tick: the numbers, and the panels from 1 on. The box samples once a second; what is held
-back and what has failed changes seldom, and may be two seconds old."""
+"""Queries of each refresh: the numbers, and the panels from 1. The box samples once a second; quotas and dead letters
+change rarely, so they are queried every fourth time."""
 _ALL: Final = {_NUMBERS, 1, 2, 3}
 _WIDE: Final = 180
 
 
 class Overview(TopScreen):
-    """Four graphs, three short tables."""
+    """Four graphs and three short tables."""
 
     DEFAULT_CSS = """
     Overview .panel { border-top: solid $panel-lighten-1; border-title-color: $text-muted; border-title-align: left; }
@@ -45,7 +45,7 @@ class Overview(TopScreen):
         self._count = 0
 
     def body(self) -> ComposeResult:
-        """Graphs, numbers, tables."""
+        """Compose graphs, numbers and tables."""
         yield Graphs(
             Graph("publishRate", "published/s", "rate", "primary"),
             Graph("deliverRate", "delivered/s", "rate", "success"),
@@ -61,20 +61,20 @@ class Overview(TopScreen):
             yield _table(dead, "")
 
     def begin(self) -> None:
-        """The backlogs have the keys."""
+        """Start with the focus on the backlogs."""
         super().begin()
         table = self.query_one("#subscriptions", Table)
         table.sorted_by = ("backlog", True)
-        self.set_focus(table)  # at once: keys may follow
+        self.set_focus(table)  # now: keys may follow
 
     def on_resize(self, event: events.Resize) -> None:
-        """Graphs have whole lines."""
+        """Adapt the layout of the graphs."""
         height, graphs = event.size.height, self.query_one(Graphs)
         graphs.across = 4 if event.size.width >= _WIDE else 2
         graphs.styles.height = max(height // 4, 4) if graphs.across == 4 else 2 * max(height // 6, 4)
 
     def load(self) -> Callable[[], Any]:
-        """Numbers and tables by turns; all at first, and of history."""
+        """Return a function that queries numbers and tables in turns; all on the first load and in history."""
         feed, at = self.top.feed, self.top.at
         turn = _ALL if not self._count or at is not None else _TURNS[self._count % len(_TURNS)]
         self._count += 1
@@ -93,7 +93,7 @@ class Overview(TopScreen):
         return ask
 
     def show(self, answer: Any) -> None:
-        """Draw it all."""
+        """Draw graphs, numbers and tables."""
         first, *tables = answer
         if first is not None:
             self.top.learn(first)
@@ -126,16 +126,16 @@ class Overview(TopScreen):
         self.retell()
 
     def pointed(self) -> Row | None:
-        """The subscription with the cursor."""
+        """Return the subscription of the cursor."""
         return self.query_one("#subscriptions", Table).pointed
 
     def rows_chosen(self) -> Sequence[Row]:
-        """The same, for what can be done with it from here."""
+        """Return the subscription of the cursor as the target of actions."""
         row = self.pointed()
         return () if row is None else (row,)
 
     def told(self) -> list[Part]:
-        """Why that one stands."""
+        """Return why the subscription gets no messages."""
         row = self.pointed()
         if (
             row is None
@@ -147,7 +147,7 @@ class Overview(TopScreen):
         return [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
 
     def command_line(self) -> str:
-        """The same, once."""
+        """Return the command for a snapshot."""
         return self.line("top", "--once", *self.top.feed.scope_words)
 
 
@@ -162,7 +162,7 @@ def _table(panel: Panel, empty: str) -> Table:
 def _numbers(totals: Any) -> list[Part]:
     parts: list[Part] = [(" ", "plain", "")]
     held, dead = totals.get("throttled"), totals.get("deadLetters")
-    if held:  # first what is wrong: where there is little room, the rest gives way
+    if held:  # problems first, because a narrow line truncates the rest
         parts.append((f"● {held} holding back  ", "warn", "quotas"))
     if totals.get("unread"):
         parts.append((f"● {totals['unread']} connections not read  ", "bad", "clients"))

@@ -1,4 +1,4 @@
-"""``P``: pipelines on Spark: what runs where, how far behind it is, and what went wrong last."""
+"""Pipelines screen: Spark queries with state, lag and last error."""
 
 from typing import Any, ClassVar
 
@@ -16,14 +16,14 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class Pipelines(ViewScreen):
-    """A row a query, as their runners tell of them; enter shows one with its last error whole."""
+    """Queries reported by runners, one per row; enter shows the full last error."""
 
     view: ClassVar[views.View] = views.PIPELINES
     place: ClassVar[str] = "pipelines"
     kind: ClassVar[str] = "pipeline"
 
     def opened(self, row: Row) -> None:
-        """All about it."""
+        """Show the details of the query."""
         text = Text()
         for name, title in _FACTS:
             value = row.get(name)
@@ -35,14 +35,14 @@ class Pipelines(ViewScreen):
         self.app.push_screen(Reading(title, text, self.command_line()))
 
     def told(self) -> list[Part]:
-        """What went wrong last, where something did."""
+        """Return the last error, if any."""
         row = self.table.pointed
         if row is not None and row.get("lastError"):
             return [(f" {_error(row)[0]}", "bad", "")]
         return super().told()
 
     def row_meant(self) -> Row | None:
-        """With the topic that it writes, whose messages can be looked at."""
+        """Return the row with its output topic, None if it writes files."""
         row = super().row_meant()
         if row is None:
             return None
@@ -62,7 +62,7 @@ _FACTS = (
 
 
 def _error(row: Row) -> list[str]:
-    """What went wrong last, line by line; each is fit for a terminal."""
+    """Return the lines of the last error, without control characters."""
     return [clean(line) for line in real(row, "lastError").splitlines()]
 
 

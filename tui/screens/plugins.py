@@ -1,4 +1,4 @@
-"""``8``: the plugins that the box uses: what they cost, what went wrong, who goes by them."""
+"""Plugins screen: plugins of the box with their cost, errors and users."""
 
 from typing import ClassVar
 
@@ -12,14 +12,14 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class Plugins(ViewScreen):
-    """A row each; enter shows the last error whole."""
+    """Plugins, one per row; enter shows the full last error."""
 
     view: ClassVar[views.View] = views.PLUGINS
     place: ClassVar[str] = "plugins"
     kind: ClassVar[str] = "plugin"
 
     def opened(self, row: Row) -> None:
-        """All about it."""
+        """Show the details of the plugin."""
         text = Text()
         for name in ("kind", "name", "state", "source"):
             if row.get(name):
@@ -34,6 +34,6 @@ class Plugins(ViewScreen):
         self.app.push_screen(Reading(f"Plugin {row.get('name')}", text, self.command_line()))
 
     def command_line(self) -> str:
-        """All about the plugin."""
+        """Return the command that shows the plugin."""
         row = self.table.pointed
         return self.line("plugins", "info", str(row.get("name"))) if row is not None else self.line("plugins", "list")

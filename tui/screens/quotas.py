@@ -1,4 +1,4 @@
-"""``5``: what is limited, how much of it is used, which level has set it, and what it holds back."""
+"""Quotas screen: limits, usage, the level that sets each, and throttled time."""
 
 import shlex
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class Quotas(ViewScreen):
-    """All limits that hold; enter changes one in its place."""
+    """Effective limits; enter changes one."""
 
     view: ClassVar[views.View] = views.QUOTAS
     place: ClassVar[str] = "quotas"
     kind: ClassVar[str] = "quota"
 
     def opened(self, row: Row) -> None:
-        """Change it."""
+        """Change the limit."""
         self.act("quota set")
 
     def command_line(self) -> str:
-        """Of the limit's subject."""
+        """Return the command that changes the limit."""
         row = self.table.pointed
         if row is not None and isinstance(row.get("change"), Mapping):
             return command_lines.line(*shlex.split(str(row["change"]["command"]))[1:], *self.top.target)

@@ -1,4 +1,4 @@
-"""``7``: what lies on the disk: the map, its readers, commits and syncs, volumes and how much of each is alive."""
+"""Storage screen: memory map, readers, commits, syncs, and volumes with their live data."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from pulsarbox.tui.widgets import numbers
 
 
 class Storage(ViewScreen):
-    """Numbers above, volumes below."""
+    """Numbers above, a table of volumes below."""
 
     DEFAULT_CSS = """
     Storage #facts { height: auto; max-height: 50%; padding: 0 1 1 1; }
@@ -20,22 +20,22 @@ class Storage(ViewScreen):
     place: ClassVar[str] = "storage"
 
     def body(self) -> ComposeResult:
-        """The numbers, then the table."""
+        """Compose the numbers and the table."""
         yield Static("", id="facts", markup=False)
         yield from super().body()
 
     def show(self, answer: Any) -> None:
-        """Draw both."""
+        """Draw the numbers and the table."""
         super().show(answer)
         self.query_one("#facts", Static).update(facts(answer.totals, self.size.width))
 
     def command_line(self) -> str:
-        """The same of the directory."""
+        """Return the command that shows the storage of the directory."""
         return self.line("storage", "stat") if self.top.target[:1] == ("--data-dir",) else super().command_line()
 
 
 def facts(totals: Any, width: int) -> str:
-    """Numbers by name, as many beside each other as there is room for."""
+    """Return numbers with their names in as many columns as fit."""
     told = [
         (_spaced(name), _written(name, value)) for name, value in totals.items() if not isinstance(value, dict | list)
     ]

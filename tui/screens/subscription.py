@@ -1,4 +1,4 @@
-"""One subscription: why it stands, its numbers over time, what limits it, and its consumers."""
+"""Subscription screen: cause of no delivery, advice, graphs and consumers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
@@ -23,11 +23,11 @@ from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 
 _SEARCHED_MAX: Final = 1000
-"""Consumers of one subscription in which a pattern is looked for."""
+"""Maximum number of consumers searched for a pattern."""
 
 
 class SubscriptionDetails(ViewScreen):
-    """What is known of one; the table has its consumers, which can be marked, sorted and sent away."""
+    """Details of one subscription, and a table of its consumers."""
 
     DEFAULT_CSS = """
     SubscriptionDetails #facts { height: auto; padding: 0 1; }
@@ -45,7 +45,7 @@ class SubscriptionDetails(ViewScreen):
         self._past: dict[str, list[float]] = {"backlog": list(row.get("trend") or []), "inRate": [], "outRate": []}
 
     def body(self) -> ComposeResult:
-        """Facts, graphs, consumers."""
+        """Compose facts, graphs and consumers."""
         yield Static(self._facts(self.row), id="facts", markup=False)
         yield Graphs(
             Graph("inRate", "in/s", "rate", "primary"),
@@ -56,17 +56,17 @@ class SubscriptionDetails(ViewScreen):
         yield from super().body()
 
     def begin(self) -> None:
-        """The consumers have the keys."""
+        """Start with the table of consumers."""
         super().begin()
         table = self.table
         table.border_title = "Consumers"
         table.set_columns(column for column in table.columns if column.key not in ("kind", "topic", "subscription"))
 
     def load(self) -> Callable[[], Any]:
-        """The subscription's row, and its consumers."""
+        """Return a function that queries the subscription and its consumers."""
         feed, at, query = self.top.feed, self.top.at, self.query_now()
         mine = Query("subscriptions", None, True, 0, 1, self._about, at)
-        is_pattern = self.filter.startswith(("/", "!"))  # which no expression can go with: it is looked for here
+        is_pattern = self.filter.startswith(("/", "!"))  # cannot be combined with an expression, so applied locally
         both = f"{self._about} and ({self.filter})" if self.filter and not is_pattern else self._about
         theirs = query._replace(filter=both)
         passes = self.passes()
@@ -88,7 +88,7 @@ class SubscriptionDetails(ViewScreen):
         return ask
 
     def show(self, answer: Any) -> None:
-        """Draw both."""
+        """Draw the subscription and its consumers."""
         first, consumers = answer
         self.top.learn(first)
         if not first.rows:
@@ -144,21 +144,21 @@ class SubscriptionDetails(ViewScreen):
         return Group(Text(f"{self._called()}   ({row.get('type') or 'no type yet'})"), lines)
 
     def rows_chosen(self) -> Sequence[Row]:
-        """Deeds are about the subscription; those about consumers have the screen of clients."""
+        """Return the subscription as the target of deeds; the clients screen has those on consumers."""
         return [self.row]
 
     def title_of(self, row: Row) -> str:
-        """Its name."""
+        """Return the name of the subscription."""
         return self._called()
 
     def opened(self, row: Row) -> None:
-        """A consumer among all clients."""
+        """Show the connection of the consumer on the clients screen."""
         self.top.open("clients:Clients", f"connection == {quoted(real(row, 'connection'))}")
 
     def command_line(self) -> str:
-        """Why it stands, in words."""
+        """Return the command that explains the backlog."""
         return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
 
     def row_meant(self) -> Row | None:
-        """The subscription."""
+        """Return the subscription."""
         return self.row

@@ -1,4 +1,4 @@
-"""``3``: the subscriptions of the box, why each stands, and when its backlog will be gone."""
+"""Subscriptions screen: backlogs, their causes, and the time to drain them."""
 
 from typing import ClassVar
 
@@ -12,18 +12,18 @@ from pulsarbox.tui.widgets.table import Row
 
 
 class Subscriptions(ViewScreen):
-    """All, or those of one topic; enter shows one with its consumers."""
+    """All subscriptions, or those of one topic; enter shows one with its consumers."""
 
     view: ClassVar[views.View] = views.SUBSCRIPTIONS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
 
     def opened(self, row: Row) -> None:
-        """All about it."""
+        """Show the details of the subscription."""
         self.top.open("subscription:SubscriptionDetails", row)
 
     def told(self) -> list[Part]:
-        """Why it stands, in words, and the command that says the same."""
+        """Return why the subscription gets no messages, and the command that explains it."""
         row = self.table.pointed
         parts = super().told()
         if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or numbers.keeps_up(dict(row)):
@@ -31,7 +31,7 @@ class Subscriptions(ViewScreen):
         return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
 
     def command_line(self) -> str:
-        """Of the subscription."""
+        """Return the command that explains the backlog."""
         row = self.table.pointed
         if row is None:
             return super().command_line()

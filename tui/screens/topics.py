@@ -1,4 +1,4 @@
-"""``2``: the topics of the box."""
+"""Topics screen."""
 
 import json
 from typing import ClassVar
@@ -18,15 +18,15 @@ class Topics(ViewScreen):
     kind: ClassVar[str] = "topic"
 
     def opened(self, row: Row) -> None:
-        """Its subscriptions."""
+        """Show the subscriptions of the topic."""
         self.top.open("subscriptions:Subscriptions", f"topic == {quoted(real(row, 'topic'))}")
 
     def command_line(self) -> str:
-        """Of the topic."""
+        """Return the command that shows the statistics of the topic."""
         row = self.table.pointed
         return self.line("topic", "stats", short(row)) if row is not None else super().command_line()
 
 
 def quoted(text: str) -> str:
-    """A text in the language of filters."""
+    """Quote a text for a filter expression."""
     return json.dumps(text, ensure_ascii=False)

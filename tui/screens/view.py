@@ -1,4 +1,4 @@
-"""A screen that is one view of the box as a table: filter, order, columns, marks, export, history."""
+"""Base class of screens with one view of the box as a table: filter, order, columns, marks, export, history."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _PORTION: Final = 500
 
 
 class ViewScreen(TopScreen):
-    """One table. What a view has of its own stands in ``views``."""
+    """A screen with one table, defined in ``views``."""
 
     DEFAULT_CSS = """
     ViewScreen #filtered { display: none; }
@@ -41,12 +41,12 @@ class ViewScreen(TopScreen):
         super().__init__()
         self.filter = passing
         self._given = passing
-        """What this was opened with: to be without it is to go back."""
+        """Filter with which the screen was opened; ``esc`` then goes back instead of removing it."""
         self._question: Query | None = None
-        """What was asked last."""
+        """The last query."""
 
     def body(self) -> ComposeResult:
-        """The table, and the filter where there is one."""
+        """Compose the filter line and the table."""
         yield Line(key="filtered")
         yield Table(self.view.columns, self.view.identity, key="table")
 
@@ -56,33 +56,33 @@ class ViewScreen(TopScreen):
         return self.query_one("#table", Table)
 
     def begin(self) -> None:
-        """With the columns and the order of the last time."""
+        """Start with the user's columns and order."""
         table = self.table
         table.set_columns(chosen_columns(self.view, self.top.kept))
         table.sorted_by = chosen_order(self.view, self.top.kept)
         table.empty = "asking the box ..."
-        if self.top.filter:  # of the first screen that takes one
+        if self.top.filter:  # applies to the first screen with a filter
             self.filter, self.top.filter = self.top.filter, ""
         super().begin()
-        self.set_focus(table)  # at once: keys may follow
+        self.set_focus(table)  # now: keys may follow
 
-    # Asking
+    # Queries
 
     def query_now(self) -> Query:
-        """What is in view."""
+        """Return the query for the visible rows."""
         table = self.table
         shown = [column for column, _ in table.laid_out]
         lines, top = self.app.size.height, table.scroll_offset.y
         return of_view(self.view, shown, table.sorted_by, lines, top, self.filter, self.top.at)
 
     def load(self) -> Callable[[], Any]:
-        """Those rows."""
+        """Return a function that queries the visible rows."""
         query, feed = self.query_now(), self.top.feed
         self._question = query
         return lambda: feed.view(query)
 
     def show(self, answer: Any) -> None:
-        """Draw them."""
+        """Draw the rows."""
         assert isinstance(answer, Snapshot)
         table = self.table
         nothing = (
@@ -94,7 +94,7 @@ class ViewScreen(TopScreen):
         self._tell_filter(how_many(answer.matching, answer.total))
 
     def told(self) -> list[Part]:
-        """What a ``?`` in a column means, where there is one."""
+        """Explain columns with ``?``, if any, before the command."""
         table = self.table
         parts: list[Part] = []
         for column, _ in table.laid_out:
@@ -103,13 +103,13 @@ class ViewScreen(TopScreen):
         return [*parts, *super().told()]
 
     def unanswered(self, trouble: Trouble) -> None:
-        """The filter may be what is wrong."""
+        """Replace the text of a table that has never been loaded."""
         if not self.answered:
             self.table.empty = "there is nothing to show yet"
             self.table.refresh()
 
     def _tell_filter(self, told: str) -> None:
-        """What is filtered by, and what is known of what passes."""
+        """Update the filter line with the number of matching rows."""
         shown = self.query_one("#filtered", Line)
         shown.set_class(bool(self.filter), "-shown")
         if self.filter:
@@ -137,16 +137,16 @@ class ViewScreen(TopScreen):
         self.opened(event.row)
 
     def opened(self, row: TableRow) -> None:
-        """Enter on a row."""
+        """Open a row."""
 
     # Filter
 
     def do_filter(self) -> None:
-        """``/``"""
+        """Open the filter line."""
         self.open_prompt("/", self.filter)
 
     def filtered(self, text: str) -> None:
-        """Ask for rows that pass; what cannot be read is said at once."""
+        """Apply a filter, or report a syntax error."""
         from pulsarbox.tui.widgets.local_rows import language_of
 
         if text and _WORD.fullmatch(text):
@@ -164,13 +164,13 @@ class ViewScreen(TopScreen):
         self.ask_again()
 
     def passes(self) -> Callable[[Any], bool]:
-        """The filter, for rows that are here."""
+        """Return the filter as a predicate of local rows."""
         from pulsarbox.tui.widgets.local_rows import passing_of
 
         return passing_of(self.view, self.filter)
 
     def do_back(self) -> None:
-        """Away with the filter, then back."""
+        """Remove the filter; without one, go back."""
         if self.filter != self._given:
             self.filtered(self._given)
         else:
@@ -179,7 +179,7 @@ class ViewScreen(TopScreen):
     # Order and columns
 
     def sort_by(self, column: Column) -> None:
-        """By this, and the other way round where it is so already."""
+        """Sort by a column; reverse the order if already sorted by it."""
         key = column.sorted_by
         if key is None:
             self.top.notify(f"{column.title} is nothing to sort by", severity="warning", markup=False)
@@ -193,7 +193,7 @@ class ViewScreen(TopScreen):
         self.ask_again()
 
     def do_sort(self) -> None:
-        """``s``"""
+        """Choose the sort column."""
         self.run_worker(self._choose_sort(), group="dialog")
 
     async def _choose_sort(self) -> None:
@@ -206,7 +206,7 @@ class ViewScreen(TopScreen):
             self.sort_by(known[found])
 
     def do_reverse(self) -> None:
-        """``S``"""
+        """Reverse the order."""
         sort, descending = self.table.sorted_by
         self.table.sorted_by = (sort, not descending)
         self.top.kept.set(f"sort.{self.view.name}", [sort, not descending])
@@ -214,7 +214,7 @@ class ViewScreen(TopScreen):
         self.ask_again()
 
     def do_columns(self) -> None:
-        """``c``"""
+        """Choose the columns."""
         self.run_worker(self._choose_columns(), group="dialog")
 
     async def _choose_columns(self) -> None:
@@ -230,29 +230,29 @@ class ViewScreen(TopScreen):
     # Rows
 
     def rows_chosen(self) -> Sequence[TableRow]:
-        """The marked ones, else the one that is pointed at."""
+        """Return the marked rows, or else the row of the cursor."""
         return self.table.chosen
 
     def title_of(self, row: TableRow) -> str:
-        """What a row is about, in a title."""
+        """Return the title of a row."""
         return "  ".join(short_topic(str(row.get(key) or "")) for key in self.view.identity)
 
     def meanings(self) -> str:
-        """What the columns mean, for the help."""
+        """Return the meanings of the columns, for the help."""
         width = max(len(column.title) for column in self.view.columns)
         return "\n".join(f"  {column.title:<{width}}  {column.meaning}" for column in self.view.columns)
 
     def row_meant(self) -> TableRow | None:
-        """What this is about: the row that is pointed at."""
+        """Return the row of the cursor."""
         return self.table.pointed
 
     def do_clear_marks(self) -> None:
-        """``u``"""
+        """Clear all marks."""
         self.table.marked.clear()
         self.table.refresh()
 
     def command_line(self) -> str:
-        """What prints this table."""
+        """Return the command that prints this table."""
         sort, descending = self.table.sorted_by
         words = ["top", self.view.name, "--once"]
         if sort and (sort, descending) != (self.view.sort, self.view.descending):
@@ -264,11 +264,11 @@ class ViewScreen(TopScreen):
     # Export
 
     def do_export(self) -> None:
-        """``e``"""
+        """Export the rows as NDJSON."""
         self.run_worker(self._export("ndjson"), group="dialog")
 
     def do_export_csv(self) -> None:
-        """CSV."""
+        """Export the rows as CSV."""
         self.run_worker(self._export("csv"), group="dialog")
 
     async def _export(self, form: str) -> None:
@@ -312,7 +312,7 @@ class ViewScreen(TopScreen):
 
 
 def how_many(matching: int, total: int) -> str:
-    """Of rows, how many pass."""
+    """Return how many of the rows match, such as ``3 of 10``."""
     return f"{numbers.count(matching)} of {numbers.count(total)}"
 
 

@@ -1,4 +1,4 @@
-"""What screens are drawn from: tables, columns, graphs, bars, number formats.
+"""Widgets of the screens: tables, columns, graphs, bars, number formats.
 
-May import textual and rich. Must not talk to a box.
+May import textual and rich. Must not send requests to a box.
 """

@@ -1,4 +1,4 @@
-"""The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
+"""Lines at the top and bottom of a screen: vital numbers, tabs, status and key hints."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -16,11 +16,11 @@ from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.styles import Look, Looks
 
 Part = tuple[str, str, str]
-"""A text, what it looks like (one of the looks of Line), and the action of a click; empty for none."""
+"""Text, look (a key of ``Line.looks``), and action of a click, empty for none."""
 
 
 class Line(Looks, Widget):
-    """Texts beside each other, some of which can be clicked."""
+    """A line of texts, some of them clickable."""
 
     DEFAULT_CSS = """
     Line { height: 1; width: 1fr; background: $panel; }
@@ -38,7 +38,7 @@ class Line(Looks, Widget):
     }
 
     class Clicked(Message):
-        """A part of it was."""
+        """A part with an action was clicked."""
 
         def __init__(self, action: str) -> None:
             super().__init__()
@@ -49,17 +49,17 @@ class Line(Looks, Widget):
         self._left: Sequence[Part] = ()
         self._right: Sequence[Part] = ()
         self.dress: Style | None = None
-        """What all of it looks like, but badges: the line of a box that has a label."""
+        """Style of all parts except badges, for a labelled box; None for individual looks."""
 
     def put(self, left: Sequence[Part], right: Sequence[Part] = ()) -> None:
-        """Show these; drawn anew only where they are others."""
+        """Show these parts, and redraw if they have changed."""
         if (left, right) != (self._left, self._right):
             self._left, self._right = left, right
             self.refresh()
 
     @property
     def text(self) -> str:
-        """All that is said."""
+        """The whole text."""
         return "".join(text for text, _, _ in (*self._left, *self._right))
 
     def _parts(self) -> list[Part]:
@@ -76,7 +76,7 @@ class Line(Looks, Widget):
         ).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:
-        """Where there is an action, it is done."""
+        """Post the action of the clicked part."""
         at = 0
         for text, _, action in self._parts():
             at += cell_len(text)
@@ -87,7 +87,7 @@ class Line(Looks, Widget):
 
 
 def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part]:
-    """What has room: the right keeps its place, the left gives way."""
+    """Fit the parts into a width: keep the right side, and truncate the left."""
     room, out = width - sum(cell_len(text) for text, _, _ in right), list[Part]()
     for text, look, action in left:
         length = cell_len(text)
@@ -96,7 +96,7 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
                 out.append((set_cell_size(text, room - 1) + "…", look, action))
                 room = 0
             elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
-                room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
+                room += cell_len(out.pop()[0])  # a key without its label, or a label without its value, is useless
             break
         out.append((text, look, action))
         room -= length
@@ -104,7 +104,7 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
 
 
 def tabs(here: str, width: int) -> list[Part]:
-    """The screens with their keys; short where there is little room."""
+    """Return the tabs of screens with their keys, abbreviated on narrow screens."""
     full = sum(len(title) + 4 for _, title, _, _ in PLACES) <= width
     parts: list[Part] = []
     for name, title, brief, key in PLACES:
@@ -118,12 +118,12 @@ def tabs(here: str, width: int) -> list[Part]:
 
 
 def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") -> list[Part]:
-    """How the box is, in one line. ``name``: the word that it is labelled with."""
+    """Return the top line with the vital numbers. ``name`` is the label of the box."""
     if name:
         room = width - cell_len(name) - 3
         return [(f" {name} ", "name", "overview"), ("│", "plain", ""), *vitals(label, totals, room)]
     box = str(totals.get("clusterName") or label or "pulsarbox")
-    if len(box) > width // 3:  # of an address or a path, the end says more
+    if len(box) > width // 3:  # the end of an address or a path is more telling
         box = f"…{box[1 - width // 3 :]}"
     parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{box}  ", "plain", "overview")]
     told: list[tuple[str, Any, Callable[[Any], str]]] = [
@@ -144,7 +144,7 @@ _TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
 
 
 def hints(names: Sequence[str]) -> list[Part]:
-    """What the keys do."""
+    """Return the key hints of these actions."""
     parts: list[Part] = [(" ", "plain", "")]
     for name in names:
         action = BY_NAME[name]

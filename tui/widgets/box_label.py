@@ -1,4 +1,4 @@
-"""The name that a box has for those who look at it, such as PRODUCTION: a line of its colour over every screen."""
+"""Label of a box, such as PRODUCTION, which colours the top line of every screen."""
 
 from typing import Final, NamedTuple
 
@@ -12,16 +12,16 @@ USUAL: Final = "#b3202d"
 
 
 class Label(NamedTuple):
-    """What it says, and the colours of the line it stands in."""
+    """Text and colours of a label."""
 
     text: str
     ink: str
-    """``#rrggbb``: black or white, whichever can be read on the ground."""
+    """Text colour ``#rrggbb``: black or white, whichever has more contrast."""
     ground: str
 
 
 def label_of(text: str, color: str = "") -> Label:
-    """``color``: one of CSS by its name, or ``#rrggbb``. Raises Wrong."""
+    """Create a label with a CSS colour name or ``#rrggbb``. Raises Wrong."""
     shown = clean(text.strip())
     if not shown or len(shown) > TEXT_MAX:
         raise Wrong(f"a label has 1 to {TEXT_MAX} characters, such as PRODUCTION")
@@ -35,7 +35,7 @@ def label_of(text: str, color: str = "") -> Label:
 
 
 def contrast(one: Color, other: Color) -> float:
-    """How far two colours are apart for the eye, 1 to 21; texts need 4.5 (WCAG 2.2, 1.4.3)."""
+    """Return the contrast ratio of two colours, 1 to 21; text requires 4.5 (WCAG 2.2, 1.4.3)."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

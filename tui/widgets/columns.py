@@ -1,4 +1,4 @@
-"""The columns of tables: what a value is written like, how wide, in what colour; which go where room is scarce."""
+"""Table columns: format, width and colour of values, and the choice of columns on narrow screens."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -9,7 +9,7 @@ PLAIN: Final = ""
 
 
 class Column(NamedTuple):
-    """One column. ``rank``: those with low numbers stay where not all have room; ``grow``: has what room is left."""
+    """One column. Columns with a low ``rank`` stay on narrow screens; those with ``grow`` share the spare width."""
 
     key: str
     title: str
@@ -18,19 +18,19 @@ class Column(NamedTuple):
     rank: int = 5
     grow: bool = False
     sort: str | None = ""
-    """What the box sorts by for it: the key itself by default, None for nothing."""
+    """Sort key of the box: by default ``key``, None if not sortable."""
     meaning: str = ""
     beside: tuple[str, ...] = ()
-    """Other values of its row that it is drawn with."""
+    """Other values of the row needed to draw it."""
 
     @property
     def sorted_by(self) -> str | None:
-        """What is asked of the box."""
+        """The sort key to request, None if not sortable."""
         return self.key if self.sort == "" else self.sort
 
 
 Cell = tuple[str, str]
-"""A text, and the name of what it is shown like: one of the looks of Table."""
+"""Text and look (a key of ``Table.looks``)."""
 
 
 def _plain(form: Callable[[Any], str]) -> "Callable[[Any, dict[str, Any], int], Cell]":
@@ -46,13 +46,13 @@ def _text(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _line(value: Any, row: dict[str, Any], width: int) -> Cell:
-    """A sentence, of which the beginning says most."""
+    """Format a sentence, truncated at its end."""
     text, look = _text(value, row, 10_000)
     return (text if len(text) <= width else f"{text[: width - 1]}…"), look
 
 
 def _message(value: Any, row: dict[str, Any], width: int) -> Cell:
-    """An id, without what says that it is of no partition and no batch."""
+    """Format a message ID without unset partition and batch index."""
     return shortened(str(value or numbers.NOTHING).removesuffix(":-1").removesuffix(":-1"), width), PLAIN
 
 
@@ -66,7 +66,7 @@ def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _topics(value: Any, row: dict[str, Any], width: int) -> Cell:
-    """Several, beside each other."""
+    """Format a list of topics."""
     text = ", ".join(short_topic(str(each)) for each in value or ())
     return shortened(text or numbers.NOTHING, width), PLAIN
 
@@ -133,7 +133,7 @@ def _held(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
-    """A number in the unit that its row names."""
+    """Format a number in the unit of its row."""
     if value is None:
         return numbers.NOTHING, "dim"
     return IN_UNIT.get(str(row.get("unit") or ""), numbers.count)(value), PLAIN
@@ -191,17 +191,17 @@ TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns",
 
 
 def keys_of(columns: Iterable[Column]) -> list[str]:
-    """What a row must have for these to be drawn."""
+    """Return the values of a row needed to draw these columns."""
     return [key for column in columns for key in (column.key, *column.beside)]
 
 
 def short_topic(name: str) -> str:
-    """Without what most names have in common."""
+    """Return a topic name without the default domain and namespace."""
     return name.removeprefix("persistent://").removeprefix("public/default/")
 
 
 def shortened(text: str, width: int) -> str:
-    """A text in so many characters, cut in its middle: names differ at both of their ends."""
+    """Truncate a text in the middle, because names differ at both ends."""
     if len(text) <= width or width < 1:
         return text
     if width < 8:
@@ -211,7 +211,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def laid_out(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
-    """Which columns have room in so many cells, in their order, and the width of each. At least one is shown."""
+    """Return the columns that fit into a width, in order, with their widths. At least one is shown."""
     kept = set(range(len(columns)))
     for at in sorted(kept, key=lambda each: (-columns[each].rank, -each)):
         if _needed(columns[each] for each in kept) <= width or len(kept) == 1:

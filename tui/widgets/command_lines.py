@@ -1,11 +1,11 @@
-"""The ``pulsarbox`` command that does the same as what is seen or done, ready for a shell."""
+"""Shell command lines equivalent to a view or deed."""
 
 import shlex
 from collections.abc import Iterable
 
 
 def quoted(word: str) -> str:
-    """A word for a shell; what cannot be seen, in bash's ``$'...'``."""
+    """Quote a word for a shell, with unprintable characters in bash's ``$'...'``."""
     if word.isprintable():
         return shlex.quote(word)
     told = "".join(
@@ -20,10 +20,10 @@ def _escaped(one: str) -> str:
 
 
 def line(*words: str) -> str:
-    """``pulsarbox`` and these words."""
+    """Return the command line ``pulsarbox`` with these arguments."""
     return " ".join(["pulsarbox", *map(quoted, words)])
 
 
 def with_target(words: Iterable[str], target: Iterable[str]) -> str:
-    """The same for another box than the one a command finds by itself: ``target`` are the options that name it."""
+    """Return the command line with the options that name the box."""
     return line(*words, *target)

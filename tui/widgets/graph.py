@@ -1,6 +1,6 @@
-"""Area graphs of braille dots: two values a cell beside each other, four steps above each other, no widget library.
+"""Area graphs of braille dots, with two values per cell and four steps per line.
 
-A braille cell is U+2800 plus a bit for each dot; the dots of a column stand for one value, filled from below.
+A braille cell is U+2800 plus a bit per dot; each dot column is one value, filled from below.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _DOTS: Final = 4
 
 
 def resampled(values: Sequence[float | None], points: int) -> list[float]:
-    """As many points as there is room for: the newest on the right, the highest of those that share one."""
+    """Resample values to at most this many points, keeping the maximum of each interval."""
     known = [value or 0.0 for value in values]
     if len(known) <= points:
         return known
@@ -30,12 +30,12 @@ def resampled(values: Sequence[float | None], points: int) -> list[float]:
 
 
 def area(values: Sequence[float | None], width: int, height: int, top: float | None = None) -> list[str]:
-    """Lines of braille, the highest first. ``top`` is the value at the upper edge, the highest of all by default."""
+    """Return lines of braille, top first. ``top`` is the value at the upper edge, by default the maximum."""
     points = resampled(values, width * 2)
     highest = top if top is not None else max(points, default=0.0)
     steps = height * _DOTS
     scale = steps / highest if highest > 0 else 0.0
-    # What is there at all has a dot.
+    # Every positive value has at least one dot.
     levels = [min(steps, max(round(value * scale), 1 if value > 0 else 0)) for value in points]
     levels = [0] * (width * 2 - len(levels)) + levels
     lines, highest_level = [], max(levels, default=0)
@@ -58,10 +58,10 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
 
 
 class Graph:
-    """One number over time: its name and its value now above, its highest on the right, the area below."""
+    """One value over time: name, current value and maximum in the heading, the area below."""
 
     def __init__(self, key: str, name: str, form: str, color: str) -> None:
-        """``form`` is what a value is written with, a function of ``figures``; ``color`` one of the theme."""
+        """``form`` names the format function of ``numbers``; ``color`` is a colour of the theme."""
         self.key = key
         self.color = color
         self._name = name
@@ -71,15 +71,15 @@ class Graph:
         self._lines: tuple[tuple[int, int], list[str]] | None = None
 
     def show(self, values: Sequence[float | None], now: float | None) -> bool:
-        """These values, the newest last. Whether they are others than before."""
-        values = list(values)  # whose list it is may go on with it
+        """Set the values, newest last. Return whether they have changed."""
+        values = list(values)  # a copy, because the caller may change its list
         if (values, now) == (self._values, self._now):
             return False
         self._values, self._now, self._lines = values, now, None
         return True
 
     def line(self, y: int, width: int, height: int, look: Callable[[str], Style]) -> list[Segment]:
-        """One line of so many, from the top, in exactly so many cells."""
+        """Return line ``y`` from the top, exactly ``width`` cells wide."""
         if y == 0:
             return self._heading(width, look)
         if self._lines is None or self._lines[0] != (width, height):
@@ -101,8 +101,7 @@ class Graph:
 
 
 class Graphs(Looks, Widget):
-    """Graphs beside each other, and above each other where ``across`` is less than their number. They are one widget:
-    each of its own would take as long until it is seen as all of them together do."""
+    """A grid of graphs with ``across`` columns; one widget, because one per graph would multiply the start time."""
 
     DEFAULT_CSS = """
     Graphs { height: 7; padding: 0 1; }
@@ -116,7 +115,7 @@ class Graphs(Looks, Widget):
         self._graphs = graphs
 
     def show(self, key: str, values: Sequence[float | None], now: float | None) -> None:
-        """Draw these values in one of them."""
+        """Set the values of one graph."""
         for at, graph in enumerate(self._graphs):
             if graph.key == key and graph.show(values, now):
                 self.refresh(self._place(at))
@@ -125,7 +124,7 @@ class Graphs(Looks, Widget):
         width, height = self.size
         rows = -(-len(self._graphs) // self.across)
         row, column = divmod(at, self.across)
-        room = width - (self.across - 1)  # one cell between two, and two more behind each
+        room = width - (self.across - 1)  # one cell between two graphs, and two more after each
         left, right = room * column // self.across, room * (column + 1) // self.across
         return Region(left + column, row * (height // rows), max(right - left - 2, 0), height // rows)
 

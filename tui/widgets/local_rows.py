@@ -1,4 +1,4 @@
-"""Rows that are here as a whole: which of them pass a filter, in what order, as a view of the box would answer."""
+"""Filter and order of complete local row lists, with the same results as a view of the box."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from pulsarbox.tui.views import View
 
 
 def language_of(view: View) -> Language:
-    """The language of filters with a view's columns. Which names there are is for the box to say: it may know more."""
+    """Return the filter language of a view. Accepts any name, because the box may know more than the columns."""
     keys = {column.key for column in view.columns} | set(view.identity)
     return Language(
         lambda name: lambda row: row.get(name),
@@ -21,7 +21,7 @@ def language_of(view: View) -> Language:
 
 
 def passing_of(view: View, text: str) -> Callable[[Any], bool]:
-    """Whether a row passes; all do where the filter cannot be read, which is said where it is typed in."""
+    """Return the predicate of a filter. An invalid one, which is reported on input, accepts all rows."""
     if not text:
         return lambda row: True
     try:
@@ -31,7 +31,7 @@ def passing_of(view: View, text: str) -> Callable[[Any], bool]:
 
 
 def chosen(query: Query, told: Sequence[Mapping[str, Any]], passes: Callable[[Any], bool]) -> Snapshot:
-    """As a view of the box would answer."""
+    """Apply a query to rows as a view of the box would."""
     rows = [Row(each) for each in told]
     passing = [row for row in rows if passes(row)]
     key = query.sort
@@ -42,7 +42,7 @@ def chosen(query: Query, told: Sequence[Mapping[str, Any]], passes: Callable[[An
 
 
 def _order(value: Any) -> tuple[int, float, str]:
-    """Nothing, then numbers, then texts."""
+    """Sort key: None, then numbers, then texts."""
     if value is None:
         return 0, 0.0, ""
     if isinstance(value, bool | int | float):

@@ -1,4 +1,4 @@
-"""Numbers for narrow columns: counts, rates, sizes, times, bars and trends, each as short as it can be said."""
+"""Compact formats for narrow columns: counts, rates, sizes, times, bars and trends."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ NOTHING: Final = "-"
 
 
 def count(value: float | None) -> str:
-    """``999``, ``12,345``, ``1.23M``: exact up to a million."""
+    """Format a count: ``999``, ``12,345``, ``1.23M``; exact up to a million."""
     if value is None:
         return NOTHING
     if abs(value) < 1_000_000:
@@ -19,12 +19,12 @@ def count(value: float | None) -> str:
 
 
 def counted(value: float | None, thing: str) -> str:
-    """A number of things, of which one is one."""
+    """Format a count with its noun, in singular or plural."""
     return f"{count(value)} {thing if value == 1 else f'{thing}s'}"
 
 
 def rate(value: float | None) -> str:
-    """A second: ``0``, ``0.4``, ``87``, ``12.3k``."""
+    """Format a rate per second: ``0``, ``0.4``, ``87``, ``12.3k``."""
     if value is None:
         return NOTHING
     size = abs(value)
@@ -36,7 +36,7 @@ def rate(value: float | None) -> str:
 
 
 def change(value: float | None) -> str:
-    """A rate with its direction, which a sign and a mark say beside each other."""
+    """Format a rate of change with a sign and an arrow."""
     if value is None:
         return NOTHING
     if abs(value) < 0.05:
@@ -45,13 +45,13 @@ def change(value: float | None) -> str:
 
 
 def change_in_words(value: float | None) -> str:
-    """The same within a sentence."""
+    """Format a rate of change for a sentence."""
     told = change(value)
     return "steady" if told == "=" else told if value is None else f"{told} a second"
 
 
 def size(value: float | None) -> str:
-    """Bytes: ``12 B``, ``3.4 KiB``, ``2.10 GiB``."""
+    """Format a size in bytes: ``12 B``, ``3.4 KiB``, ``2.10 GiB``."""
     if value is None:
         return NOTHING
     if abs(value) < 1024:
@@ -69,7 +69,7 @@ def _scaled(value: float, base: int, units: str, space: str = "") -> str:
 
 
 def seconds(value: float | None) -> str:
-    """How long: ``0.3s``, ``42s``, ``3m20s``, ``5h02m``, ``12d``."""
+    """Format a duration: ``0.3s``, ``42s``, ``3m20s``, ``5h02m``, ``12d``."""
     if value is None:
         return NOTHING
     if value < 10:
@@ -86,7 +86,7 @@ def seconds(value: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """A latency: ``0.42 ms``, ``8.1 ms``, ``1.20 s``."""
+    """Format a latency: ``0.42 ms``, ``8.1 ms``, ``1.20 s``."""
     if value is None:
         return NOTHING
     if value >= 1000:
@@ -95,7 +95,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def nanoseconds(value: float | None) -> str:
-    """A call: ``240 ns``, ``1.3 us``, ``2.0 ms``."""
+    """Format the duration of a call: ``240 ns``, ``1.3 us``, ``2.0 ms``."""
     if value is None:
         return NOTHING
     if value < 1000:
@@ -104,7 +104,7 @@ def nanoseconds(value: float | None) -> str:
 
 
 def moment(value: float | None) -> str:
-    """A time of the wall clock (ms since 1970): the time of a day, with the day where it is not today."""
+    """Format a time (ms since 1970): the time of day, with the date if not today."""
     if not value:
         return NOTHING
     try:
@@ -116,7 +116,7 @@ def moment(value: float | None) -> str:
 
 
 def instant(value: float | None) -> str:
-    """The same, in full and to the millisecond."""
+    """Format a time (ms since 1970) in full, to the millisecond."""
     if not value:
         return NOTHING
     try:
@@ -126,7 +126,7 @@ def instant(value: float | None) -> str:
 
 
 def bar(share: float | None, width: int) -> str:
-    """How much of something is used, 0 to 1, as a bar of ``width`` cells."""
+    """Draw a share, 0 to 1, as a bar of ``width`` cells."""
     if share is None:
         return NOTHING.ljust(width)
     halves = round(min(max(share, 0.0), 1.0) * width * 2)
@@ -134,19 +134,19 @@ def bar(share: float | None, width: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """0 to 1 and beyond: ``61%``, ``>999%``."""
+    """Format a share: ``61%``, ``>999%``."""
     if share is None:
         return NOTHING
     return f"{share * 100:.0f}%" if share < 9.995 else ">999%"
 
 
 def trend(values: Sequence[float | None] | None, width: int) -> str:
-    """The last ``width`` values as blocks; a line at the bottom where nothing changes."""
+    """Draw the last ``width`` values as blocks; a flat line at the bottom if they are constant."""
     if not values:
         return " " * width
     shown = [value or 0.0 for value in values[-width:]]
     high = max(shown)
-    low = min(*shown, _FLAT * high)  # what hardly moves shall not look wild
+    low = min(*shown, _FLAT * high)  # do not exaggerate small changes
     if high <= min(shown):
         return (_BLOCKS[0] * len(shown)).rjust(width)
     step = (len(_BLOCKS) - 1) / (high - low)
@@ -154,12 +154,12 @@ def trend(values: Sequence[float | None] | None, width: int) -> str:
 
 
 def keeps_up(row: dict[str, Any]) -> bool:
-    """Whether a backlog is no more than what goes out in two seconds: it is on its way, and nothing stands."""
+    """Return whether a backlog is at most two seconds of deliveries, so that it is just in flight."""
     return 0 < (row.get("backlog") or 0) <= 2 * (row.get("outRate") or 0)
 
 
 def drain(row: dict[str, Any]) -> str:
-    """How long until a backlog is gone: ``never`` in words where it grows, nothing where there is none."""
+    """Format the time to drain a backlog: ``never`` if it grows, ``-`` without a backlog."""
     if not row.get("backlog"):
         return NOTHING
     if keeps_up(row):

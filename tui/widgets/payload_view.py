@@ -1,4 +1,4 @@
-"""What is in a message, for the eye: by its schema, as JSON, text or bytes; always without what a terminal obeys."""
+"""Payload display: decoded by schema, as JSON, text or hex, always without control characters."""
 
 import base64
 import json
@@ -9,14 +9,14 @@ from pulsarbox.cleaning import clean
 
 FORMS: Final = ("auto", "text", "hex")
 SHOWN_MAX: Final = 64 * 1024
-"""Bytes, or characters, that are looked at for the eye."""
+"""Maximum number of bytes or characters to show."""
 _LINE_MAX: Final = 400
 _VALUE_MAX: Final = 2000
-"""Characters of a value beside the payload, as a key."""
+"""Maximum number of characters of other values, such as a key."""
 
 
 def payload_of(row: Mapping[str, Any]) -> bytes | None:
-    """The payload as it came; None where the message has none."""
+    """Return the raw payload, None without one."""
     told = row.get("payload")
     if not isinstance(told, str):
         return None
@@ -27,7 +27,7 @@ def payload_of(row: Mapping[str, Any]) -> bytes | None:
 
 
 def lines_of(row: Mapping[str, Any], form: str = "auto") -> list[str]:
-    """The payload in lines."""
+    """Return the payload as lines."""
     payload = payload_of(row)
     if payload is None:
         reason = row.get("damaged") or row.get("closed")
@@ -43,12 +43,12 @@ def lines_of(row: Mapping[str, Any], form: str = "auto") -> list[str]:
 
 
 def as_text(decoded: Any) -> str | None:
-    """What a payload says by its schema, as JSON; more of it than is shown is not kept. None for nothing."""
+    """Return a decoded value as JSON, truncated to what is shown; None without a value."""
     return None if decoded is None else json.dumps(decoded, indent=2, ensure_ascii=False)[: SHOWN_MAX + 1]
 
 
 def cut(value: object) -> str:
-    """A value on a line of its own: who writes a million characters into a key has them counted."""
+    """Return a value for one line, truncated with its length if too long."""
     text = str(value)
     return text if len(text) <= _VALUE_MAX else f"{text[:_VALUE_MAX]}... ({len(text):,} characters)"
 
@@ -86,7 +86,7 @@ def _hex(payload: bytes) -> list[str]:
 
 
 def brief(row: Mapping[str, Any], length: int = 300) -> str:
-    """One line of it."""
+    """Return one line of the payload."""
     payload = payload_of(row)
     if payload is None:
         return "(not opened)" if row.get("closed") else "(damaged)" if row.get("damaged") else "(null)"
@@ -94,24 +94,24 @@ def brief(row: Mapping[str, Any], length: int = 300) -> str:
     if chunk:
         return clean(f"({chunk}) {payload[:length].decode('utf-8', 'backslashreplace')}")[:length]
     decoded = row.get("decoded")
-    if isinstance(decoded, str):  # its lines as one, without what only sets them in
+    if isinstance(decoded, str):  # join the lines without indentation
         return clean(" ".join(line.strip() for line in decoded[: 4 * length].split("\n")))[:length]
     return clean(payload[: 4 * length].decode("utf-8", "backslashreplace"))[:length]
 
 
 def chunk_of(row: Mapping[str, Any]) -> str:
-    """Which chunk of a message it is, in words; empty for a whole message."""
+    """Describe the chunk; empty for a whole message."""
     chunk = row.get("chunk")
     return f"chunk {number_of_chunk(chunk)}" if isinstance(chunk, Mapping) else ""
 
 
 def number_of_chunk(chunk: Mapping[str, Any]) -> str:
-    """``2 of 5``."""
+    """Return ``2 of 5``."""
     return f"{chunk.get('index', 0) + 1} of {chunk.get('count')}"
 
 
 def properties(row: Mapping[str, Any], length: int = 300) -> str:
-    """The beginning of them in one line."""
+    """Return the properties on one line, truncated."""
     found = row.get("properties")
     if not isinstance(found, Mapping):
         return ""

@@ -1,7 +1,7 @@
-"""What parts of a widget look like: colours of the theme by their names, found when they are first drawn with.
+"""Looks of widget parts: theme colours by name, resolved on first use.
 
-Textual's own way is a class of CSS for each part. To read such classes and to match them took longer than to draw all
-else of the first screen: tables have a dozen, of which a screen at rest draws three.
+Textual's CSS component classes took longer to parse and match than drawing the rest of the first screen: a table has a
+dozen, of which an idle screen draws three.
 """
 
 from collections.abc import Mapping
@@ -32,25 +32,25 @@ def theme_color(value: str) -> Color:
 
 
 class Look(NamedTuple):
-    """Names of colours, as CSS has them behind a ``$``."""
+    """Colours by their names of CSS variables."""
 
     ink: str = "foreground"
     ground: str = ""
-    """Empty: that of the widget."""
+    """Background colour, empty for that of the widget."""
     bold: bool | None = None
     underline: bool | None = None
 
 
 class Looks(_Base):
-    """For a widget, before its other bases."""
+    """Mixin for a widget; list it before other bases."""
 
     looks: Mapping[str, Look] = {}
-    """By name, all that parts of it may look like."""
+    """Looks of parts by name."""
     _found: dict[str, Style] | None = None
     _own_ground: Color | None = None
 
     def look(self, name: str) -> Style:
-        """What a part looks like that is drawn like this."""
+        """Return the style of a look."""
         if self._found is None:
             self._found = {}
         if name not in self._found:

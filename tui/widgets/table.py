@@ -1,8 +1,8 @@
-"""A table of any number of rows, of which only those in view are here: one line is drawn at a time.
+"""A table of any number of rows that holds only the visible ones and draws line by line.
 
-Textual's DataTable draws all anew at each change (55 ms for a screen at work); this draws what is seen in a tenth of
-that, and knows rows by identity: the cursor stays with its row while the order changes, and where the row leaves the
-view nothing else takes its place.
+Textual's DataTable redraws everything on each change (55 ms for a busy screen); this table draws the visible lines in a
+tenth of that. It tracks rows by identity: the cursor stays with its row while the order changes, and moves to no other
+row if that leaves the view.
 """
 
 import textwrap
@@ -27,7 +27,7 @@ Identity = tuple[str, ...]
 
 
 class Table(Looks, ScrollView, can_focus=True):
-    """Rows under a heading that stays. It asks for what it shows by ``Wanted``, and says what is pointed at."""
+    """Rows under a fixed heading. Requests rows by ``Wanted`` and reports the cursor by ``Moved``."""
 
     DEFAULT_CSS = """
     Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
@@ -60,10 +60,10 @@ class Table(Looks, ScrollView, can_focus=True):
     _own_style: Style | None = None
 
     class Wanted(Message):
-        """Rows came into view that are not here."""
+        """Rows that are not loaded came into view."""
 
     class Chosen(Message):
-        """Enter, or a second click, on a row."""
+        """A row was opened with enter or a double click."""
 
         def __init__(self, table: "Table", row: Row) -> None:
             super().__init__()
@@ -71,7 +71,7 @@ class Table(Looks, ScrollView, can_focus=True):
             self.row = row
 
     class Moved(Message):
-        """The cursor stands on another row."""
+        """The cursor moved to another row."""
 
     class Sorting(Message):
         """A heading was clicked."""
@@ -83,18 +83,18 @@ class Table(Looks, ScrollView, can_focus=True):
     def __init__(
         self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None, classes: str = ""
     ) -> None:
-        """``identity``: the columns that say which row it is."""
+        """``identity`` names the columns that identify a row."""
         super().__init__(id=key, classes=classes)
         self.columns = list(columns)
         self.sorted_by: tuple[str | None, bool] = (None, True)
         self.marked: dict[Identity, Row] = {}
-        """Those out of sight too, as they were when they were marked."""
+        """Marked rows, also out of view, as they were when marked."""
         self.pointed: Row | None = None
         self.count = 0
         self.unknown: Mapping[str, str] = {}
-        """Columns whose values cannot be told, and why: they have a ``?``."""
+        """Columns without known values, shown as ``?``, with the reason."""
         self.empty = ""
-        """What is said where there is no row."""
+        """Text of an empty table."""
         self._identity = tuple(identity)
         self._rows: Sequence[Row] = ()
         self._offset = 0
@@ -105,7 +105,7 @@ class Table(Looks, ScrollView, can_focus=True):
     # Rows
 
     def show(self, rows: Sequence[Row], offset: int, count: int) -> None:
-        """Rows ``offset`` and following of ``count`` in all."""
+        """Show rows from ``offset`` of ``count`` in total."""
         before = (self._rows, self._offset, self.count, self._cursor, self._shown_empty)
         self._rows, self._offset = rows, offset
         if count != self.count:
@@ -117,11 +117,11 @@ class Table(Looks, ScrollView, can_focus=True):
             self.refresh()
             return
         for at, row in enumerate(rows):
-            if row != before[0][at]:  # what stays as it was is not sent to the terminal again
+            if row != before[0][at]:  # do not send unchanged rows to the terminal again
                 self.refresh_row(offset + at)
 
     def _follow(self) -> None:
-        """The cursor goes with its row, or keeps to it where the row is out of sight."""
+        """Move the cursor with its row, and keep it on a row out of view."""
         if self.pointed is not None:
             wanted = self.identity(self.pointed)
             for at, each in enumerate(self._rows):
@@ -140,35 +140,35 @@ class Table(Looks, ScrollView, can_focus=True):
         return len(self._rows) >= self.count
 
     def identity(self, row: Row) -> Identity:
-        """Which row it is."""
+        """Return the identity of a row."""
         return tuple(str(row.get(key)) for key in self._identity)
 
     def row_at(self, index: int) -> Row | None:
-        """The row, where it is here."""
+        """Return a row if it is loaded, otherwise None."""
         at = index - self._offset
         return self._rows[at] if 0 <= at < len(self._rows) else None
 
     def covers(self, index: int) -> bool:
-        """Whether that row is here."""
+        """Return whether a row is loaded."""
         return self.row_at(index) is not None
 
     @property
     def cursor_in_view(self) -> bool:
-        """Whether the cursor's own row is among those that are here."""
+        """Whether the row of the cursor is loaded at its position."""
         row = self.row_at(self._cursor)
         return row is not None and self.pointed is not None and self.identity(row) == self.identity(self.pointed)
 
     def at_edge(self, end: int) -> bool:
-        """Whether the cursor stands on the first row (-1), or on the last (1)."""
+        """Return whether the cursor is on the first row (-1) or the last (1)."""
         return self._cursor == (0 if end < 0 else self.count - 1)
 
     @property
     def chosen(self) -> list[Row]:
-        """The marked rows; the one that is pointed at where none is marked."""
+        """The marked rows, or else the row of the cursor."""
         return list(self.marked.values()) or ([self.pointed] if self.pointed is not None else [])
 
     def set_columns(self, columns: Iterable[Column]) -> None:
-        """Show these, in this order."""
+        """Set the columns and their order."""
         self.columns = list(columns)
         self._layout = None
         self.refresh()
@@ -176,27 +176,27 @@ class Table(Looks, ScrollView, can_focus=True):
     # Moving
 
     def action_move(self, by: int) -> None:
-        """The next row, or the one before."""
+        """Move the cursor by rows."""
         start = (
             self._cursor if self.cursor_in_view else self.scroll_offset.y + (0 if by > 0 else self._height() - 1) - by
         )
         self.point(start + by)
 
     def action_page(self, by: int) -> None:
-        """A screen further."""
+        """Move the cursor by pages."""
         self.point(self._cursor + by * self._height())
 
     def action_edge(self, end: int) -> None:
-        """The first row, or the last."""
+        """Move the cursor to the first or last row."""
         self.point(self.count - 1 if end else 0)
 
     def action_choose(self) -> None:
-        """Open the row."""
+        """Open the row of the cursor."""
         if self.pointed is not None:
             self.post_message(self.Chosen(self, self.pointed))
 
     def action_mark(self) -> None:
-        """Mark the row, or no longer, and go on to the next."""
+        """Toggle the mark of the row, and move to the next."""
         if self.pointed is not None:
             mine = self.identity(self.pointed)
             if self.marked.pop(mine, None) is None:
@@ -204,7 +204,7 @@ class Table(Looks, ScrollView, can_focus=True):
             self.action_move(1)
 
     def point(self, index: int) -> None:
-        """Put the cursor on a row, and that into view."""
+        """Move the cursor to a row and scroll it into view."""
         if not self.count:
             return
         self._cursor = min(max(index, 0), self.count - 1)
@@ -231,7 +231,7 @@ class Table(Looks, ScrollView, can_focus=True):
             self.post_message(self.Wanted())
 
     def on_resize(self, event: events.Resize) -> None:
-        """More rows may be in view."""
+        """Request rows, because more may be visible."""
         self._layout = None
         self.virtual_size = Size(event.size.width, self.count + 1)
         if self.cursor_in_view:
@@ -239,7 +239,7 @@ class Table(Looks, ScrollView, can_focus=True):
         self.post_message(self.Wanted())
 
     def on_click(self, event: events.Click) -> None:
-        """A heading sorts, a row is pointed at, and opened by the second click."""
+        """Sort by a clicked heading, select a clicked row, and open it on a double click."""
         if event.y == 0:
             at = 0
             for column, width in self.laid_out:
@@ -258,7 +258,7 @@ class Table(Looks, ScrollView, can_focus=True):
 
     @property
     def laid_out(self) -> list[tuple[Column, int]]:
-        """The columns that have room, with their widths. Before it has a size, as if it had all of the screen's."""
+        """The fitting columns with their widths. Without a size yet, assumes the width of the screen."""
         width = self.size.width or self.app.size.width - 1
         if self._layout is None or self._layout[0] != width:
             self._layout = width, laid_out(self.columns, width - 1)
@@ -297,7 +297,7 @@ class Table(Looks, ScrollView, can_focus=True):
 
     @property
     def _ground(self) -> Style:
-        """What it looks like itself: found once, for it took a quarter of what drawing a line did."""
+        """The style of the widget, cached because computing it took a quarter of the time to draw a line."""
         if self._own_style is None:
             self._own_style = self.rich_style
         return self._own_style
@@ -319,7 +319,7 @@ class Table(Looks, ScrollView, can_focus=True):
             unknown = value is None and column.key in self.unknown
             text, look = ("?", "dim") if unknown else KINDS[column.kind](value, told, width)
             wanted = None if is_hot else "marked" if is_marked else look or "plain"
-            if runs[-1][0] != wanted:  # cells that look alike are drawn, and sent to the terminal, as one
+            if runs[-1][0] != wanted:  # adjacent cells of one look are drawn and sent together
                 runs.append((wanted, []))
             runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " ")
         behind = Style(bgcolor=base.bgcolor)
@@ -328,13 +328,13 @@ class Table(Looks, ScrollView, can_focus=True):
         )
 
     def refresh_row(self, index: int) -> None:
-        """Draw one row again, where it is in view."""
+        """Redraw one row if it is visible."""
         if 0 <= index - self.scroll_offset.y < self.size.height - 1:
             self.refresh(Region(0, index - self.scroll_offset.y + 1, self.size.width, 1))
 
 
 def _fitted(text: str, width: int, right: bool) -> str:
-    """In exactly so many cells; characters of two cells are counted as two. Of a long text no more is counted."""
+    """Fit a text into exactly ``width`` cells, counting wide characters as two. Ignores the rest of a long text."""
     text = text[: 4 * width + 1]
     if not text.isascii() and cell_len(text) != len(text):
         return set_cell_size(text, width)

@@ -1,4 +1,4 @@
-"""Counting a backlog by looking at its entries: read a piece at a time, so that nobody waits for it.
+"""Analysis of a subscription's backlog by reading its entries, one run per turn.
 
 Source: https://github.com/apache/pulsar/blob/master/pip/pip-187.md (analyze subscription backlog).
 """
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from pulsarbox.broker.subscription.subscription import Subscription
 
 READ_BYTES: Final = 1 << 20
-"""Of one read; an entry is read whole, however large it is."""
+"""Bytes per read; a single entry may be larger."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What was found."""
+    """Result of a backlog analysis."""
 
     entries: int = 0
     messages: int = 0
     markers: int = 0
     first: Position | None = None
-    """The first entry and the last that were looked at."""
+    """The first and last entries counted."""
     last: Position | None = None
     aborted: bool = False
-    """A bound was reached before the end."""
+    """A bound was reached before the end of the backlog."""
 
 
 class BacklogScan:
-    """One walk over what a subscription has not acknowledged, as it stands when the walk begins."""
+    """One scan of a subscription's unacknowledged entries, up to the end of the topic when it starts."""
 
     def __init__(
         self,
@@ -58,21 +58,20 @@ class BacklogScan:
         self._counts = Counts()
 
     def begin(self, start: Position | None, now: Now) -> None:
-        """Walk from ``start``, or from the first entry that is not acknowledged.
+        """Scan from ``start``, or from the first unacknowledged entry.
 
-        As with Pulsar, an entry from ``start`` on counts although mark-delete has passed it, if it was not acknowledged
-        by itself.
+        As in Pulsar, entries from ``start`` up to mark-delete are counted as well.
         """
         self._deadline = now.monotonic + self._max_ms / 1000
         self._from_start = start is not None
         self._go_on(self._ledger.next(*self._cursor.mark_delete) if start is None else self._ledger.clamp(*start), now)
 
     def _passed(self, at: Position) -> bool:
-        """Whether mark-delete has passed an entry that counts nevertheless."""
+        """Return whether an entry counts although mark-delete has passed it."""
         return self._from_start and at <= self._cursor.mark_delete
 
     def _go_on(self, at: Position, now: Now) -> None:
-        """Read the next piece, or end."""
+        """Read the next run of entries, or finish."""
         if not self._passed(at):
             at = self._cursor.next_unacked(at)
         info = self._ledger.ledgers.get(at.ledger_id)
@@ -104,7 +103,7 @@ class BacklogScan:
             self._go_on(self._counted(at, entries), now)
 
     def _counted(self, at: Position, entries: list[Entry]) -> Position:
-        """Count a piece; where the next begins."""
+        """Count a run of entries; return the position of the next."""
         counts, acked = self._counts, AckedAhead(self._cursor)
         for entry in entries:
             position = Position(entry.ledger_id, entry.entry_id)

@@ -1,4 +1,4 @@
-"""Letting a backlog go up to a place, but for what is delayed: some entries a turn, so that nothing waits for it."""
+"""Eviction of a backlog up to a position, sparing delayed messages; a few entries per turn."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
@@ -17,17 +17,17 @@ Done = Callable[[Now], None]
 
 READ_ENTRIES: Final = 200
 READ_BYTES: Final = 1 << 20
-"""Of one read: its entries are acknowledged in one turn."""
+"""Bytes per read, whose entries are acknowledged in one turn."""
 STEPS: Final = 2000
-"""Delayed entries, or chunks of them, that one turn passes by."""
+"""Delayed entries, or chunks of them, skipped in one turn."""
 
 
 def spare(
     topic: "PersistentTopic", cursors: Iterable[ManagedCursor], end: Position, due: int, done: Done, now: Now
 ) -> None:
-    """Acknowledge for these cursors what comes before ``end``, but what falls due later than ``due`` (ms since 1970).
+    """Acknowledge everything before ``end`` for these cursors, except entries due later than ``due`` (ms since 1970).
 
-    ``done`` comes when nothing more is done: a subscription that is being reset or deleted is let be.
+    Subscriptions that are being reset or deleted are skipped. ``done`` is called at the end.
     """
     names = {cursor.name for cursor in cursors}
     subscriptions = [each for each in topic.subscriptions.values() if each.durable and each.name in names]
@@ -45,7 +45,7 @@ def spare(
 
 
 def is_spared(delays: Delays, position: Position, due: int) -> bool:
-    """Whether an entry falls due later than ``due``."""
+    """Return whether an entry is due later than ``due`` (ms since 1970)."""
     number, place = divmod(position.entry_id, DELAY_CHUNK)
     extent = delays.extent(position.ledger_id, number)
     if extent is None or extent.last <= due:
@@ -55,7 +55,7 @@ def is_spared(delays: Delays, position: Position, due: int) -> bool:
 
 
 class _Sparing:
-    """Of one subscription."""
+    """Eviction for one subscription."""
 
     def __init__(self, subscription: "Subscription", end: Position, due: int, done: Done) -> None:
         self._subscription = subscription
@@ -67,7 +67,7 @@ class _Sparing:
         self._at = subscription.cursor.mark_delete
 
     def step(self, now: Now) -> None:
-        """Go on."""
+        """Skip delayed entries and read the next ones to acknowledge."""
         ledger = self._topic.ledger
         try:
             self._subscription.clearing.check()
@@ -86,7 +86,7 @@ class _Sparing:
         self._topic.core.timers.at(now.monotonic, self.step)
 
     def _behind(self, position: Position) -> Position:
-        """The place behind an entry that is spared, and behind all of its chunk if that is."""
+        """Return the position after a spared entry, or after its chunk if all of that is spared."""
         number, ledger = position.entry_id // DELAY_CHUNK, self._topic.ledger
         extent, info = self._delays.extent(position.ledger_id, number), ledger.ledgers[position.ledger_id]
         entries = min(info.entries - number * DELAY_CHUNK, DELAY_CHUNK)
@@ -101,7 +101,7 @@ class _Sparing:
         last = min(last, ledger.readable_of(ledger.ledgers[first.ledger_id]) - 1)
 
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
-            if error is not None or not entries:  # the next time it is tried again
+            if error is not None or not entries:  # the next eviction retries
                 self._at = self._topic.ledger.next(*first)
             else:
                 self._at = Position(entries[-1].ledger_id, entries[-1].entry_id + 1)

@@ -1,7 +1,7 @@
-"""Expiry: messages that are too old are acknowledged, at the instant at which the oldest of them becomes so.
+"""Message expiry: messages are acknowledged for all subscriptions as soon as the oldest one exceeds its age limit.
 
-Two policies ask for it: message TTL, and a backlog quota by age that evicts. Both look at the oldest message that a
-durable subscription has not acknowledged, and what goes, goes for every subscription.
+Two policies set a limit: message TTL, and a backlog quota by age that evicts. Both apply to the oldest message that a
+durable subscription has not acknowledged.
 """
 
 from collections.abc import Callable
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 PAUSE_MS: Final = 1000
-"""After something has expired, how long what expires next gathers: else each message of a stream were a search."""
+"""Minimum interval between expiries, so that a steady stream does not cause a search per message."""
 
 RETRY_MS: Final = 1000
-"""When it is looked again where the store or a subscription that is being reset did not let us."""
+"""Retry interval after a failed read, or while a subscription is being reset."""
 
 
 class Oldest(NamedTuple):
-    """The oldest entry of the backlog of a topic's durable subscriptions."""
+    """The oldest unacknowledged entry over a topic's durable subscriptions."""
 
     position: Position
     begins: int
-    """From when on it gets old (ms since 1970)."""
+    """When its age begins (ms since 1970)."""
     subscription: str
 
 
 class Limits(NamedTuple):
-    """How old messages may become, in ms; 0: any age."""
+    """Age limits of messages in ms; 0: none."""
 
     ttl: int
     evict: int
-    """At this age a quota evicts ..."""
+    """Age at which the quota evicts ..."""
     target: int
-    """... what is older than this."""
+    """... messages older than this."""
     block: int
-    """At this age a quota keeps producers away."""
+    """Age at which the quota blocks producers."""
     spares: bool = False
-    """For the quota what is delayed gets old from when it falls due."""
+    """Whether, for the quota, the age of a delayed message begins when it is due."""
 
 
 def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
-    """What the policies ask for. Pure."""
+    """Return the limits set by the policies. Pure."""
     limit = age.limit if enforced and age.limit > 0 else 0
     evicts = age.follows is Follows.EVICTION
     target = age.target if limit and evicts else 0
@@ -62,7 +62,7 @@ def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
 
 
 def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
-    """What begins to age up to this instant (ms since 1970) goes, the oldest being of ``begins``; None: nothing."""
+    """Return the time (ms since 1970) up to which messages are to expire, given when the age of the oldest begins."""
     cutoffs = []
     if limits.ttl and begins + limits.ttl <= now_ms:
         cutoffs.append(now_ms - limits.ttl)
@@ -72,19 +72,21 @@ def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
 
 
 def due_at(limits: Limits, begins: int, now_ms: int, ripe: int | None = None) -> int:
-    """When a limit is reached, the oldest being of ``begins``, and for the quota of ``ripe`` where that is another (ms
-    since 1970); 0: never. Pure."""
+    """Return when the next limit is reached (ms since 1970); 0: never. Pure.
+
+    ``begins``: when the age of the oldest message begins; ``ripe``: the same for the quota, if different.
+    """
     due = [begins + limits.ttl] if limits.ttl else []
     ripe = begins if ripe is None else ripe
     if limits.evict and ripe < NEVER:
         due.append(ripe + limits.evict)
     if limits.block and now_ms < ripe + limits.block < NEVER:
-        due.append(ripe + limits.block)  # once it has passed, only acknowledgements change anything
+        due.append(ripe + limits.block)  # after that, only acknowledgements change the state
     return min(due, default=0)
 
 
 class Expiry:
-    """Of one topic in memory."""
+    """Message expiry of one topic in memory."""
 
     __slots__ = (
         "_again", "_again_at", "_limits", "_looked_up", "_ripe", "_ripens", "_topic", "evictions", "is_known", "oldest",
@@ -94,25 +96,25 @@ class Expiry:
     def __init__(self, topic: "PersistentTopic") -> None:
         self._topic = topic
         self._ripe: Ripe | None = None
-        """Finds the oldest for a quota that leaves out what is delayed; None without one."""
+        """Finds the oldest message for a quota that excludes delayed ones; None without such a quota."""
         self._ripens = NEVER
-        """From when on that one gets old, as it was found last (ms since 1970)."""
+        """When the age of that message begins, as last found (ms since 1970)."""
         self._limits = self._find_limits()
         self.on = any(self._limits)
-        """Whether anything may become too old."""
+        """Whether any age limit is set."""
         self.oldest: Oldest | None = None
-        """As it was found last: what has been acknowledged since may be beyond it."""
+        """The oldest entry as last found; it may be acknowledged by now."""
         self.evictions = 0
-        """Of a quota by age, since the topic came into memory."""
+        """Evictions by the age quota since the topic was loaded."""
         self.is_known = False
-        """Whether it was looked for the oldest at all."""
+        """Whether a search for the oldest entry has finished since the topic was loaded."""
         self.under_way = False
         self._looked_up = False
-        """Somebody who only wants to know it has asked for the oldest."""
+        """Whether a search started by ``tell_oldest`` is in progress."""
         self._again = False
-        """Look once more when this is done."""
+        """Whether to run again when the current run is done."""
         self._again_at = 0
-        """When there is something to do next, as far as is known (ms since 1970); 0: when something is published."""
+        """When the next run is due (ms since 1970); 0: once an entry is published."""
 
     def _find_limits(self) -> Limits:
         policies = self._topic.policies
@@ -123,21 +125,21 @@ class Expiry:
         return limits
 
     def published(self, entry: Entry) -> None:
-        """An entry joins the backlog: if it is all of it, it is the next to become too old."""
+        """Schedule the expiry of a published entry if it may be the next to expire."""
         if self.under_way or not self._topic.stored.cursors or (self._again_at and self._ripe is None):
             return
         due = due_at(self._limits, age_begins(entry), 0, None if self._ripe is None else ripens(entry))
-        if not self._again_at or 0 < due < self._again_at:  # others may fall due only later
+        if not self._again_at or 0 < due < self._again_at:  # delayed entries may reach the limit later
             self._again_at = due
             self._topic.upkeep.deadline.want(due)
 
     def started_again(self) -> None:
-        """A subscription is new, or starts again, maybe at an earlier place."""
+        """Forget search results after a subscription was created or reset, possibly to an earlier position."""
         if self._ripe is not None:
             self._ripe.forget()
 
     def look(self, now: Now) -> int:
-        """Let go what is too old; when to look again (ms since 1970; 0: not by the passing of time)."""
+        """Expire messages that are too old; return when to run again (ms since 1970; 0: not by time alone)."""
         self._limits = self._find_limits()
         self.on = any(self._limits)
         if self.under_way:
@@ -161,14 +163,13 @@ class Expiry:
 
     @property
     def quota_begins(self) -> int:
-        """From when on the oldest that counts for the quota gets old (ms since 1970), as far as that is known and still
-        so; else 0."""
+        """When the age of the oldest message for the quota begins (ms since 1970); 0 if unknown or out of date."""
         if self._ripe is not None:
             return self._ripens if self._ripens < NEVER and self._ripe.is_current else 0
         return self.oldest.begins if self.oldest is not None and self.is_current else 0
 
     def tell_oldest(self, now: Now) -> Oldest | None:
-        """The oldest of the backlog, as far as that is known without waiting; else it is known the next time."""
+        """Return the oldest entry of the backlog if known without a read; otherwise start the read and return None."""
         first = first_unacked(self._topic.ledger, self._topic.stored.cursors.values())
         if first is None:
             return None
@@ -185,13 +186,13 @@ class Expiry:
 
     @property
     def is_current(self) -> bool:
-        """Whether what is known to be the oldest still is."""
+        """Whether ``oldest`` is still the oldest entry."""
         first = first_unacked(self._topic.ledger, expiring(self._topic.stored))
         return first is not None and self.oldest is not None and first[0] == self.oldest.position
 
     @property
     def has_passed(self) -> bool:
-        """Whether the oldest for a quota that spares what is delayed is acknowledged: mark-delete may stay then."""
+        """Whether the oldest message for a quota that excludes delayed ones is acknowledged, even past mark-delete."""
         return self._ripe is not None and not self.under_way and not self._ripe.is_current
 
     def find_oldest(self, found: Callable[[Oldest | None, Now], None], now: Now) -> None:
@@ -217,11 +218,11 @@ class Expiry:
         )
 
     def _at_the_latest(self, position: Position) -> int:
-        """When an entry that cannot be read was appended, at the latest."""
+        """Return the latest possible append time of an entry that cannot be read."""
         info = self._topic.ledger.ledgers.get(position.ledger_id)
         return info.closed if info is not None and info.closed else self._topic.ledger.last_append_time
 
-    # What is too old
+    # Expiry
 
     def _found(self, oldest: Oldest | None, now: Now) -> None:
         if oldest is None or not self._topic.stored.in_use:
@@ -239,14 +240,14 @@ class Expiry:
         until = cutoff(limits._replace(evict=0) if limits.spares else limits, oldest.begins, now.wall)
         if until is not None:
             self._find_end(oldest, until, self._let_go_before, now)
-        elif evicts:  # and something is spared
+        elif evicts:  # delayed messages are spared
             until = now.wall - limits.target
             self._find_end(oldest, until, partial(self._spare_before, until), now)
         else:
             self._finish(due_at(limits, oldest.begins, now.wall, ripe), now)
 
     def _find_end(self, oldest: Oldest, until: int, found: Callable[[Position, Now], None], now: Now) -> None:
-        """The first entry that begins to age later than ``until``, for ``found``."""
+        """Pass the first entry whose age begins later than ``until`` to ``found``."""
         at = oldest.position
         find_first(
             self._topic,
@@ -259,7 +260,7 @@ class Expiry:
         )
 
     def _spare_before(self, until: int, position: Position, now: Now) -> None:
-        """What comes before an entry goes, but what falls due later than ``until``."""
+        """Expire the entries before ``position``, except those due later than ``until``."""
 
         def spared(when: Now) -> None:
             self.find_oldest(partial(self._pause, 0), when)
@@ -283,7 +284,7 @@ class Expiry:
         for subscription in behind:
             try:
                 subscription.clearing.expire_to(mark, messages, size, done, now)
-            except (PreconditionFailed, NotFound):  # it is being reset
+            except (PreconditionFailed, NotFound):  # being reset or deleted
                 retry = now.wall + RETRY_MS
                 done(now)
         done(now)
@@ -304,7 +305,7 @@ class Expiry:
         self._finish(retry or (max(due, now.wall + PAUSE_MS) if due else 0), now)
 
     def _without_backlog(self, now: Now) -> int:
-        """When to look again where no confirmed entry is left: others may be on their way to the disk."""
+        """Return when to run again without a backlog: soon if entries are unconfirmed, else 0."""
         ledger = self._topic.ledger
         return now.wall + RETRY_MS if ledger.total_messages > ledger.confirmed_messages else 0
 
@@ -314,7 +315,7 @@ class Expiry:
         self.is_known = True
         if not self._topic.stored.in_use:
             return
-        if self._ripe is not None:  # what is on its way may get old before all that was looked at
+        if self._ripe is not None:  # an unconfirmed entry may reach the limit first
             again_at = first_of(again_at, self._without_backlog(now))
         self._again_at = again_at
         self._topic.upkeep.deadline.settled(again_at)

@@ -1,8 +1,8 @@
-"""The oldest message of a backlog for a quota by age that leaves out what is delayed.
+"""Oldest message of a backlog for an age quota that excludes delayed messages.
 
-A delayed message gets old from when it falls due, any other from when it was published. So it is the first in the log
-that is not delayed, or the delayed one that falls due first. Both are found in the table of delays, in turns; what a
-walk has passed it need not look at again, and remembering that takes two numbers a chunk of the table.
+The age of a delayed message begins when it is due, that of any other when it was published. So the oldest one is the
+first undelayed message in the log or the delayed message that is due first. Both are searched in the delayed index,
+over several turns. A search resumes where the last one ended, which takes two numbers per chunk of the index.
 """
 
 from bisect import bisect_left
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 STEPS: Final = 2000
-"""Rows of the table, or chunks of them, that one turn looks at, in some milliseconds."""
+"""Rows of the delayed index, or chunks, visited in one turn, which takes a few ms."""
 NEVER: Final = 1 << 63
-"""Later than any time that a client can name."""
+"""Later than any time that a client can send."""
 
 Found = Callable[[int, Now], None]
 
 
 def ripens(entry: Entry) -> int:
-    """From when on an entry gets old for such a quota (ms since 1970)."""
+    """Return when the age of an entry begins for such a quota (ms since 1970)."""
     return max(age_begins(entry), entry.deliver_at)
 
 
 class Ripe:
-    """Of one topic in memory."""
+    """Search for the oldest message of one topic in memory."""
 
     __slots__ = ("_begins", "_delays", "_due", "_due_of", "_of", "_plain", "_topic", "_walked")
 
@@ -41,26 +41,28 @@ class Ripe:
         self._topic = topic
         self._delays = topic.stored.delays
         self._walked = Position(-1, -1)
-        """What comes before it, and is not acknowledged, is delayed."""
+        """All unacknowledged entries before this position are delayed."""
         self._plain: Position | None = None
-        """The first that is not delayed, and that one subscription has not acknowledged."""
+        """The first undelayed entry that a subscription has not acknowledged."""
         self._due = NEVER
-        """When the first that is delayed falls due, ..."""
+        """When the first delayed entry is due (ms since 1970), ..."""
         self._due_of = Position(-1, -1)
-        """... and where it stands."""
+        """... and its position."""
         self._of = Position(-1, -1)
-        """Of this one it is known when it was published."""
+        """The undelayed entry to which ``_begins`` belongs."""
         self._begins = 0
 
     def forget(self) -> None:
-        """Somebody starts again, maybe at an earlier place."""
+        """Forget the search state after a subscription was reset, possibly to an earlier position."""
         self._walked = Position(-1, -1)
         for _, extent in self._delays.extents():
             extent.left = (extent.first, 0)
 
     def find(self, found: Found, at_the_latest: Callable[[Position], int], now: Now) -> None:
-        """From when on the oldest gets old (ms since 1970), ``NEVER`` without one, for ``found``. Of an entry
-        that cannot be read ``at_the_latest`` says when it was appended."""
+        """Pass to ``found`` when the age of the oldest message begins (ms since 1970); ``NEVER`` without one.
+
+        ``at_the_latest`` returns the append time for an entry that cannot be read.
+        """
         walk = self._walk()
 
         def step(when: Now) -> None:
@@ -72,7 +74,7 @@ class Ripe:
         step(now)
 
     def _walk(self) -> Iterator[bool]:
-        """Find both; something comes out where another turn is to go on."""
+        """Search both; yields where the search should continue in another turn."""
         steps = 0
         for looked in (self._look_for_plain(), self._look_for_due()):
             for rows in looked:
@@ -102,7 +104,7 @@ class Ripe:
             )
 
     def _look_for_plain(self) -> Iterator[int]:
-        """How many rows were looked at comes out now and then."""
+        """Search the first undelayed entry; yields the number of rows visited."""
         topic, ledger = self._topic, self._topic.ledger
         self._walked = ledger.clamp(*self._walked)
         while (first := first_unacked(ledger, expiring(topic.stored), self._walked)) is not None:
@@ -121,7 +123,7 @@ class Ripe:
         self._plain = None
 
     def _look_for_due(self) -> Iterator[int]:
-        """The first row in the order of time of which somebody has not acknowledged the entry."""
+        """Search the unacknowledged delayed entry that is due first; yields the number of rows visited."""
         while (chosen := self._next_chunk()) is not None:
             (ledger_id, number), extent = chosen
             self._due = extent.left[0]
@@ -139,7 +141,7 @@ class Ripe:
         self._due = NEVER
 
     def _next_chunk(self) -> tuple[ChunkKey, Extent] | None:
-        """Of which the next row falls due first, as far as is known."""
+        """Return the chunk whose next row is due first, as far as known; None if there is none."""
         slowest = min((cursor.mark_delete for cursor in expiring(self._topic.stored)), default=None)
         if slowest is None:
             return None
@@ -152,7 +154,7 @@ class Ripe:
 
     @property
     def is_current(self) -> bool:
-        """Whether what was found to be the oldest is not acknowledged yet."""
+        """Whether the message found to be the oldest is still unacknowledged."""
         plain, due = self._plain, self._due
         if plain is not None and self._begins <= due:
             return self._is_left(plain)

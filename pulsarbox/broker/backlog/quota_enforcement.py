@@ -1,7 +1,7 @@
-"""The backlog of one topic against its quotas, by size and by age: producers held or refused, or the oldest let go.
+"""Enforcement of a topic's backlog quotas by size and age: producers are held or rejected, or the backlog is evicted.
 
-It is looked at when entries are confirmed, when a mark-delete moves and when the oldest message reaches its age; what
-follows, follows at once. Size is that of all entries behind the slowest durable mark-delete, as in Pulsar.
+Quotas are checked when entries are confirmed, when a mark-delete moves and when the oldest message reaches its age
+limit. The size is that of all entries after the slowest durable mark-delete, as in Pulsar.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 NEVER: Final = 1 << 62
 LOOK_MS: Final = 1000
-"""How soon after a look it is looked at the earliest what has fallen due since."""
+"""Minimum interval between checks of delayed messages that have become due."""
 
 
 class Backlog:
-    """Of one topic in memory."""
+    """The backlog quotas of one topic in memory."""
 
     __slots__ = (
         "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at",
@@ -52,23 +52,23 @@ class Backlog:
         self._topic = topic
         self.size = self.age = Quota(UNLIMITED, Follows.HOLD)
         self.full_at = NEVER
-        """The topic's total of bytes at which its size is to be looked at: not before is it anywhere near its limit."""
+        """The running total of bytes from which the quotas must be checked; below it, the size quota is not reached."""
         self.blocked: Quota | None = None
-        """The quota that keeps producers away."""
+        """The quota that blocks producers, if any."""
         self.holds: HoldTimes | None = None
-        """How long producers were kept away, once they were."""
+        """How long producers were blocked; None if they never were."""
         self.evictions = 0
-        """Of the quota by size, since the topic came into memory."""
+        """Evictions by the size quota since the topic was loaded."""
         self._evicting = False
         self._was_old = False
         self._held: dict[Producer, Claim] = {}
-        """Producers that wait until the backlog is smaller, in the order in which they came."""
+        """Producers that wait until the backlog is smaller, in order of arrival."""
         self._asking: dict[Producer, tuple[Claim, bool]] = {}
-        """Those that came before it was known how old the backlog is."""
+        """Producers that wait until the age of the backlog is known."""
         self.excludes = False
-        """What is not due does not count."""
+        """Whether delayed messages do not count until they are due."""
         self.not_due = 0
-        """Then its bytes, as of the last judgement; what was published since is added."""
+        """Bytes excluded as not due, as of the last check plus those published since."""
         self._take_policies()
         self.full_at = self._full_at()
 
@@ -82,7 +82,7 @@ class Backlog:
             self.not_due = 0
 
     def _slowest(self) -> int | None:
-        """The topic's bytes up to the slowest durable mark-delete; None without a durable subscription."""
+        """Return the running total of bytes at the slowest durable mark-delete; None without a durable subscription."""
         return min((cursor.mark_bytes for cursor in self._topic.stored.cursors.values()), default=None)
 
     def _full_at(self) -> int:
@@ -92,63 +92,63 @@ class Backlog:
         return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.not_due
 
     def _held_behind(self, slowest: int) -> int:
-        """Bytes behind a place that are stored, or on their way to the disk."""
+        """Return the confirmed and unconfirmed bytes after a running total."""
         ledger = self._topic.ledger
         return ledger.bytes_behind(slowest) + ledger.total_bytes - ledger.confirmed_bytes
 
     @property
     def used(self) -> int:
-        """Bytes behind the slowest durable mark-delete, those on their way to the disk too, as far as they count."""
+        """Bytes after the slowest durable mark-delete, confirmed or not, except those excluded as not due."""
         slowest = self._slowest()
         return self._held_behind(slowest) - self.not_due if slowest is not None else 0
 
     @property
     def waiting(self) -> int:
-        """Producers that wait until the backlog is smaller."""
+        """Number of producers that wait for the quotas."""
         return len(self._held) + len(self._asking)
 
     # Events
 
     def look(self, now: Now) -> None:
-        """Policies, subscriptions, or what they have acknowledged may have changed."""
+        """Check the quotas after a change of policies, subscriptions or acknowledgements."""
         self._take_policies()
         self._judge(now)
 
     def confirmed(self, now: Now) -> None:
-        """Entries were confirmed, and the topic's total has reached ``full_at``."""
+        """Check the quotas after entries were confirmed and the topic's total has reached ``full_at``."""
         self._judge(now)
 
     def dropped(self, now: Now) -> None:
-        """Ledgers are no more: with one that is not the oldest, the backlog is smaller while mark-delete stays."""
+        """Check the quotas after ledgers were dropped; the backlog may shrink without a move of mark-delete."""
         if self.blocked is not None:
             self.moved(now)
 
     def delayed_published(self, size: int, due: int) -> None:
-        """An entry that is not due before ``due`` (ms since 1970) has joined the backlog: it does not count yet."""
+        """Exclude a published entry from the backlog until ``due`` (ms since 1970)."""
         self.not_due += size
         if self.blocked is None:
             self.full_at += size
-            if self._topic.ledger.total_bytes >= self.full_at - self.not_due:  # else it is not too large with it either
+            if self._topic.ledger.total_bytes >= self.full_at - self.not_due:  # may be full when it is due
                 self._topic.upkeep.deadline.want(due)
 
     @property
     def evicting(self) -> bool:
-        """Whether the oldest are being let go."""
+        """Whether an eviction is in progress."""
         return self._evicting
 
     def moved(self, now: Now) -> None:
-        """A durable mark-delete has moved while producers are kept away."""
+        """Check the quotas after a durable mark-delete moved while producers are blocked."""
         if self.blocked is self.age or self.age.limit > 0:
-            self._topic.expiry.look(now)  # how old is the oldest now? Then comes ``aged``
+            self._topic.expiry.look(now)  # finds the age of the oldest message, then calls ``aged``
         self._judge(now)
 
     def acknowledged(self, now: Now, *, moved: bool) -> None:
-        """Something was acknowledged while producers are kept away; whether a durable mark-delete has moved by it."""
+        """Check the quotas after an acknowledgement while producers are blocked; ``moved``: mark-delete moved."""
         if moved or (self.blocked is self.age and self._topic.expiry.has_passed):
             self.moved(now)
 
     def aged(self, now: Now) -> None:
-        """It is known how old the oldest message is."""
+        """Check the quotas now that the age of the oldest message is known, and admit producers that waited for it."""
         self._judge(now)
         asking, self._asking = self._asking, {}
         for claim, again in asking.values():
@@ -158,19 +158,21 @@ class Backlog:
                 claim.refused(error, now)
 
     def refuses(self, now: Now) -> bool:
-        """Whether an entry is not to be stored: then its producer has been closed, and its client comes again."""
+        """Return whether an entry must not be stored; its producer has been closed then, and its client reconnects."""
         self._judge(now)
         return self.blocked is not None
 
     # Producers
 
     def check(self, now: Now, *, again: bool) -> None:
-        """Raises ProducerHeld, ProducerQuotaExceeded where a producer may not come. One that comes ``again`` and is to
-        be held may: ``admit`` makes it wait."""
+        """Raise ProducerHeld or ProducerQuotaExceeded if a producer is not admitted.
+
+        With ``again`` and a quota that holds producers it is: ``admit`` makes it wait.
+        """
         if self._topic.ledger.total_bytes >= self.full_at:
             self._judge(now)
         if self.blocked is None or self.blocked is not self.age or self._age_is_known():
-            self._check_blocked(again=again)  # else something has just expired, or was acknowledged: ``admit`` waits
+            self._check_blocked(again=again)  # else the age is unknown and ``admit`` waits for it
 
     def _check_blocked(self, *, again: bool) -> None:
         quota = self.blocked
@@ -187,7 +189,7 @@ class Backlog:
         return f"has {self.used} bytes in its backlog, of {quota.limit} that it may have"
 
     def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
-        """Let a producer in, or make it wait. Raises as ``check`` and as ``Producers.add``."""
+        """Admit a producer, or make it wait. Raises as ``check`` and ``Producers.add``."""
         topic = self._topic
         if self.age.limit > 0 and self.age.follows is not Follows.EVICTION and not self._age_is_known():
             self._asking[claim.producer] = (claim, again)
@@ -201,7 +203,7 @@ class Backlog:
             claim.queued(now)
 
     def _let_in(self, claim: Claim, now: Now) -> None:
-        """Others may have come, and policies have changed, while it waited. Raises as ``Producers.add``."""
+        """Admit a producer after checking its authorization and the policies again. Raises as ``Producers.add``."""
         check_producer(claim.producer)
         self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
         self._topic.producers.add(claim, now)
@@ -217,7 +219,7 @@ class Backlog:
             claim.refused(closed_early("producer"), now)
 
     def close(self, now: Now) -> None:
-        """The topic closes: those that wait are told to try again."""
+        """Reject the waiting producers of a closing topic with an error that lets clients retry."""
         claims = [*self._held.values(), *(claim for claim, _ in self._asking.values())]
         self._held.clear()
         self._asking.clear()
@@ -227,12 +229,12 @@ class Backlog:
     # Decisions
 
     def _judge(self, now: Now) -> None:
-        """Find out what holds now, and do what follows."""
+        """Check both quotas, and block producers or evict accordingly."""
         if self.excludes:
             self._exclude(now)
         self.full_at = self._full_at()
         full = self._topic.ledger.total_bytes >= self.full_at
-        old = self._is_old(now)  # also where the size alone decides: how old it is may not be known the next time
+        old = self._is_old(now)  # even if the size decides: updates ``_was_old``
         blocked = None
         if full and self.size.follows is Follows.EVICTION:
             self._evict(now)
@@ -243,7 +245,7 @@ class Backlog:
         self._block(blocked, now)
 
     def _exclude(self, now: Now) -> None:
-        """Find out what is not due. If the backlog would be too large with it, look again when some of it is."""
+        """Update ``not_due``. If the backlog would be too large including it, check again when some of it is due."""
         topic = self._topic
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete, default=None)
         if slowest is None:
@@ -256,7 +258,7 @@ class Backlog:
 
     def _is_old(self, now: Now) -> bool:
         expiry = self._topic.expiry
-        if not expiry.under_way:  # else it is as it was, until ``aged`` says more
+        if not expiry.under_way:  # else unchanged until ``aged`` is called
             old_at = too_old_at(self.age, expiry.quota_begins)
             self._was_old = bool(old_at) and now.wall >= old_at
         return self._was_old
@@ -267,7 +269,7 @@ class Backlog:
             self._tell(quota, now)
         self.blocked = quota
         if quota is not None:
-            self.full_at = 0  # whoever gets in by another door is looked at
+            self.full_at = 0  # check every message that still arrives
             for producer in self._topic.producers:
                 producer.disconnect(now)
             if quota.follows is Follows.HOLD:
@@ -288,7 +290,7 @@ class Backlog:
             self.holds.end(time_of(now))
 
     def _tell(self, quota: Quota | None, now: Now) -> None:
-        """The quota that keeps producers away is this one now."""
+        """Report a change of the quota that blocks producers."""
         events, name = self._topic.core.events, str(self._topic.name)
         if quota is None:
             events.tell("quota-released", name, "producers may come again", now, used=self.used)
@@ -299,13 +301,13 @@ class Backlog:
             events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
 
     def _evict(self, now: Now) -> None:
-        """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
+        """Evict the oldest messages for all subscriptions, down to the target of the quota."""
         topic, ledger = self._topic, self._topic.ledger
         until = ledger.total_bytes_before(self.not_due + self.size.target)
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
             self._evicting or slowest.mark_bytes >= until or ledger.next(*slowest.mark_delete) > ledger.read_end
-        ):  # or the rest is on its way to the disk, or of an open transaction or behind one: then comes ``confirmed``
+        ):  # nothing readable to evict: the rest is unconfirmed or after an open transaction, so ``confirmed`` retries
             return
         self._evicting = True
         topic.core.under_way += 1
@@ -320,16 +322,16 @@ class Backlog:
             self._evict_through,
             self._evicted,
             now,
-            unread=lambda position: True,  # too little goes, and then it is looked at again
+            unread=lambda position: True,  # evicts too little, and the next check continues
         )
 
     def _evicted(self, error: Exception | None = None) -> None:
-        """It is done, or could not be: then the next entries that are confirmed try again."""
+        """End an eviction. After an error, the next confirmed entries retry it."""
         self._evicting = False
         self._topic.core.under_way -= 1
 
     def _evict_through(self, position: Position, now: Now) -> None:
-        """The entry at ``position`` goes, and all before it."""
+        """Evict everything up to and including ``position``."""
         topic = self._topic
         behind = topic.ledger.next(*position) if position <= topic.ledger.last_confirmed else position
         topic.locate(behind, self._evict_to, self._evicted, now)
@@ -351,7 +353,7 @@ class Backlog:
         for subscription in subscriptions:
             try:
                 subscription.clearing.evict_to(mark, messages, size, done, now)
-            except (PreconditionFailed, NotFound):  # it is being reset: with the next entries it is tried again
+            except (PreconditionFailed, NotFound):  # being reset or deleted: retried with the next entries
                 stopped = True
                 done(now)
         done(now)

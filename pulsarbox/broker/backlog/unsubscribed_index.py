@@ -1,9 +1,9 @@
-"""All topics with messages that unsubscribed retention keeps: how many bytes they are, and which go first.
+"""Index of topics with unsubscribed messages, and the size limit of unsubscribed retention for all topics together.
 
-One row a topic, so that topics need no memory for it. The total is that of the rows, which a start adds up some at a
-time; until it has, too little is known, and nothing goes too early. Rows are ordered by class of size, then by age:
-above the limit the oldest ledger goes of those topics that hold more than an equal share each, so the flood of one
-topic does not take the messages of another.
+The index is one catalog row per topic, so unloaded topics use no memory. Their total is summed up after a start, some
+rows per turn; until then it is too low, so nothing is dropped too early. Rows are ordered by size class, then by age.
+Above the limit, the oldest ledger is dropped among topics that hold more than an equal share, so that a topic with many
+messages does not displace those of others.
 """
 
 from collections.abc import Callable
@@ -20,22 +20,22 @@ from pulsarbox.storage.ledger import LedgerInfo
 from pulsarbox.storage.recovery import StoredTopic
 
 PAGE: Final = 200
-"""Rows that are added up in one turn of a start."""
+"""Rows summed up in one turn after a start."""
 COUNTED_AT_ONCE: Final = 10
-"""Topics that are counted again in one turn of a start."""
+"""Topics counted again in one turn after a start."""
 AT_ONCE: Final = 4
-"""Ledgers that go in one turn."""
+"""Ledgers dropped in one turn."""
 LOOKED_AT: Final = 50
-"""Rows of a class that are looked at together."""
+"""Rows of a class read at a time."""
 SKIPPED_MAX: Final = 100
-"""Topics whose oldest ledger cannot go yet, as its entries are on their way to the disk, before the rest waits."""
+"""Topics skipped because their oldest ledger cannot be dropped yet; above this, the search stops until later."""
 AGAIN_SECONDS: Final = 1.0
 
 _FIELD: Final = "unsubscribed"
 
 
 class UnsubscribedIndex:
-    """Of one box."""
+    """The index of one box."""
 
     def __init__(self, catalog: Catalog, commits: GroupCommit, timers: Timers, settings: Settings) -> None:
         self._catalog = catalog
@@ -44,28 +44,29 @@ class UnsubscribedIndex:
         self._settings = settings
         self._capacity = 0
         self.limit = limit_of(settings, 0)
-        """Bytes that all topics may hold together; UNLIMITED: any number, also while the disk's size is not known."""
+        """Limit in bytes for all topics together; UNLIMITED without one, or while the disk size is unknown."""
         self.bytes = 0
-        """That they hold, as far as the rows say and a start has added them up."""
+        """Unsubscribed bytes of all topics, as far as the rows have been summed up."""
         self.topics = 0
-        """That hold any."""
+        """Topics with unsubscribed messages, counted likewise."""
         self.trim: Callable[[str, Now], bool] = _nobody
-        """Drops the oldest ledger with such messages of a topic, loaded or not; whether there was one that can go."""
+        """Drops the oldest ledger with unsubscribed messages of a topic, loaded or not; returns whether it could."""
         self.count: Callable[[str, Now], object] = _nobody
-        """Brings the row of a topic, loaded or not, up to what it holds."""
+        """Updates the row of a topic, loaded or not."""
         self._uncounted: list[str] = []
-        """Topics that the log had entries of behind the last row, maybe."""
+        """Topics in the replayed log, whose rows may be out of date."""
         self._added: str | None = ""
-        """The last row that is in the total; None: all are."""
+        """The last row included in the total; None: all are."""
         self._marks: dict[int, str] = {}
-        """By class: up to this key there are no rows any more. Rows that were deleted since the last checkpoint would
-        be passed by each time otherwise."""
+        """Per class, a key below which there are no rows; avoids scanning rows deleted since the last checkpoint."""
         self._skipped: set[str] = set()
         self._armed = False
 
     def start(self, replayed: list[str]) -> None:
-        """Begin to add up the rows, and to count the topics that recovery found in the log: a row follows its entries
-        in the batch behind them."""
+        """Start summing up the rows, and count the topics in the replayed log again.
+
+        A row is written in the batch after its entries, so a crash may lose its update.
+        """
         self._uncounted = replayed
         if replayed:
             self._timers.at(0.0, self._count_replayed)
@@ -75,12 +76,12 @@ class UnsubscribedIndex:
             self._timers.at(0.0, self._add_up)
 
     def take(self, settings: Settings, now: Now | None) -> None:
-        """Go by these settings from now on."""
+        """Apply changed settings."""
         self._settings = settings
         self._set_limit(now)
 
     def set_capacity(self, capacity: int, now: Now) -> None:
-        """Shares are of so many bytes."""
+        """Set the disk size in bytes, to which a limit in percent refers."""
         if capacity != self._capacity:
             self._capacity = capacity
             self._set_limit(now)
@@ -111,7 +112,7 @@ class UnsubscribedIndex:
     # Topics
 
     def put(self, stored: StoredTopic, size: int, oldest: LedgerInfo | None, now: Now) -> None:
-        """A topic holds ``size`` bytes of such messages now, the first of them in ``oldest``."""
+        """Update a topic: it holds ``size`` unsubscribed bytes, starting in ledger ``oldest``."""
         key = topic_key(stored.name)
         row = self._catalog.get(key)
         if row is None:
@@ -132,7 +133,7 @@ class UnsubscribedIndex:
             self._look(now)
 
     def forget(self, stored: StoredTopic) -> None:
-        """The topic is about to be deleted."""
+        """Remove a topic that is about to be deleted."""
         row = self._catalog.get(topic_key(stored.name)) or {}
         if _FIELD in row:
             self._replace(stored, row[_FIELD], None)
@@ -179,7 +180,7 @@ class UnsubscribedIndex:
         self._skipped.clear()
 
     def _next(self) -> str | None:
-        """The row of the topic whose oldest ledger goes next; None where none can."""
+        """Return the row of the topic whose oldest ledger is dropped next; None if there is none."""
         if len(self._skipped) >= SKIPPED_MAX:
             return None
         least = _class_of(self.limit // max(self.topics, 1))
@@ -187,7 +188,7 @@ class UnsubscribedIndex:
         return min(found, key=lambda key: key.split("/")[2:], default=None)
 
     def _first_of(self, number: int) -> str | None:
-        """The row of the oldest of a class."""
+        """Return the row of the oldest topic of a class; None if there is none."""
         prefix = unsubscribed_key(number)
         after: str | None = self._marks.get(number, "")
         while after is not None:
@@ -202,7 +203,7 @@ class UnsubscribedIndex:
 
 
 def _class_of(size: int) -> int:
-    """Sizes of one class differ by less than two times."""
+    """Return the class of a size; sizes of one class differ by less than a factor of two."""
     return size.bit_length()
 
 

@@ -1,8 +1,8 @@
-"""Messages of a topic that no subscription has covered: which they are, and how long unsubscribed retention keeps them.
+"""Unsubscribed messages of a topic, which no subscription has covered, and their retention.
 
-A durable subscription covers every message of its topic that is stored while the subscription exists, and every one
-that was there when it was created. A position in the topic's row says up to where deleted subscriptions have covered
-it. Neither readers, whose subscriptions leave nothing behind, nor the cursor of compaction cover anything.
+A durable subscription covers every message stored while it exists or before it was created. The topic's row has the
+position up to which deleted subscriptions have covered it. Readers, whose subscriptions are not durable, and the cursor
+of compaction cover nothing.
 """
 
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
 
 COVERED: Final = "covered"
-"""In a topic's row: the last position that a subscription has covered which is deleted."""
+"""Field of a topic's row: the last position covered by a deleted subscription."""
 NEVER: Final = 1 << 62
 _STEP_BYTES: Final = 4 << 10
 _STEP_SHARE: Final = 16
-"""The count of a topic's bytes lags behind by one part in so many, and by the step at least: each count is a row."""
+"""A topic is counted again, which writes a row, once it has grown by 1/_STEP_SHARE and at least by _STEP_BYTES."""
 
 
 class Unsubscribed(NamedTuple):
-    """The messages of a topic that unsubscribed retention keeps."""
+    """The messages of a topic that unsubscribed retention keeps, and until when."""
 
     messages: int
     bytes: int
     until: int
-    """When the first of them are deleted for their age (ms since 1970); 0: never."""
+    """When the oldest ones expire (ms since 1970); 0: never."""
 
 
 class TopicUnsubscribed:
-    """Of one stored topic, in memory or not."""
+    """The unsubscribed messages of one stored topic, in memory or not."""
 
     __slots__ = ("_core", "_is_system", "_ledger", "_policies", "_stored", "count_at", "covered")
 
@@ -51,32 +51,32 @@ class TopicUnsubscribed:
         self._is_system = is_system(stored.name)
         row = core.catalog.get(topic_key(stored.name)) or {}
         self.covered = Position(*row.get(COVERED, (-1, -1)))
-        """Deleted subscriptions have covered the topic up to here."""
+        """Deleted subscriptions have covered the topic up to this position."""
         self.count_at = 0 if self.time_ms else NEVER
-        """The topic's total of bytes at which ``count`` is to be called."""
+        """The topic's running total of bytes at which ``count`` must be called."""
 
     @property
     def time_ms(self) -> int:
-        """How long its messages are kept; OFF where Pulsar's rules hold, UNLIMITED where time does not end it."""
+        """How long messages are kept, in ms; OFF if Pulsar's rules apply, UNLIMITED without a time limit."""
         return OFF if self._is_system or is_subscribed(self._stored) else self._policies.get(UNSUBSCRIBED_TIME)
 
     @property
     def holds(self) -> bool:
-        """Whether the rule keeps anything here."""
+        """Whether unsubscribed retention keeps any messages of the topic."""
         newest = self._ledger.newest
         return newest is not None and self.is_in(newest) and self.time_ms != OFF
 
     def is_in(self, info: LedgerInfo) -> bool:
-        """Whether a ledger has messages that no subscription has covered."""
+        """Return whether a ledger has unsubscribed messages."""
         return info.entries > 0 and (info.ledger_id, info.entries - 1) > self.covered
 
     @property
     def oldest(self) -> LedgerInfo | None:
-        """The oldest ledger with such messages."""
+        """The oldest ledger with unsubscribed messages."""
         return next((info for info in self._ledger.ledgers.values() if self.is_in(info)), None)
 
     def find(self) -> Unsubscribed | None:
-        """Return the messages that the rule keeps, or None if it keeps none."""
+        """Return the messages that unsubscribed retention keeps, or None if it keeps none."""
         time_ms, oldest = self.time_ms, self.oldest
         if time_ms == OFF or oldest is None:
             return None
@@ -89,7 +89,7 @@ class TopicUnsubscribed:
         )
 
     def count(self, now: Now) -> None:
-        """Bring the box's count of such bytes up to what the topic holds."""
+        """Update the topic's unsubscribed bytes in the index of the box."""
         active, oldest = self.time_ms != OFF, self.oldest
         size = 0
         if active and oldest is not None:
@@ -98,7 +98,7 @@ class TopicUnsubscribed:
         self.count_at = self._ledger.total_bytes + max(_STEP_BYTES, size // _STEP_SHARE) if active else NEVER
 
     def unsubscribe(self, now: Now) -> None:
-        """A subscription was deleted: where it was the last, only messages to come are not covered."""
+        """Handle the deletion of a subscription: after the last one, only later messages are unsubscribed."""
         if not is_subscribed(self._stored):
             self.covered = self._ledger.last_confirmed
             key = topic_key(self._stored.name)

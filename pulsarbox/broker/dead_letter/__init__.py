@@ -1,4 +1,4 @@
-"""Dead letters: when the broker gives up on a message, what the dead letter contains, and where it goes.
+"""Dead letters: redelivery limits, the contents of dead letters and their topics.
 
 May import subscriptions, topics and policies. Must not replay dead letters: that is `broker.replay`.
 """

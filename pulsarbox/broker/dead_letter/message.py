@@ -1,9 +1,9 @@
-"""What a message becomes when it goes to a dead letter topic: itself, with properties that say whence it came and why.
+"""Dead letter messages: the original message plus properties with its origin and the reason.
 
-Their names are those of the official clients (RetryMessageUtil of Java, retry_router.go of Go), in both spellings of
-ORIGIN_MESSAGE_ID; ORIGIN_PUBLISH_TIME and those that begin with DEAD_LETTER are the box's own. A property that is there
-already stays: a message that went by a retry topic tells where it came from first. Everything else stays as it was but
-for the publish time, which is that of the move, and the time of delivery, which has passed.
+The property names are those of the official clients (RetryMessageUtil of Java, retry_router.go of Go), in both
+spellings of ORIGIN_MESSAGE_ID; ORIGIN_PUBLISH_TIME and DEAD_LETTER_* are specific to pulsarbox. Existing properties are
+not overwritten, so a message from a retry topic keeps its first origin. All other metadata is unchanged, except that
+the publish time is that of the move, and the delivery time and transaction are removed.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 ORIGIN_MESSAGE_ID_OLD: Final = "ORIGIN_MESSAGE_IDY_TIME"
-"""As clients spelled it first, and still write it beside the other."""
+"""Legacy spelling; clients still write it in addition to the other."""
 RECONSUMETIMES: Final = "RECONSUMETIMES"
 ORIGIN_PUBLISH_TIME: Final = "ORIGIN_PUBLISH_TIME"
 DEAD_LETTER_REASON: Final = "DEAD_LETTER_REASON"
@@ -42,22 +42,22 @@ class IndexAcks(Enum):
 
 
 class Origin(NamedTuple):
-    """Where a dead letter comes from, and why it is one."""
+    """Origin of a dead letter, and its reason."""
 
     topic: str
     subscription: str
     message_id: str
-    """``ledger:entry:partition``, the partition -1 where the topic is none, as clients write it."""
+    """``ledger:entry:partition`` as clients write it; partition -1 if the topic is not a partition."""
     redeliveries: int
     allowed: int
     messages: int = 1
-    """In its entry."""
+    """Messages in its entry."""
     acknowledged: int = 0
-    """Of these, by batch index."""
+    """Messages of its entry acknowledged by batch index."""
     index_acks: IndexAcks = IndexAcks.KEPT
 
     def reason(self, *, is_opened: bool = True) -> str:
-        """Why it is a dead letter. ``is_opened``: the acknowledged messages of its batch were left out."""
+        """Return the reason as text. ``is_opened``: acknowledged messages of its batch were left out."""
         times = "once" if self.redeliveries == 1 else f"{self.redeliveries} times"
         said = f"given back {times} without being acknowledged, {self.allowed} allowed"
         if self.messages == 1 or (self.acknowledged and is_opened):
@@ -72,8 +72,7 @@ class Origin(NamedTuple):
         return f"{said}; no message of its batch of {self.messages} was acknowledged"
 
     def properties(self, publish_time: int, *, is_opened: bool = True) -> dict[str, str]:
-        """The properties of a dead letter but for its message id. ``publish_time``: what the message said (ms since
-        1970)."""
+        """Return the properties except the message id. ``publish_time``: that of the message (ms since 1970)."""
         return {
             REAL_TOPIC: self.topic,
             REAL_SUBSCRIPTION: self.subscription,
@@ -91,16 +90,16 @@ class Letter(NamedTuple):
     body: bytes
 
     def payload(self) -> bytes:
-        """As it is published."""
+        """Return the encoded message to publish."""
         return encode_entry(self.metadata, self.body)
 
 
 def make_letter(entry: bytes, unacked: int | None, origin: Origin, publish_time: int, most: int) -> Letter:
-    """The dead letter that an entry becomes, of a batch those of its messages that have a bit in ``unacked``.
+    """Return the dead letter for an entry, with those messages of a batch that have a bit in ``unacked`` (None: all).
 
-    ``None`` for all. It is published at ``publish_time`` (ms since 1970). A batch is opened, so that each of its
-    messages has the properties; where that cannot be (it is encrypted, its codec is missing, or it has more than
-    ``most`` bytes) it goes as a whole, with the properties in its own metadata.
+    It is published at ``publish_time`` (ms since 1970). A batch is opened to add the properties to each message. If
+    that is not possible (it is encrypted, its codec is missing, or it is larger than ``most`` bytes), the whole batch
+    is moved with the properties in its own metadata.
     """
     parsed = parse_entry(entry, verify=False)
     metadata = MessageMetadata()
@@ -123,7 +122,7 @@ def make_letter(entry: bytes, unacked: int | None, origin: Origin, publish_time:
 def _rewritten(
     metadata: MessageMetadata, body: bytes, unacked: int | None, told: dict[str, str], message_id: str, most: int
 ) -> bytes:
-    """The body of a batch of what is left of it; ``metadata`` says how many that are."""
+    """Return the body of a batch with the unacknowledged messages only; updates the counts in ``metadata``."""
     codec = metadata.compression
     opened = list(
         iterate_batch(decompress(codec, body, metadata.uncompressed_size, most), metadata.num_messages_in_batch)

@@ -1,13 +1,13 @@
-"""The dead letters of one subscription: what was sent too often goes to another topic instead of to a consumer.
+"""Redelivery limit of a subscription: messages redelivered too often are moved to the dead letter topic.
 
-When a dispatcher is about to send an entry whose redelivery count is beyond the policy's, the entry is put into the
-open batch as a new one of the dead letter topic, with its acknowledgement (``GroupCommit.move``): after any crash it is
-in one of the two, never in both. Until that is durable it is neither acknowledged nor held by anybody; it is *moving*.
-Where the batch is not stored, it waits to be sent again, and moves then. Where the dead letter topic does not take it,
-it is sent like any other: nothing is lost, and it is tried again the next time.
+When a dispatcher reaches an entry whose redelivery count exceeds the policy's, it adds the entry to the open batch as
+an entry of the dead letter topic, together with its acknowledgement (``GroupCommit.move``). So after a crash it is in
+exactly one of the two topics. Until the batch is durable, the entry is neither acknowledged nor held by a consumer: it
+is *moving*. If the commit fails, the entry is redelivered and moved then. If the dead letter topic rejects it, it is
+dispatched like any other entry, and moved at a later redelivery.
 
-Redelivery counts are those of Shared and Key_Shared subscriptions. Exclusive and Failover have none, as in Pulsar: they
-send everything again in order, and a message taken out would be a gap in what they promise.
+Only Shared and Key_Shared subscriptions count redeliveries. Exclusive and Failover do not, as in Pulsar: they redeliver
+in order, and a moved message would be a gap in that order.
 """
 
 import logging
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOVING_MAX: Final = 200
-"""Entries that move at a time, or a few more: what is to move then waits for the disk."""
+"""Approximate limit of moving entries; above it, further ones wait for the commit."""
 MOVING_BYTES: Final = 8 << 20
 
 
 class Move:
-    """One entry on its way."""
+    """One entry that is being moved."""
 
     __slots__ = ("entry", "life", "messages")
 
     def __init__(self, entry: Entry, messages: int, life: object) -> None:
         self.entry = entry
         self.messages = messages
-        """Those of it that were not acknowledged."""
+        """Its unacknowledged messages."""
         self.life = life
-        """Of the dispatcher, when it came to the entry last."""
+        """``Subscription.life`` when the dispatcher last reached the entry."""
 
     def acked(self, cursor_id: int) -> bytes:
         """See group_commit.Move."""
@@ -49,7 +49,7 @@ class Move:
 
 
 class DeadLetters:
-    """Of one durable subscription."""
+    """The dead letter policy and moving entries of one subscription."""
 
     __slots__ = (
         "_moving", "_moving_bytes", "_subscription", "last", "messages", "policy", "refused", "refused_since",
@@ -59,11 +59,11 @@ class DeadLetters:
         stored = row.get(ROW)
         self.policy: DeadLetterPolicy | None = None if stored is None else DeadLetterPolicy.of_row(stored)
         self.messages = 0
-        """That became dead letters, since the subscription came into memory."""
+        """Messages moved since the subscription was loaded."""
         self.last = 0
-        """When the last did (ms since 1970)."""
+        """When the last message was moved (ms since 1970)."""
         self.refused = ""
-        """Why the dead letter topic did not take the last one; empty where it did."""
+        """Why the dead letter topic rejected the last message; empty if it accepted it."""
         self.refused_since = 0
         """Milliseconds since 1970."""
         self._subscription = subscription
@@ -71,7 +71,7 @@ class DeadLetters:
         self._moving_bytes = 0
 
     def set_policy(self, policy: DeadLetterPolicy | None, now: Now) -> None:
-        """Go by this policy from now on, None for none; durable with the next commit."""
+        """Set the policy, None for none; durable with the next commit."""
         subscription = self._subscription
         commits, catalog = subscription.topic.core.commits, subscription.topic.core.catalog
         self.policy = policy
@@ -84,16 +84,16 @@ class DeadLetters:
 
     @property
     def moving(self) -> bool:
-        """Whether entries are on their way to the dead letter topic."""
+        """Whether entries are being moved to the dead letter topic."""
         return bool(self._moving)
 
     @property
     def full(self) -> bool:
-        """Whether so many are that what comes next has to wait."""
+        """Whether so many entries are moving that further ones must wait."""
         return len(self._moving) >= MOVING_MAX or self._moving_bytes >= MOVING_BYTES
 
     def take_out(self, entries: list[Entry], dispatcher: "MultipleConsumersDispatcher", now: Now) -> list[Entry]:
-        """What is to be sent of these entries; dead letters are on their way."""
+        """Start moving those of the entries that exceed the limit; return the others, which are to be dispatched."""
         policy, count_of = self.policy, self._subscription.cursor.redelivery_count
         claims = self._subscription.cursor.claims
         living = []
@@ -105,7 +105,7 @@ class DeadLetters:
                 continue
             count = count_of(at)
             if claims is not None and at in claims:
-                living.append(entry)  # some of its messages are a transaction's: what becomes of them is not known yet
+                living.append(entry)  # an open transaction has acknowledged some of its messages
             elif (
                 policy is None or count <= policy.max_redeliveries or not self._move(entry, count, dispatcher.life, now)
             ):
@@ -113,7 +113,7 @@ class DeadLetters:
         return living
 
     def _move(self, entry: Entry, count: int, life: object, now: Now) -> bool:
-        """Whether the entry has become a dead letter."""
+        """Add an entry to the dead letter topic; return whether that accepted it."""
         subscription, policy = self._subscription, self.policy
         topic, cursor = subscription.topic, subscription.cursor
         assert policy is not None
@@ -157,14 +157,14 @@ class DeadLetters:
             )
 
     def forget(self) -> None:
-        """The cursor was reset: what has moved is to be sent like all else behind the new place."""
+        """Forget moving entries after the cursor was reset, so that they are dispatched again."""
         self._moving.clear()
         self._moving_bytes = 0
 
-    # What becomes of them
+    # Outcome of the commit
 
     def moved(self, moves: list[Move], now: Now) -> None:
-        """They are durable: the cursor is to know it, unless it was reset, or its subscription deleted, meanwhile."""
+        """Acknowledge durable moves, unless the cursor was reset or the subscription deleted meanwhile."""
         arrived = [move for move in moves if self._arrived(move)]
         if not arrived or not self._is_there:
             return
@@ -194,7 +194,7 @@ class DeadLetters:
         self._subscription.topic.core.events.tell("dead-letters", self._subject, text, now, count=messages, to=to)
 
     def not_moved(self, moves: list[Move], now: Now) -> None:
-        """They could not be stored: those that the dispatcher has come by are to be sent, or to move, once more."""
+        """Redeliver entries whose move could not be stored, unless the dispatcher has rewound since."""
         lost = [move for move in moves if self._arrived(move)]
         if lost and self._is_there:
             self._subscription.send_again([move.entry for move in lost if move.life is self._subscription.life], now)

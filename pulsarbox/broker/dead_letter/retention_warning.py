@@ -1,7 +1,7 @@
-"""Whether dead letters are kept: without a subscription, retention or unsubscribed retention their topic drops them.
+"""Warning that a dead letter topic drops its messages: it has no subscription, retention or unsubscribed retention.
 
-A topic is for dead letters, or for messages to be tried again, where it is called so by clients, or where a dead letter
-policy of the box has sent something there. Source: PIP-124, apache/pulsar#13408.
+A dead letter or retry topic is recognized by the name suffix that clients use, or because the box has moved dead
+letters there. Source: PIP-124, apache/pulsar#13408.
 """
 
 import logging
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MARK: Final = "deadLetters"
-"""In a topic's row: the box has sent dead letters there."""
+"""Field of a topic's row: the box has moved dead letters there."""
 
 
 def for_dead_letters(name: TopicName, row: Row) -> bool:
-    """Whether a topic, which has this row, is for dead letters."""
+    """Return whether a topic with this row is a dead letter or retry topic."""
     return name.base.local.endswith((DEAD_LETTER_SUFFIX, RETRY_SUFFIX)) or bool(row.get(MARK))
 
 
 def marked(topic: "PersistentTopic", now: Now) -> None:
-    """A dead letter goes to the topic: it is one for them from now on."""
+    """Mark a topic to which a dead letter is moved as a dead letter topic."""
     if not topic.for_dead_letters:
         topic.for_dead_letters = True
         key = topic_key(str(topic.name))
@@ -40,25 +40,25 @@ def marked(topic: "PersistentTopic", now: Now) -> None:
 
 
 def is_subscribed(stored: StoredTopic) -> bool:
-    """Whether a topic has a durable subscription. The cursor of compaction is none: it does not deliver anything."""
+    """Return whether a topic has a durable subscription. That of compaction does not count; it delivers nothing."""
     return any(cursor.name != COMPACTION_SUBSCRIPTION for cursor in stored.cursors.values())
 
 
 def drops_dead_letters(topic: "PersistentTopic") -> bool:
-    """Whether the topic is for dead letters, and nothing keeps what it is given."""
+    """Return whether a dead letter topic drops its messages, as neither a subscription nor retention keeps them."""
     if not topic.for_dead_letters or is_subscribed(topic.stored):
         return False
     return retains_nothing(topic.policies)
 
 
 def retains_nothing(policies: TopicPolicies) -> bool:
-    """Whether a topic without subscriptions drops its messages: no retention holds, and no unsubscribed retention."""
+    """Return whether neither retention nor unsubscribed retention keeps messages without a subscription."""
     retention = policies.get(RETENTION)
     return not (retention.time_ms and retention.size) and policies.get(UNSUBSCRIBED_TIME) == OFF
 
 
 def warn(topic: "PersistentTopic") -> None:
-    """Say in the log, once, that dead letters will be lost; before they are."""
+    """Log once that dead letters will be lost, before they are."""
     if not drops_dead_letters(topic):
         topic.warned_of_loss = False
     elif not topic.warned_of_loss:

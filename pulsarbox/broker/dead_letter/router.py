@@ -1,6 +1,6 @@
-"""Where dead letters go: their topics are found or made, given a subscription, and the letters put into the open batch.
+"""Publishing of dead letters: finds or creates their topic and its subscription, and adds them to the open batch.
 
-A dead letter is no producer's, see ``posting``. What the topic asks for of schemas holds for it too.
+Dead letters are published without a producer, see ``internal_publisher``. The topic's schema rules apply to them too.
 """
 
 import logging
@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 
 
 Check = Callable[[TopicName, Letter], None]
-"""Looks at a message that is about to go to a topic. Raises PulsarBoxError."""
+"""Validates a message before it is published to a topic. Raises PulsarBoxError."""
 
 
 class DeadLetterOffice:
-    """Puts dead letters into their topics, and back."""
+    """Publishes dead letters to their topics, and messages from there to others."""
 
     def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
         self._core = core
@@ -41,9 +41,9 @@ class DeadLetterOffice:
         self._posting = False
 
     def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
-        """See that a policy's topic exists and has its subscription; its parts.
+        """Create a policy's topic and initial subscription if missing; return the topic's partitions, or the topic.
 
-        Raises NotFound where its namespace is missing, NotAllowed, PreconditionFailed or Conflict where it cannot be.
+        Raises NotFound if its namespace is missing; NotAllowed, PreconditionFailed or Conflict if it cannot be created.
         """
         name = policy.topic
         count = self._topics.partitions(name)
@@ -71,9 +71,9 @@ class DeadLetterOffice:
     def post(
         self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
     ) -> None:
-        """Put an entry of ``source``, of a batch what is in ``unacked``, into the open batch as a dead letter.
+        """Add an entry of ``source`` to the open batch as a dead letter; of a batch only the messages in ``unacked``.
 
-        Raises PulsarBoxError, and puts nothing there, where its topic does not take it.
+        Raises PulsarBoxError, and adds nothing, if the dead letter topic rejects it.
         """
         with self._alone():
             self._post(entry, unacked, source, origin, policy, now)
@@ -83,7 +83,7 @@ class DeadLetterOffice:
         refusal = self._core.commits.housekeeping.refusal
         if refusal is not None:
             raise PersistenceError(refusal)
-        if self._posting:  # the quota of one dead letter topic has set another subscription in motion
+        if self._posting:  # eviction by a dead letter topic's quota made another subscription dispatch
             raise ServiceNotReady("another dead letter is just being moved")
         self._posting = True
         try:
@@ -97,7 +97,7 @@ class DeadLetterOffice:
         most = self._core.settings.maxMessageSize
         letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
         topic = self._topic(letter, policy, now)
-        topic.check_takes()  # before its schemas are looked at
+        topic.check_takes()  # before adding a schema
         self._bring_schema(source, topic.name, letter.metadata, now)
         put(topic, letter.metadata, letter.body, now)
         retention_warning.marked(topic, now)
@@ -112,19 +112,19 @@ class DeadLetterOffice:
         return parts[self._routing.route(topic, letter.metadata, len(letter.body), len(parts), now)]
 
     def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
-        """The schema that a message was written with is known in its new topic too, under that topic's version."""
+        """Register a message's schema with its new topic, and set that topic's schema version in its metadata."""
         version = metadata.schema_version
         if not version:
             self._schemas.check_none(target)
             return
         stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
         if stored is None:
-            metadata.ClearField("schema_version")  # else it would mean another one there
+            metadata.ClearField("schema_version")  # it would refer to another schema there
         else:
-            retention_warning = self._schemas.keeping(target, stored.schema, now.wall)
-            metadata.schema_version = self._schemas.at_once(stored.schema, retention_warning, now).version_bytes
+            keeping = self._schemas.keeping(target, stored.schema, now.wall)
+            metadata.schema_version = self._schemas.at_once(stored.schema, keeping, now).version_bytes
 
-    # Back from there
+    # Moving messages to other topics
 
     def put_back(
         self,
@@ -136,21 +136,20 @@ class DeadLetterOffice:
         dry: bool = False,
         known: dict[TopicName, PersistentTopic] | None = None,
     ) -> None:
-        """Put messages of ``source`` into the open batch as messages of the topics that stand beside them.
+        """Add messages of ``source`` to the open batch as messages of the given topics: all of them or, on error, none.
 
-        All of them or, with the error, none; ``check`` may raise, too, once a message has its schema. ``dry``: none at
-        all. ``known``: topics that were found in the same turn already; what is found goes there. ServiceNotReady but
-        for QuotaReached, and PersistenceError, mean that another time may do.
+        ``check`` validates a message with its final schema version. ``dry``: validate only. ``known``: cache of topics
+        found in the same turn. PersistenceError, and ServiceNotReady other than QuotaReached, are worth a retry.
         """
         with self._alone():
             put = []
             for name, given in letters:
                 letter = Letter(MessageMetadata(), given.body)
-                letter.metadata.CopyFrom(given.metadata)  # it may have to be tried once more
+                letter.metadata.CopyFrom(given.metadata)  # keep the original for a retry
                 topic = None if known is None else known.get(name)
                 if topic is None:
                     topic = self._target(name, letter, now, known)
-                topic.check_takes()  # before its schemas are looked at
+                topic.check_takes()  # before adding a schema
                 letter.metadata.publish_time = now.wall - now.offset
                 self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
                 if check is not None:
@@ -174,7 +173,7 @@ class DeadLetterOffice:
     def _take_schema(
         self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool
     ) -> None:
-        """As ``_bring_schema``; here the schema has to be one that the target's producers may bring."""
+        """Register a message's schema as ``_bring_schema`` does, but only if the target's producers may add it."""
         version = metadata.schema_version
         stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
         if stored is None:

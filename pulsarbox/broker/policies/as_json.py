@@ -1,4 +1,4 @@
-"""The broker's own values of policies, as the Admin API shows them."""
+"""Broker-level values of policies from the settings, as shown by the Admin API."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -10,7 +10,7 @@ from pulsarbox.protocol.policies.table import quota_name
 
 
 def broker_value(name: str, settings: Settings) -> Any:
-    """Return the broker's own value; None for a policy that only topics or namespaces have."""
+    """Return the broker-level value; None for a policy that only topics or namespaces have."""
     made = _VALUES.get(name)
     return made(settings) if made is not None else None
 

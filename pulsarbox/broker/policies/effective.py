@@ -1,4 +1,4 @@
-"""All policies of a topic or a namespace at once: the value in effect, and the value of each level."""
+"""All policies of a topic or namespace, each with the value in effect and the value of each level."""
 
 from typing import Any, NamedTuple
 

@@ -1,7 +1,7 @@
-"""What is set for namespaces and topics, kept as rows; and which of it holds for a topic: topic > namespace > broker.
+"""Policies of namespaces and topics, stored as rows, and their effective values: topic > namespace > broker.
 
-A change holds for whoever asks after it. Topics in memory are told besides, so that they do at once what follows: a
-few of them in the turn of the change, many over the turns behind it.
+A change applies to all later reads. Topics in memory are also notified to act on it at once: a few in the turn of the
+change, the others in later turns.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,11 +26,11 @@ from pulsarbox.storage.catalog import Catalog, Row, namespace_key, policies_key
 T = TypeVar("T")
 
 TOLD_AT_ONCE: Final = 10
-"""Topics that are told of a change in one turn: each takes some 0.2 ms, and may trim its ledgers and write rows."""
+"""Topics notified of a change in one turn: each takes about 0.2 ms, and may trim its ledgers and write rows."""
 
 
 class Policies:
-    """The policies of all namespaces and topics. ``put`` writes a row, durable with the open batch."""
+    """The policies of all namespaces and topics. ``put`` writes a row in the open batch."""
 
     def __init__(
         self, catalog: Catalog, settings: Settings, put: Callable[[str, Row | None], None], timers: Timers
@@ -40,24 +40,24 @@ class Policies:
         self._put = put
         self._timers = timers
         self.changes = 0
-        """Grows with each change: what a topic has looked up before is not asked any more."""
+        """Incremented by each change, which invalidates the values that topics have cached."""
         self.of_namespaces: dict[tuple[str, Policy[Any]], tuple[Any, Level]] = {}
-        """What holds for the topics of a namespace that have nothing set themselves, as far as somebody has asked."""
+        """Cache of the effective values for topics of a namespace without policies of their own."""
         self._to_tell: dict[TopicPolicies, None] = {}
-        """Topics that a change is still to be told to."""
+        """Topics still to be notified of a change."""
         self.for_unloaded: Callable[[str, Row, Row, Now], None] = _nobody
-        """Is called with a namespace, or a topic's name, its row before and its row now."""
+        """Called with a namespace or topic name, its previous row and its new row."""
         self._rows: dict[str, Row] = {}
-        """The rows of what is in use, taken apart once."""
+        """Cache of decoded rows for topics in memory."""
         self._in_use: dict[str, dict[TopicPolicies, None]] = {}
-        """Of the topics in memory, by namespace."""
+        """Policies of the topics in memory, by namespace."""
 
     def of(self, name: TopicName) -> "TopicPolicies":
-        """What holds for a topic, in memory or not."""
+        """Return the policies of a topic, in memory or not."""
         return TopicPolicies(self, name)
 
     def row(self, key: str, *, keep: bool = False) -> Row:
-        """A row of policies, empty where there is none. ``keep``: somebody in memory will ask again."""
+        """Return a row of policies, empty if there is none. ``keep``: cache it for a topic in memory."""
         row = self._rows.get(key)
         if row is None:
             row = self._catalog.get(key) or {}
@@ -66,7 +66,7 @@ class Policies:
         return row
 
     def of_topic(self, key: str, *, keep: bool = False) -> Row:
-        """The row of a topic's own policies as far as they count."""
+        """Return a topic's own row, empty if topic-level policies are disabled."""
         return self.row(key, keep=keep) if self.settings.topicLevelPoliciesEnabled else {}
 
     def levels(self, namespace: str, topic: TopicName | None = None, *, keep: bool = False) -> Levels:
@@ -77,7 +77,7 @@ class Policies:
     # Changes
 
     def put_namespace(self, namespace: str, row: Row | None, now: Now | None = None) -> None:
-        """Write all that is set for a namespace; None where it is deleted."""
+        """Write the policies of a namespace; None if it is deleted."""
         key = namespace_key(namespace)
         before = self._catalog.get(key) or {}
         self._put(key, row)
@@ -87,7 +87,7 @@ class Policies:
             self.for_unloaded(f"{namespace}/", before, row or {}, now)
 
     def set_topic(self, name: TopicName, key: str, value: Any, now: Now, *, everywhere: bool = False) -> None:
-        """Set one policy of a topic (of all partitions); None takes it away. ``everywhere``: for all clusters."""
+        """Set one policy of a topic (all partitions); None removes it. ``everywhere``: a global policy."""
         row = dict(self.row(policies_key(str(name.base))))
         values = dict(row.get(GLOBAL, {})) if everywhere else row
         values.pop(key, None)
@@ -100,7 +100,7 @@ class Policies:
         self.put_topic(name, row or None, now)
 
     def put_topic(self, name: TopicName, row: Row | None, now: Now) -> None:
-        """Write all that is set for a topic; None takes everything away."""
+        """Write the policies of a topic; None removes them all."""
         key = policies_key(str(name.base))
         before = self._catalog.get(key)
         if row is None and before is None:
@@ -111,7 +111,7 @@ class Policies:
         self.for_unloaded(str(name.base), before or {}, row or {}, now)
 
     def take(self, settings: Settings, now: Now | None = None) -> None:
-        """The broker's own values are these from now on."""
+        """Apply changed settings, the broker-level values."""
         self.settings = settings
         self._changed([each for topics in self._in_use.values() for each in topics], now)
 
@@ -137,18 +137,18 @@ class Policies:
 
     @property
     def telling(self) -> bool:
-        """Whether topics in memory are still to be told of a change."""
+        """Whether topics in memory are still to be notified of a change."""
         return bool(self._to_tell)
 
     # Topics in memory
 
     def attach(self, topic: "TopicPolicies") -> None:
-        """It is to be told of changes."""
+        """Start notifying a topic of changes."""
         topic.attached = True
         self._in_use.setdefault(topic.name.namespace, {})[topic] = None
 
     def detach(self, topic: "TopicPolicies") -> None:
-        """It need not be any more: rows that nobody uses are let go."""
+        """Stop notifying a topic, and evict cached rows that are no longer needed."""
         topic.attached = False
         self._to_tell.pop(topic, None)
         topics = self._in_use.get(topic.name.namespace, {})
@@ -160,7 +160,7 @@ class Policies:
 
 
 class TopicPolicies:
-    """What holds for one topic: each value looked up once, until something changes."""
+    """Effective policies of one topic, cached until a change."""
 
     __slots__ = ("_changes", "_key", "_listeners", "_policies", "_told", "_values", "attached", "name")
 
@@ -169,20 +169,20 @@ class TopicPolicies:
         self.name = name
         self._key = policies_key(str(name.base))
         self.attached = False
-        """Whether it is told of changes: the topic is in memory."""
+        """Whether it is notified of changes because the topic is in memory."""
         self._values: dict[Policy[Any], tuple[Any, Level]] = {}
         self._changes = policies.changes
-        """As of when these are."""
+        """``Policies.changes`` when the values were cached."""
         self._told = -1
-        """As of when whoever listens was told."""
+        """``Policies.changes`` when the listeners were last notified."""
         self._listeners: list[Callable[[Now], None]] = []
 
     def get(self, policy: Policy[T]) -> T:
-        """The value that holds."""
+        """Return the value in effect."""
         return self.found(policy)[0]
 
     def found(self, policy: Policy[T]) -> tuple[T, Level]:
-        """The value that holds, and who has set it."""
+        """Return the value in effect, and the level that sets it."""
         if self._changes != self._policies.changes:
             self._changes = self._policies.changes
             self._values.clear()
@@ -215,19 +215,19 @@ class TopicPolicies:
 
     @property
     def is_told(self) -> bool:
-        """Whether whoever listens knows of the last change."""
+        """Whether the listeners were notified of the last change."""
         return self._told == self._policies.changes
 
     def on_change(self, told: Callable[[Now], None]) -> None:
-        """Call this when a value may be another one."""
+        """Add a listener, to be called when a value may have changed."""
         self._listeners.append(told)
 
     def tell(self, now: Now) -> None:
-        """Let whoever listens do what follows."""
+        """Notify the listeners of a change."""
         self._told = self._policies.changes
         for told in list(self._listeners):
             told(now)
 
 
 def _nobody(name: str, before: Row, row: Row, now: Now) -> None:
-    """Nobody looks after topics that are not in memory."""
+    """Ignore the change until a handler for unloaded topics is set."""

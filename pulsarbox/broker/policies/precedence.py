@@ -1,7 +1,7 @@
-"""The precedence of policies: topic, then namespace, then broker. Every answer about a policy in effect is from here.
+"""Precedence of policies: topic, then namespace, then broker. The only place that determines a value in effect.
 
 A value sets its policy unless the row of the table says otherwise: a rate that limits nothing, or an empty list, leaves
-the policy to the next level, as ``HierarchyTopicPolicies`` of Pulsar 4.2 does.
+the policy to the next level, as in ``HierarchyTopicPolicies`` of Pulsar 4.2.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def levels_of(topic: Row, namespace: Row) -> Levels:
 
 
 def set_values(row: PolicyRow, levels: Levels, cluster: str) -> Iterator[ValueAt]:
-    """Yield what topic and namespace set for a policy, the strongest first."""
+    """Yield the values that topic and namespace set for a policy, the strongest first."""
     for level, policies in levels:
         place = row.namespace if level is Level.NAMESPACE else row.topic
         value = place.set_in(policies, cluster, row.sets) if place is not None else None
@@ -51,7 +51,7 @@ def set_values(row: PolicyRow, levels: Levels, cluster: str) -> Iterator[ValueAt
 
 
 def precedence(row: PolicyRow, levels: Levels, settings: Settings) -> Iterator[ValueAt]:
-    """Yield what each level sets for a policy: the first is in effect, the last is the broker's own value."""
+    """Yield the values of all levels for a policy: the first is in effect, the last is the broker's."""
     yield from set_values(row, levels, settings.clusterName)
     yield ValueAt(Level.BROKER, broker_value(row.name, settings))
 
@@ -62,6 +62,6 @@ def in_effect(row: PolicyRow, levels: Levels, settings: Settings) -> ValueAt:
 
 
 def subscription_rate_in_effect(subscription: str, levels: Levels, settings: Settings) -> ValueAt:
-    """Return the dispatch rate in effect for one subscription: its own, or the one that all of the topic have."""
+    """Return the dispatch rate in effect for one subscription: its own, else that of all subscriptions of the topic."""
     own = next(set_values(subscription_rate(subscription), levels, settings.clusterName), None)
     return own or in_effect(row_of("subscription-dispatch-rate"), levels, settings)

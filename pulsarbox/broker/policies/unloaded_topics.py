@@ -1,6 +1,6 @@
-"""Walks over stored topics, some in a turn: when a policy has changed, those that are not in memory are looked at too.
+"""Application of policy changes to unloaded topics, by a walk over stored topics, some per turn.
 
-A walk is a row until it is done, written in the batch of the change, so that it goes on after a crash.
+A walk is stored as a row, written in the same batch as the change, so it continues after a crash.
 """
 
 from collections.abc import Callable
@@ -22,49 +22,49 @@ from pulsarbox.names import PERSISTENT
 from pulsarbox.storage.catalog import KEPT, WALKS, Catalog, Row, topic_key, walk_key
 
 AT_ONCE: Final = 10
-"""Topics that are looked at in one turn, each with its rows."""
+"""Topics visited in one turn."""
 
 PAGE: Final = 500
-"""Topics after which it is written down how far a walk has come."""
+"""Topics after which the progress of a walk is stored."""
 
 KEEPING: Final = (
     RETENTION, MESSAGE_TTL, BACKLOG_SIZE, INACTIVE_TOPIC, SUBSCRIPTION_EXPIRATION, COMPACTION_THRESHOLD,
     UNSUBSCRIBED_TIME,
 )  # fmt: skip
-"""The policies by which something happens to a topic that nobody uses. Both quotas of a backlog have one key."""
+"""Policies that affect unused topics. Both backlog quotas have the same key."""
 
 _KEYS: Final = frozenset({GLOBAL, *(place.key for policy in KEEPING for place in policy.row.places)})
 
 
 class Walks:
-    """The walks that are under way; they go one behind the other."""
+    """The pending walks, run one after another."""
 
     def __init__(self, catalog: Catalog, commits: GroupCommit, timers: Timers) -> None:
         self._catalog = catalog
         self._commits = commits
         self._timers = timers
         self.look_at: Callable[[str, Now], None] = _nobody
-        """Looks at one topic, in memory or not."""
+        """Runs the maintenance of one topic, in memory or not."""
         self.must_wait: Callable[[], bool] = lambda: False
-        """Whether topics in memory are still being told: those need not be looked at again then."""
+        """Whether topics in memory are still being notified; a walk waits, to skip those that were."""
         self._keys: list[str] = []
-        """What is left of the page."""
+        """Remaining keys of the current page."""
         self._walking: tuple[str, Row] | None = None
-        """Whose page that is, and the row once it is done."""
+        """Key of the current walk, and its row once the page is done."""
         self._running = False
 
     @property
     def running(self) -> bool:
-        """Whether there is any."""
+        """Whether a walk is in progress."""
         return self._running
 
     def start(self, settings: Settings, now: Now) -> None:
-        """Go on with what a stop has interrupted; and what the broker's own values say may be something else now."""
+        """Continue interrupted walks, and start one if the settings have changed since the last run."""
         self.settings_changed(settings, now)
         self._go_on(now)
 
     def settings_changed(self, settings: Settings, now: Now) -> None:
-        """The broker's own values may be others than those by which topics were looked at last."""
+        """Start a walk over all topics if the broker-level values differ from those applied last."""
         values = [str(policy.broker(settings)) for policy in KEEPING]
         values += [str(settings.backlogQuotaDefaultLimitSecond), str(settings.backlogQuotaCheckEnabled)]
         if (self._catalog.get(KEPT) or {}).get("values") != values:
@@ -73,12 +73,12 @@ class Walks:
                 self._walk(f"{PERSISTENT}://", now)
 
     def changed(self, name: str, before: Row, row: Row, now: Now) -> None:
-        """What is set for a namespace (``tenant/namespace/``) or a topic was another row before."""
+        """Start a walk if the row of a namespace (``tenant/namespace/``) or topic changed in a relevant policy."""
         if any(before.get(key) != row.get(key) for key in _KEYS):
             self._walk(name if "://" in name else f"{PERSISTENT}://{name}", now)
 
     def _walk(self, names: str, now: Now) -> None:
-        """Look at all topics whose names begin so."""
+        """Start a walk over all topics whose names start with ``names``."""
         self._commits.put_row(walk_key(self._commits.new_id()), {"prefix": topic_key(names), "after": ""})
         self._go_on(now)
 
@@ -99,7 +99,7 @@ class Walks:
         self._timers.at(now.monotonic, self._step)
 
     def _next_page(self) -> bool:
-        """Take more topics of the first walk, and write down that those before are done; whether there is any walk."""
+        """Store the progress and read the next page of the first walk; return whether there is a walk."""
         if self._walking is not None:
             done, at = self._walking
             self._commits.put_row(done, at if at["after"] is not None else None)

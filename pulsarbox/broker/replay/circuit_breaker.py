@@ -1,9 +1,9 @@
-"""What a job has put back and what has come back as dead letters: the circuit breaker.
+"""Circuit breaker of replay jobs: stops a job when too many replayed messages become dead letters again.
 
-A replayed message bears the mark of its job, which whoever makes a dead letter of it again takes along: the box, and
-the clients of Java, C++, Python and Go. What has come into dead letter topics since the job began is read once a
-second: into the one that it takes them from, and into those of all subscriptions of the topics that it puts them into,
-by the policy of the box or by the name that clients give them.
+A replayed message has its job's number as a property. The box and the Java, C++, Python and Go clients keep it when
+they move the message to a dead letter topic again. Once a second, the new entries of the dead letter topics are read:
+the one that the job replays, and those of all subscriptions of its target topics, as set by the box's policy or by the
+clients' naming convention.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS: Final = 1.0
 TOPICS_A_SECOND: Final = 20
-"""Where there are more it is looked less often."""
+"""With more topics, the interval between checks grows."""
 READ_ENTRIES: Final = 500
 READ_BYTES: Final = 1 << 20
 READS_MAX: Final = 20
-"""Of one look, but one for each topic; the next goes on from there."""
+"""Reads per check, but at least one per topic; the next check continues."""
 OTHERS_MAX: Final = 100
-"""Dead letter topics, or partitions of them, that are watched beside the one that the job is about."""
+"""Dead letter topics or partitions watched in addition to the job's own."""
 SUBSCRIPTIONS_MAX: Final = 1000
-"""Of the topics that it puts messages into: so many are asked where their dead letters go."""
+"""Subscriptions of the target topics whose dead letter topics are watched."""
 ELSEWHERE: Final = "elsewhere"
-"""A topic that the one who asked for the job may not look into."""
+"""Shown in place of a topic that the job's creator has no permission to consume."""
 
 Look = Callable[[str, Now], "PersistentTopic | None"]
 Told = Callable[[int, Now], None]
 
 
 class Returns:
-    """Of one job."""
+    """Detects messages of one job that return as dead letters."""
 
     def __init__(self, core: "Core", topics: Topics, job: Job, find: Look) -> None:
         self._core = core
@@ -58,15 +58,14 @@ class Returns:
         self._ends = {part.topic: part.end for part in job.parts}
         self._places: list[str] = []
         self.last_looked = False
-        """The job has done all it has to do, and this is the last look."""
+        """Whether the final check after the job's last message has started."""
 
     def due(self, now: Now) -> bool:
-        """Whether to look again."""
+        """Return whether the next check is due."""
         return now.monotonic >= self._next_at and self._job.progress.counts.done > 0
 
     def notice(self, before: Collection[str], now: Now) -> None:
-        """Messages are about to go to topics to which none of the job's had gone ``before``: what is in the topics for
-        their dead letters by now is nothing that comes back."""
+        """Start watching the dead letter topics of new targets, those not in ``before``, from their current end."""
         new = [name for name in self._job.progress.counts.targets if name not in before]
         for name in self._letter_topics(new):
             topic = self._find(name, now)
@@ -74,16 +73,16 @@ class Returns:
                 self._watch(name, topic.ledger.last_confirmed)
 
     def look(self, told: Told, now: Now) -> None:
-        """Read what has come, and tell how many messages of the job's are among it."""
+        """Read new dead letters, and pass the number of the job's messages among them to ``told``."""
         job = self._job
         for name in self._letter_topics(job.progress.counts.targets):
-            self._watch(name, NOWHERE)  # it was made meanwhile
+            self._watch(name, NOWHERE)  # created meanwhile
         goals = self._goals()
         self._places = [name for name in self._ends | job.watched if parse_topic(name).base not in goals]
         self._next_at = now.monotonic + LOOK_SECONDS * max(1, len(self._places) / TOPICS_A_SECOND)
         self._read(0, 0, max(READS_MAX, len(self._places)), told, now)
 
-    # Where
+    # Watched topics
 
     def _watch(self, name: str, since: Position) -> None:
         watched = self._job.watched
@@ -91,7 +90,7 @@ class Returns:
             watched[name] = since
 
     def _letter_topics(self, targets: Collection[str]) -> Iterator[str]:
-        """The topics that there are for the dead letters of these topics, but for those that the job itself knows."""
+        """Yield the existing dead letter topics of these topics, except the job's own topic and targets."""
         known = self._goals() | {self._job.spec.topic.base}
         for subscription in islice(self._subscriptions(targets), SUBSCRIPTIONS_MAX):
             for name in letter_topics_of(subscription):
@@ -102,11 +101,11 @@ class Returns:
                 yield from (str(part) for part in parts if self._topics.exists(part))
 
     def _goals(self) -> set[TopicName]:
-        """The topics that the job puts messages into, as far as they are known one by one."""
+        """Return the job's target topics, as far as they are counted individually."""
         return {parse_topic(name).base for name in self._job.progress.counts.targets if name != OTHERS}
 
     def _subscriptions(self, targets: Collection[str]) -> Iterator[Subscription]:
-        """Those of topics in memory: others have no consumers."""
+        """Yield the subscriptions of those topics that are in memory; others have no consumers."""
         for target in targets:
             if target == OTHERS:
                 continue
@@ -140,7 +139,7 @@ class Returns:
         error: Exception | None, now: Now,
     ) -> None:  # fmt: skip
         name, counts = self._places[part], self._job.progress.counts
-        if read is None:  # damaged, or trimmed: the next look tries again, or is past it
+        if read is None:  # damaged or trimmed: the next check skips it or retries
             last = getattr(error, "last", None)
             if last is not None:
                 self._job.watched[name] = Position(at.ledger_id, last)
@@ -153,7 +152,7 @@ class Returns:
         self._read(part, found + read.messages, reads - 1, told, now)
 
     def shown(self, name: str) -> str:
-        """The topic, as far as the one who asked for the job may know of it."""
+        """Return the topic's name, or ELSEWHERE if the job's creator must not see it."""
         spec, topic = self._job.spec, parse_topic(name)
         own = topic.base == spec.topic.base
         try:
@@ -165,7 +164,7 @@ class Returns:
         return str(topic.base)
 
     def tripped(self) -> str:
-        """Why the job is to stop, empty where it need not."""
+        """Return why the job must stop; empty if it need not."""
         spec, counts = self._job.spec, self._job.progress.counts
         returned, done = counts.returned - self._job.forgiven[0], counts.done - self._job.forgiven[1]
         where = ", ".join(counts.returned_in)
@@ -181,10 +180,10 @@ _ADVICE: Final = "mend what makes them fail, then resume it, or cancel it"
 
 
 def letter_topics_of(subscription: Subscription) -> Iterator[TopicName]:
-    """The topics that dead letters of a subscription may go to: by the box's policy, and as clients call them."""
+    """Yield the possible dead letter topics of a subscription: by the box's policy and by the clients' convention."""
     policy, topic, name = subscription.dead_letters.policy, subscription.topic.name.base, subscription.name
     if policy is not None:
         yield policy.topic
-    for local in (f"{topic.local}-{name}", name):  # the second in old clients
+    for local in (f"{topic.local}-{name}", name):  # the second by old clients
         with suppress(InvalidTopicName):
             yield parse_topic(str(topic._replace(local=local + DEAD_LETTER_SUFFIX)))

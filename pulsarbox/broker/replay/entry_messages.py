@@ -1,7 +1,7 @@
-"""The messages of a stored entry, one by one, as filters and fingerprints look at them. Done where entries are read.
+"""Messages of a stored entry, as seen by filters and fingerprints. Runs in the reader threads.
 
-What cannot be opened (it is encrypted, its codec is missing, it is one chunk of several) is one message without a
-payload, and says why.
+An entry that cannot be opened (encrypted, codec missing, one of several chunks) is one message without a payload, with
+the reason.
 """
 
 import json
@@ -28,16 +28,16 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
 REPLAY_JOB: Final = "REPLAY_JOB"
-"""Property of a replayed message: the job that put it back. Whoever makes a dead letter of it again keeps it."""
+"""Property of a replayed message: the number of its job. Kept if the message becomes a dead letter again."""
 REPLAY_COUNT: Final = "REPLAY_COUNT"
-"""Property of a replayed message: how often it was put back."""
+"""Property of a replayed message: how often it was replayed."""
 
 Schemas = Mapping[int, Schema]
-"""The schemas of a topic by version."""
+"""Schemas of a topic by version."""
 
 
 class Looked:
-    """One message, with all that may be asked of it."""
+    """One stored message with its decoded attributes."""
 
     __slots__ = ("_json", "_properties", "_value", "entry", "index", "metadata", "own", "payload", "schemas", "source")
 
@@ -53,15 +53,15 @@ class Looked:
     ) -> None:
         self.entry = entry
         self.metadata = metadata
-        """Of the entry."""
+        """Metadata of the entry."""
         self.own = own
-        """Of the message in a batch; else that of the entry."""
+        """Metadata of the message in its batch, else of the entry."""
         self.index = index
-        """In its batch; -1 where it is the entry."""
+        """Batch index; -1 if the message is the entire entry."""
         self.payload = payload
-        """As its producer gave it; None where it cannot be opened."""
+        """Payload as sent by the producer, decompressed; None if it cannot be opened."""
         self.source = source
-        """The topic that it is stored in."""
+        """The topic it is stored in."""
         self.schemas = schemas
         self._properties: dict[str, str] | None = None
         self._json: Any = _UNASKED
@@ -69,24 +69,24 @@ class Looked:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Its properties."""
+        """The message properties."""
         if self._properties is None:
             self._properties = key_values(self.own.properties)
         return self._properties
 
     @property
     def message_id(self) -> str:
-        """``ledger:entry:partition:index``, as our commands write it: -1 where there is no partition, or no batch."""
+        """``ledger:entry:partition:index`` as in the CLI; -1 without a partition or batch."""
         return f"{self.entry.ledger_id}:{self.entry.entry_id}:{self.partition}:{self.index}"
 
     @property
     def partition(self) -> int:
-        """The number of its partition; -1 where its topic is none."""
+        """Partition number of its topic; -1 if the topic is not a partition."""
         return parse_topic(self.source).partition_index
 
     @property
     def key(self) -> str | None:
-        """Its key, in base64 where that is how the client sent it."""
+        """The key, in base64 if the client sent it so."""
         if not self.own.HasField("partition_key"):
             return None
         key: str | bytes = self.own.partition_key
@@ -94,17 +94,17 @@ class Looked:
 
     @property
     def encrypted(self) -> bool:
-        """Whether only its producer and its consumers can read it."""
+        """Whether it is encrypted, so that the broker cannot read it."""
         return bool(self.metadata.encryption_keys)
 
     @property
     def tombstone(self) -> bool:
-        """Whether it was sent without a payload on purpose."""
+        """Whether it has a null value."""
         return self.own.null_value
 
     @property
     def json(self) -> Any:
-        """Its payload as JSON, None where it is none."""
+        """The payload parsed as JSON; None if it is not JSON."""
         if self._json is _UNASKED:
             try:
                 self._json = json.loads(self.payload) if self.payload else None
@@ -114,14 +114,14 @@ class Looked:
 
     @property
     def value(self) -> Any:
-        """What its payload says by the schema that it was written with; None without, or where it says nothing."""
+        """The payload decoded by the schema it was written with; None without a schema or if it does not decode."""
         if self._value is _UNASKED:
             self._value = self._decoded()
         return self._value
 
     @property
     def said(self) -> Any:
-        """Its value, or its payload as JSON where it has no schema."""
+        """The value by its schema, else the payload as JSON."""
         return self.json if self.value is None else self.value
 
     def _decoded(self) -> Any:
@@ -135,7 +135,7 @@ class Looked:
 
     @property
     def schema(self) -> Schema | None:
-        """The schema that it was written with."""
+        """The schema it was written with; None if it has none or the version is unknown."""
         version = self.metadata.schema_version
         return self.schemas.get(int.from_bytes(version, "big")) if len(version) == 8 else None
 
@@ -143,32 +143,32 @@ class Looked:
 
     @property
     def origin(self) -> str | None:
-        """The topic that it was published to first."""
+        """The topic it was originally published to."""
         return self.properties.get(REAL_TOPIC)
 
     @property
     def subscription(self) -> str | None:
-        """The subscription that gave it up, where that is told."""
+        """The subscription that moved it to the dead letter topic, if known."""
         return self.properties.get(REAL_SUBSCRIPTION)
 
     @property
     def origin_id(self) -> str | None:
-        """Its id in the topic that it was published to first."""
+        """Its message id in the topic it was originally published to."""
         return self.properties.get(ORIGIN_MESSAGE_ID) or self.properties.get(ORIGIN_MESSAGE_ID_OLD)
 
     @property
     def reason(self) -> str | None:
-        """Why the box made a dead letter of it."""
+        """Why the box moved it to the dead letter topic."""
         return self.properties.get(DEAD_LETTER_REASON)
 
     @property
     def replays(self) -> int:
-        """How often it was put back already."""
+        """How often it has been replayed."""
         return replays_of(self.properties)
 
 
 def replays_of(properties: dict[str, str]) -> int:
-    """How often a message with these properties was put back already."""
+    """Return how often a message with these properties has been replayed."""
     count = properties.get(REPLAY_COUNT, "")
     return int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0
 
@@ -177,7 +177,7 @@ _UNASKED: Final = object()
 
 
 def _decoder(schema: bytes) -> decoding.Decode:
-    """Of a schema as it is stored: making one takes milliseconds. Raises InvalidSchema."""
+    """Return the cached decoder of a serialized schema; creating one takes milliseconds. Raises InvalidSchema."""
     return (_small_decoder if len(schema) <= _SMALL else _large_decoder)(schema)
 
 
@@ -186,7 +186,7 @@ def _make_decoder(schema: bytes) -> decoding.Decode:
 
 
 _SMALL: Final = 16 << 10
-"""Bytes of a schema; what decodes it takes up to a hundred times as much memory."""
+"""Schema size in bytes up to which more decoders are cached; a decoder takes up to 100 times as much memory."""
 _small_decoder = lru_cache(maxsize=64)(_make_decoder)
 _large_decoder = lru_cache(maxsize=4)(_make_decoder)
 
@@ -196,13 +196,13 @@ class Opened(NamedTuple):
 
     messages: list[Looked]
     whole: str
-    """Why there is only one of them, which stands for all of the entry; empty where the entry could be opened."""
+    """Why the entry could not be opened and is represented by one message; empty if it was opened."""
     body: bytes = b""
-    """What stands behind the metadata, as it is stored."""
+    """The stored bytes after the metadata."""
 
 
 def open_entry(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened:
-    """The messages of an entry of ``source``. What has more than ``most`` bytes unpacked is not unpacked."""
+    """Return the messages of an entry of ``source``; it is not decompressed if larger than ``most`` bytes."""
     parsed = parse_entry(entry.body, verify=False)
     metadata = parsed.metadata
     body = entry.body[parsed.body_offset :]

@@ -1,7 +1,7 @@
-"""What dead letters have in common: a fingerprint of why each failed, where, and what it looks like.
+"""Fingerprints of dead letters: the reason, origin and payload shape by which they are grouped.
 
-The reason is what its properties say of an error, without the numbers, ids and quoted texts in it, so that a thousand
-orders which fail in one way are one group. Pure; done where entries are read.
+The reason is the error text from a message's properties without numbers, ids and quoted values, so a thousand orders
+that fail in the same way form one group. Pure; runs in the reader threads.
 """
 
 import re
@@ -19,16 +19,16 @@ _OFTEN: Final = re.compile(
 )
 _TEXT_MAX: Final = 200
 _TOLD_MAX: Final = 4
-"""Properties that are taken for the reason, at most."""
+"""Maximum number of properties used for the reason."""
 _FIELDS_MAX: Final = 40
 _DEPTH_MAX: Final = 3
 
 
 class Fingerprint(NamedTuple):
-    """Why a message failed, as far as that can be seen."""
+    """The cause of a failure, as far as the message shows it."""
 
     digest: str
-    """Twelve hex digits that stand for all the others."""
+    """Digest of the other fields: 12 hex digits."""
     reason: str
     origin: str
     subscription: str
@@ -36,39 +36,39 @@ class Fingerprint(NamedTuple):
 
 
 class Failed(Protocol):
-    """What a fingerprint is taken of: see ``messages.Looked``."""
+    """A failed message; see ``entry_messages.Looked``."""
 
     @property
     def properties(self) -> dict[str, str]:
-        """Its properties."""
+        """The message properties."""
 
     @property
     def origin(self) -> str | None:
-        """The topic that it was published to first."""
+        """The topic it was originally published to."""
 
     @property
     def subscription(self) -> str | None:
-        """The subscription that gave it up."""
+        """The subscription that moved it to the dead letter topic."""
 
     @property
     def encrypted(self) -> bool:
-        """Whether nobody here can read it."""
+        """Whether it is encrypted, so that the broker cannot read it."""
 
     @property
     def tombstone(self) -> bool:
-        """Whether it was sent without a payload on purpose."""
+        """Whether it has a null value."""
 
     @property
     def payload(self) -> bytes | None:
-        """None where it cannot be opened."""
+        """The payload; None if it cannot be opened."""
 
     @property
     def said(self) -> Any:
-        """What its payload says by its schema, else as JSON; None where it is neither."""
+        """The payload decoded by its schema, else as JSON; None if neither is possible."""
 
 
 def fingerprint(message: Failed) -> Fingerprint:
-    """Of one message."""
+    """Return the fingerprint of a message."""
     reason, shape = reason_of(message.properties), shape_of(message)
     origin, subscription = message.origin or "", message.subscription or ""
     told = "\0".join((reason, origin, subscription, shape)).encode("utf-8", "replace")
@@ -76,10 +76,10 @@ def fingerprint(message: Failed) -> Fingerprint:
 
 
 def reason_of(properties: dict[str, str]) -> str:
-    """What the properties say of an error, without what differs from one time to the next; empty where nothing does."""
+    """Return the error text in the properties without variable parts; empty if there is none."""
     names = [name for name in sorted(properties) if _TELLING.search(name) and not _STACKS.search(name)]
     if len(names) > 1 and "DEAD_LETTER_REASON" in names:
-        names.remove("DEAD_LETTER_REASON")  # the others say why it was given back
+        names.remove("DEAD_LETTER_REASON")  # the others are more specific
     return "; ".join(filter(None, [_alike(properties[name]) for name in names[:_TOLD_MAX]]))
 
 
@@ -89,7 +89,7 @@ def _alike(text: str) -> str:
 
 
 def shape_of(message: Failed) -> str:
-    """What a payload looks like: the fields of what its schema, or JSON, makes of it, or the kind of bytes."""
+    """Return the shape of a payload: the field names and types of its value, or the kind of its bytes."""
     if message.encrypted:
         return "encrypted"
     if message.tombstone:
@@ -103,7 +103,7 @@ def shape_of(message: Failed) -> str:
     try:
         payload[:1000].decode()
     except UnicodeDecodeError as error:
-        if error.start < 997:  # else a character that goes on behind the cut
+        if error.start < 997:  # later errors may come from a character cut off at the end
             return "binary"
     return "text"
 

@@ -1,7 +1,7 @@
-"""Dead letters grouped by why they failed: some of a topic's newest entries are read piece by piece, and counted.
+"""Grouping of dead letters by cause: reads a topic's newest entries in steps and counts them by fingerprint.
 
-Nothing is kept: a group is what is found while it is asked for. The work is bounded by the number of entries, the
-memory by the number of groups.
+Groups are computed per request and not stored. The work is bounded by the number of entries, the memory by the number
+of groups.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 10_000
 LIMIT_MAX: Final = 1_000_000
-"""Entries that are looked at, unless another number is asked for, and at most."""
+"""Default and maximum number of entries examined."""
 GROUPS_MAX: Final = 1000
-"""Groups that are told of; what is in others is counted together."""
+"""Maximum number of groups; further ones are counted as one."""
 READ_ENTRIES: Final = 200
 READ_BYTES: Final = 1 << 20
 
 
 @dataclass
 class Group:
-    """What failed in one way."""
+    """Messages with the same fingerprint."""
 
     of: Fingerprint
     count: int
     first: int
-    """When the first of them became a dead letter (ms since 1970)."""
+    """When the first one became a dead letter (ms since 1970)."""
     last: int
     sample: str
-    """The id of the newest: ``ledger:entry:partition:index``."""
+    """Message id of the newest one: ``ledger:entry:partition:index``."""
     topic: str
-    """Where that is: a partition, of a partitioned topic."""
+    """Topic or partition of the newest one."""
 
     def take(self, other: "Group") -> None:
-        """Those of another are of this as well."""
+        """Add the messages of another group."""
         self.count += other.count
         self.first = min(self.first, other.first)
         if other.last >= self.last:
             self.last, self.sample, self.topic = other.last, other.sample, other.topic
 
     def as_json(self) -> dict[str, Any]:
-        """As the API tells it."""
+        """Return the group for the Admin API."""
         digest, reason, origin, subscription, shape = self.of
         told = {"fingerprint": digest, "reason": reason, "origin": origin, "subscription": subscription, "shape": shape}
         when = {"count": self.count, "first": self.first, "last": self.last}
@@ -66,7 +66,7 @@ Groups = dict[str, Group]
 def grouped(
     source: str, schemas: Schemas, most: int, wanted: Wanted | None, unacked: Mapping[int, int], entries: list[Entry]
 ) -> Groups:
-    """The groups of some entries. ``unacked``: of each entry that counts, by its id, the bits that do; -1 for all."""
+    """Return the groups of some entries. ``unacked``: by entry id, the bits of the messages to count; -1 for all."""
     found: Groups = {}
     for entry in entries:
         bits = unacked.get(entry.entry_id, 0)
@@ -88,7 +88,7 @@ def grouped(
 
 
 def merge(into: Groups, more: Groups) -> None:
-    """Add groups to those that are known; of too many, all that are new go into one."""
+    """Merge groups into others; above GROUPS_MAX, new ones are merged into one group."""
     for group in more.values():
         is_new = group.of.digest not in into and len(into) >= GROUPS_MAX
         each = replace(group, of=_OTHERS) if is_new else group
@@ -101,7 +101,7 @@ _OTHERS: Final = Fingerprint("", "others: there are too many groups", "", "", ""
 
 
 class Grouping:
-    """One look at the newest entries of some topics."""
+    """One grouping of the newest entries of some topics."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Grouping:
         wanted: Wanted | None,
         done: Callable[["Grouping", Now], None],
     ) -> None:
-        """``subscription``: only what it has not acknowledged; empty for all that is stored. ``limit``: entries."""
+        """``subscription``: group only its unacknowledged messages; empty for all stored ones. ``limit``: entries."""
         self._topics = list(topics)
         self._schemas = schemas
         self._subscription = subscription
@@ -122,12 +122,12 @@ class Grouping:
         self._end = Position(-1, -1)
         self.groups: Groups = {}
         self.entries = 0
-        """That were looked at."""
+        """Entries examined."""
         self.of = sum(topic.ledger.confirmed_entries for topic in self._topics)
-        """Entries that there are."""
+        """Entries stored in all topics."""
 
     def begin(self, now: Now) -> None:
-        """Look at the first topic."""
+        """Start with the first topic."""
         self._next(now)
 
     def _next(self, now: Now) -> None:
@@ -181,7 +181,7 @@ class Grouping:
             self.entries += last + 1 - at.entry_id
             merge(self.groups, groups)
         else:
-            last = error.last if isinstance(error, EntryDamaged) else (1 << 62)  # trimmed: go on in the next ledger
+            last = error.last if isinstance(error, EntryDamaged) else (1 << 62)  # trimmed: continue in the next ledger
         self._read(self._topics[0].ledger.next(at.ledger_id, last), now)
 
 

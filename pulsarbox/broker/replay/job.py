@@ -1,7 +1,7 @@
-"""A job: what was asked for, how far it is, and both as rows and as the API tells them.
+"""Replay jobs: their specification and progress, as rows and as JSON.
 
-What was asked for is a row that is written once. How far it is is another, written in the same batch as what it speaks
-of: so after a crash it goes on right behind the last thing that it has done.
+The specification is a row that is written once. The progress is another row, written in the same batch as the step it
+describes, so after a crash the job continues right after its last durable step.
 """
 
 from dataclasses import dataclass, field
@@ -23,17 +23,17 @@ DROP: Final = "dlq-drop"
 KINDS: Final = (REPLAY, DROP)
 
 RATE: Final = 100.0
-"""Messages a second that are put back unless somebody says otherwise: low, for what failed may fail again."""
+"""Default rate in messages per second: low, because failed messages may fail again."""
 RATE_MAX: Final = 1_000_000.0
 RETURNED_MAX: Final = 100
 SHARE_MAX: Final = 0.2
 SHARE_FROM: Final = 10
-"""Messages that came back from which on their share counts."""
+"""Minimum number of returned messages before their share is considered."""
 TOLD_MAX: Final = 20
-"""Reasons, and targets, that are counted one by one; the others together."""
+"""Reasons and targets counted individually; further ones are counted together."""
 OTHERS: Final = "others"
 NOWHERE: Final = Position(-1, -1)
-"""Before all entries."""
+"""The position before all entries."""
 _FILTER_MAX: Final = 4000
 _FIELDS: Final = (
     "kind", "topic", "subscription", "target", "filter", "edit", "rate", "dryRun", "maxReturned", "maxReturnedShare",
@@ -42,35 +42,35 @@ _FIELDS: Final = (
 
 
 class Part(NamedTuple):
-    """One topic that a job goes through: all of a topic, or one of its partitions."""
+    """One topic or partition that a job processes."""
 
     topic: str
     end: Position
-    """The last entry that was there when the job began."""
+    """The last entry when the job was created."""
 
 
 class Spec(NamedTuple):
-    """What was asked for."""
+    """Specification of a job."""
 
     kind: str
     topic: TopicName
     subscription: str
-    """Empty for a dry run where the topic has none."""
+    """Empty for a dry run on a topic without subscriptions."""
     target: TopicName | None
-    """None: each goes where it comes from."""
+    """Target topic; None: each message's origin."""
     filter: str
     edit: Edit | None
     rate: float
-    """Messages a second; 0: as fast as it goes."""
+    """Messages per second; 0: unlimited."""
     dry_run: bool
     max_returned: int
-    """So many that come back stop the job; 0: none do."""
+    """Number of returned messages that stops the job; 0: unlimited."""
     max_share: float
-    """Of what was put back, from ``SHARE_FROM`` on that came back; 0: it does not matter."""
+    """Share of returned messages that stops the job, once ``SHARE_FROM`` have returned; 0: no limit."""
     skip_refused: bool
-    """Go on where a topic does not take a message, which is kept; else the job pauses."""
+    """Skip rejected messages and keep them; otherwise the job pauses."""
     by: str
-    """Who asked: the role; empty where nobody is anybody."""
+    """Role of the creator; empty without authentication."""
     method: str
     original: str
     created: int
@@ -78,12 +78,12 @@ class Spec(NamedTuple):
 
     @property
     def principal(self) -> Principal | None:
-        """Who asked, to be asked about again."""
+        """The creator, whose permissions are checked again at each step."""
         return Principal(self.by, self.method, None, self.original) if self.by else None
 
     @property
     def row(self) -> Row:
-        """As it is stored."""
+        """The row that stores the specification."""
         return {
             "kind": self.kind,
             "topic": str(self.topic),
@@ -104,7 +104,7 @@ class Spec(NamedTuple):
 
 
 def spec_of(row: Row) -> Spec:
-    """What was asked for, from its row."""
+    """Return the specification from its row."""
     return Spec(
         row["kind"],
         parse_topic(row["topic"]),
@@ -125,7 +125,7 @@ def spec_of(row: Row) -> Spec:
 
 
 def read_spec(value: Any, principal: Principal | None, now: Now) -> Spec:
-    """What a request asks for. Raises Unprocessable, in words."""
+    """Parse the specification in a request. Raises Unprocessable."""
     if not isinstance(value, dict):
         raise Unprocessable('A job is a JSON object: {"kind": "dlq-replay", "topic": "orders-billing-DLQ"}')
     unknown = [name for name in value if name not in _FIELDS]
@@ -198,47 +198,47 @@ def _topic(text: str | None, what: str) -> TopicName:
 
 @dataclass
 class Counts:
-    """What was done with messages, so far."""
+    """Message counts of a job."""
 
     seen: int = 0
     done: int = 0
-    """Put back, or dropped; in a dry run those that would be."""
+    """Replayed or dropped; in a dry run those that would be."""
     skipped: int = 0
-    """That the filter leaves out."""
+    """Excluded by the filter."""
     failed: int = 0
-    """That were to be put back, cannot be, and are kept."""
+    """Could not be replayed, and are kept."""
     returned: int = 0
-    """Dead letters that messages which were put back have become: of each subscription that gives one up."""
+    """Replayed messages that became dead letters again, counted per subscription."""
     reasons: dict[str, int] = field(default_factory=dict)
-    """Of those that failed, why."""
+    """Failed messages by reason."""
     targets: dict[str, int] = field(default_factory=dict)
-    """Of those that are done, where they went."""
+    """Done messages by target topic."""
     returned_in: dict[str, int] = field(default_factory=dict)
-    """Where those that came back are."""
+    """Returned messages by dead letter topic."""
 
     def tally(self, into: dict[str, int], name: str, count: int) -> None:
-        """Count one by one what is not too much of it."""
+        """Add to the count of ``name``, or to OTHERS above TOLD_MAX names."""
         name = name if name in into or len(into) < TOLD_MAX else OTHERS
         into[name] = into.get(name, 0) + count
 
     def copy(self) -> "Counts":
-        """As they are now."""
+        """Return a copy."""
         numbers = self.seen, self.done, self.skipped, self.failed, self.returned
         return Counts(*numbers, dict(self.reasons), dict(self.targets), dict(self.returned_in))
 
 
 @dataclass
 class Progress:
-    """How far a job is: the part that it is at, the last entry there that it has done with, and what it has done."""
+    """Progress of a job: its current part, the last entry processed there, and the counts."""
 
     part: int = 0
     at: Position = NOWHERE
     counts: Counts = field(default_factory=Counts)
     chunks: frozenset[str] = frozenset()
-    """Messages of which some chunks are put back, by uuid: the others follow, wherever they are."""
+    """UUIDs of chunked messages that are partly done; their other chunks follow, even after the end of the part."""
 
     def copy(self) -> "Progress":
-        """As it is now."""
+        """Return a copy."""
         return Progress(self.part, self.at, self.counts.copy(), self.chunks)
 
 
@@ -250,25 +250,25 @@ class Job:
         self.spec = spec
         self.parts = parts
         self.total = total
-        """Messages that were there to be looked at when it began."""
+        """Messages to examine when it was created."""
         self.state = RUNNING
         self.error = ""
-        """Why it is not running, or what it waits for."""
+        """Why it stopped, or what it waits for."""
         self.progress = Progress()
         self.watched: dict[str, Position] = {}
-        """Up to where topics were looked through for what comes back; of parts, where that is behind their end."""
+        """Last position checked for returned messages, by topic; for parts only once past their end."""
         self.forgiven = (0, 0)
-        """What had come back, and was put back, when somebody resumed it nevertheless."""
+        """Returned and done messages when it was last resumed after a trip."""
         self.started = spec.created
         self.ended = 0
 
     @property
     def moves(self) -> bool:
-        """Whether it changes anything."""
+        """Whether it changes anything, which a dry run does not."""
         return not self.spec.dry_run
 
     def task(self, source: str, most: int) -> Task:
-        """What it does with the messages of one part."""
+        """Return the task for the messages of one part."""
         spec = self.spec
         target = None if spec.target is None else str(spec.target)
         wanted = parse_filter(spec.filter, spec.created)
@@ -278,13 +278,13 @@ class Job:
 
     @property
     def asked_row(self) -> Row:
-        """What never changes."""
+        """The row that is written once."""
         parts = [[part.topic, *part.end] for part in self.parts]
         return {"spec": self.spec.row, "parts": parts, "total": self.total}
 
     @property
     def row(self) -> Row:
-        """How far it is."""
+        """The row with its state and progress."""
         progress, counts = self.progress, self.progress.counts
         return {
             "state": self.state,
@@ -308,7 +308,7 @@ class Job:
     # The API
 
     def as_json(self) -> dict[str, Any]:
-        """As the API tells it: one row of a table of jobs."""
+        """Return the job for the Admin API."""
         spec, counts = self.spec, self.progress.counts
         return {
             "id": self.number,
@@ -341,12 +341,12 @@ class Job:
 
 
 def job_of(number: int, asked: Row, row: Row) -> Job:
-    """A job as its rows say."""
+    """Return a job from its rows."""
     parts = [Part(topic, Position(ledger, entry)) for topic, ledger, entry in asked["parts"]]
     job = Job(number, spec_of(asked["spec"]), parts, asked["total"])
     job.state, job.error, job.ended = row["state"], row["error"], row["ended"]
     watched = {parts[int(name)].topic if name.isdecimal() else name: at for name, at in row["watched"].items()}
-    job.watched = {name: Position(*at) for name, at in watched.items()}  # once parts stood there by their numbers
+    job.watched = {name: Position(*at) for name, at in watched.items()}  # older rows have the part's number as the key
     job.forgiven = row["forgiven"][0], row["forgiven"][1]
     names = ("seen", "done", "skipped", "failed", "returned", "reasons", "targets")
     counts = Counts(*[row[name] for name in names])

@@ -1,7 +1,6 @@
-"""The jobs of the box: begun, told of, stopped, gone on with; and where they were left when the box starts.
+"""Registry of replay jobs: creates, pauses, resumes and cancels them, and restarts running ones with the box.
 
-A job that is running takes its subscription for itself, as an exclusive consumer would: who reads there beside it would
-get what it moves.
+A running job claims its subscription like an exclusive consumer: other consumers would receive the messages it moves.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEPT_MAX: Final = 100
-"""Jobs that have ended and are still told of: the newest."""
+"""Ended jobs that are kept, the newest ones."""
 OPEN_MAX: Final = 100
-"""Jobs that have not ended."""
+"""Maximum number of jobs that have not ended."""
 PARTS_MAX: Final = 1000
-"""Partitions of one job: all are looked at in the turn in which it begins."""
+"""Partitions per job; all are visited in the turn that creates it."""
 
 
 class Jobs:
-    """All of them; the rows are the truth, and there are few."""
+    """All jobs of the box. The catalog rows are authoritative."""
 
     def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
         self.core = core
@@ -52,15 +51,15 @@ class Jobs:
         self.schemas = schemas
         self._jobs: dict[int, Job] = {}
         self._runs: dict[int, Run] = {}
-        """Of those that have not ended."""
+        """Runs of jobs that have not ended."""
         self._claims: dict[tuple[str, str], int] = {}
-        """Which running job has the subscription of a topic."""
+        """Running jobs by the topic and subscription they claim."""
 
     def start(self, now: Now) -> None:
-        """The box starts: what was running goes on."""
+        """Load all jobs when the box starts, and continue running ones."""
         catalog = self.core.catalog
         if not any(True for _ in catalog.items(JOBS)):
-            return  # what a job takes is imported beside the loop, with server.http.jobs, by which all jobs come
+            return  # avoid imports: server.http.jobs, which creates jobs, imports these modules in a thread
         from pulsarbox.broker.replay.job import job_of
 
         for key, asked in list(catalog.items(JOBS)):
@@ -72,14 +71,14 @@ class Jobs:
                 self._run(job, now)
 
     def rest(self) -> None:
-        """The box is about to stop: nothing new is begun, and the next start goes on."""
+        """Halt all runs before the box stops; the next start continues them."""
         for run in self._runs.values():
             run.end()
 
-    # Asked for
+    # Requests
 
     def create(self, spec: Spec, now: Now) -> Job:
-        """Begin a job. Raises NotFound, Unprocessable, Conflict, NotAllowed where it cannot be."""
+        """Create a job and run it. Raises NotFound, Unprocessable, Conflict, NotAllowed."""
         from pulsarbox.broker.replay.job import Job, Part
 
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
@@ -104,28 +103,28 @@ class Jobs:
         return job
 
     def find(self, number: int) -> Job | None:
-        """One job, None where there is none, or none any more."""
+        """Return a job, None if it does not exist or is no longer kept."""
         return self._jobs.get(number)
 
     def get(self, number: int) -> Job:
-        """One job. Raises NotFound."""
+        """Return a job. Raises NotFound."""
         job = self.find(number)
         if job is None:
             raise NotFound(f"There is no job {number}; of those that have ended the last {KEPT_MAX} are kept")
         return job
 
     def all(self) -> list[Job]:
-        """All that there are, the newest first."""
+        """Return all jobs, newest first."""
         return list(reversed(self._jobs.values()))
 
     def pause(self, job: Job, now: Now) -> None:
-        """Let it rest until it is resumed, over restarts too. Raises Conflict where it is not running."""
+        """Pause a job until it is resumed, even across restarts. Raise Conflict if it is not running."""
         if job.state != RUNNING:
             raise Conflict(f"Job {job.number} is not running: it is {job.state}")
         self._stop(job, PAUSED, "", now)
 
     def resume(self, job: Job, now: Now) -> None:
-        """Go on with one that rests; one that has tripped begins to count anew. Raises Conflict."""
+        """Resume a paused or tripped job; returned messages of a tripped one are counted anew. Raises Conflict."""
         if job.state not in (PAUSED, TRIPPED):
             raise Conflict(f"Job {job.number} cannot be resumed: it is {job.state}")
         self._check_free(job.spec, [self._topic(self._name(part), now) for part in job.parts if self._is_there(part)])
@@ -138,23 +137,23 @@ class Jobs:
         self._run(job, now)
 
     def cancel(self, job: Job, now: Now) -> None:
-        """Stop it for good: what it has done stays done. Raises Conflict where it has ended."""
+        """Cancel a job; messages already moved stay moved. Raise Conflict if it has ended."""
         if job.state in ENDED:
             raise Conflict(f"Job {job.number} has ended: it is {job.state}")
         self._stop(job, CANCELLED, "", now)
 
-    # Told by runs
+    # Callbacks of runs
 
     def stopped(self, run: Run, state: str, why: str, now: Now) -> None:
-        """A job has come to its end, or cannot go on."""
+        """Handle a job that has finished or cannot continue."""
         self._stop(run.job, state, why, now)
 
     def tripped(self, run: Run, why: str, now: Now) -> None:
-        """What a job puts back comes back."""
+        """Stop a job whose circuit breaker has tripped."""
         self._stop(run.job, TRIPPED, why, now)
 
     def keep(self, job: Job) -> None:
-        """Write down how far a job is, in the open batch."""
+        """Store the progress of a job in the open batch."""
         if self._jobs.get(job.number) is job:
             self.core.commits.put_row(job_state_key(job.number), job.row)
 
@@ -173,7 +172,7 @@ class Jobs:
         self._forget_old()
 
     def _tell(self, job: Job, what: str, now: Now) -> None:
-        """In the log, and as an event, whose kind has the state in it: so none of two that follow is only counted."""
+        """Log a state change and report it as an event; its kind has the state, so that events are not merged."""
         spec = job.spec
         text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
         severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
@@ -200,10 +199,10 @@ class Jobs:
             run = self._runs[job.number] = Run(self, job)
         run.begin(now)
 
-    # Who has a subscription
+    # Claims on subscriptions
 
     def check_consumer(self, subscription: Subscription) -> None:
-        """Raises ConsumerBusy where a job has the subscription, ServiceNotReady where its last step is on its way."""
+        """Raise ConsumerBusy if a job claims the subscription, ServiceNotReady while its last step is not durable."""
         number = self._claims.get((str(subscription.topic.name), subscription.name))
         if number is not None:
             kind = self._jobs[number].spec.kind
@@ -214,7 +213,7 @@ class Jobs:
             raise ServiceNotReady("What a job has moved is on its way to the disk, try again")
 
     def _check_free(self, spec: Spec, topics: list[PersistentTopic]) -> None:
-        """Raises Conflict where somebody else has the subscription."""
+        """Raise Conflict if another job or a consumer uses the subscription."""
         for topic in topics:
             number = self._claims.get((str(topic.name), spec.subscription))
             if number is not None:
@@ -226,10 +225,10 @@ class Jobs:
                     " who would get the same messages: close them, or name another subscription"
                 )
 
-    # What there is
+    # Topics and subscriptions
 
     def parts_of(self, name: TopicName) -> list[TopicName]:
-        """The topics that a topic is. Raises NotFound, Unprocessable."""
+        """Return the partitions of a topic, or the topic itself. Raises NotFound, Unprocessable."""
         count = self.topics.partitions(name)
         if not count and not self.topics.exists(name):
             raise NotFound(f"Topic {name} not found")
@@ -260,7 +259,7 @@ class Jobs:
         return self.topics.exists(self._name(part))
 
     def _subscription(self, spec: Spec, topic: PersistentTopic, now: Now) -> Subscription | None:
-        """The job's subscription of a topic, made where it has none; None for a dry run of such a topic."""
+        """Return the job's subscription, creating it if missing; None if missing in a dry run."""
         found = topic.subscriptions.get(spec.subscription)
         if found is not None or spec.dry_run:
             return found
@@ -269,7 +268,7 @@ class Jobs:
 
 
 def _chosen(spec: Spec, topic: PersistentTopic) -> str:
-    """Which subscription a job acknowledges on. Raises Unprocessable, NotFound."""
+    """Return the name of the subscription that a job acknowledges on. Raises Unprocessable, NotFound."""
     names = [
         each.name for each in topic.subscriptions.values() if each.durable and each.name != COMPACTION_SUBSCRIPTION
     ]

@@ -1,4 +1,4 @@
-"""The states of a job, which can be known without the rest of what jobs take to work."""
+"""Job states, importable without the modules that run jobs."""
 
 from typing import Final
 
@@ -10,4 +10,4 @@ FAILED: Final = "failed"
 TRIPPED: Final = "tripped"
 STATES: Final = (RUNNING, PAUSED, DONE, CANCELLED, FAILED, TRIPPED)
 ENDED: Final = frozenset({DONE, CANCELLED, FAILED})
-"""Nothing more is done. A job that is paused or tripped can be resumed."""
+"""Final states; a paused or tripped job can be resumed."""

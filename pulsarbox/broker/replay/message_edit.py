@@ -1,4 +1,4 @@
-"""What is changed of messages that are put back: properties, key, payload. Pure."""
+"""Edits of replayed messages: properties, key and payload. Pure."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ _FIELDS: Final = ("setProperties", "removeProperties", "key", "payload", "payloa
 
 
 class Edit(NamedTuple):
-    """A change to each of the messages that a job puts back."""
+    """A change to each message that a job replays."""
 
     put: Mapping[str, str]
-    """Properties that it has from now on."""
+    """Properties to set."""
     remove: tuple[str, ...]
-    """Names of those that it has no more."""
+    """Names of properties to remove."""
     key: str | None
-    """Its key; None: what it was."""
+    """New key; None: unchanged."""
     payload: bytes | None
-    """Its payload; None: what it was."""
+    """New payload; None: unchanged."""
 
     @property
     def row(self) -> Row:
-        """As it was asked for."""
+        """The edit as in a request, for storage."""
         found: Row = {}
         if self.put:
             found["setProperties"] = dict(self.put)
@@ -38,7 +38,7 @@ class Edit(NamedTuple):
         return found
 
     def apply(self, own: MessageMetadata | SingleMessageMetadata) -> None:
-        """Change the metadata of a message; its payload is the caller's."""
+        """Edit the metadata of a message; the caller replaces its payload."""
         gone = {*self.remove, *self.put}
         if gone:
             kept = [each for each in own.properties if each.key not in gone]
@@ -52,16 +52,16 @@ class Edit(NamedTuple):
             own.null_value = False
 
     def apply_key(self, of: MessageMetadata | SingleMessageMetadata) -> None:
-        """Give the key to a message, or to its batch."""
+        """Set the key of a message or of its batch."""
         assert self.key is not None
         of.partition_key = self.key
         of.partition_key_b64_encoded = False
         of.null_partition_key = False
-        of.ClearField("ordering_key")  # else consumers would still be chosen by the key it had
+        of.ClearField("ordering_key")  # it takes precedence when choosing the consumer
 
 
 def read_edit(value: Any) -> Edit | None:
-    """The edit of a request; None where it changes nothing. Raises Unprocessable, in words."""
+    """Parse the edit in a request; return None if it changes nothing. Raises Unprocessable."""
     if value is None:
         return None
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Filters of stored messages, in the one language of filters: which of them a job is about.
+"""Filters of stored messages for jobs, in the common filter language.
 
-Names are those of ``consume --filter``; json is what a payload says by its schema, else as JSON.
+Names are those of ``consume --filter``; ``json`` is the payload decoded by its schema, else as JSON.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def _member(name: str, path: list[str]) -> _Value | None:
 
 
 def _searched(message: Looked) -> list[str]:
-    """What ``/pattern`` is looked for in: the payload, the key, the properties."""
+    """Return the texts that ``/pattern`` searches: payload, key and properties."""
     payload = "" if message.payload is None else message.payload.decode("utf-8", "replace")
     return [payload, message.key or "", *(f"{name}={value}" for name, value in message.properties.items())]
 
@@ -70,9 +70,9 @@ _LANGUAGE: Final = Language(
 
 
 def parse_filter(text: str, now: int) -> Wanted | None:
-    """What tells whether a message is wanted, None for an empty text: all are.
+    """Return the predicate for a filter, None for an empty one, which matches all messages.
 
-    ``now`` (ms since 1970) is what time("-1h") counts from. Raises Unprocessable, in words.
+    ``now`` (ms since 1970) is the base of relative times such as time("-1h"). Raises Unprocessable.
     """
     if not text.strip():
         return None

@@ -1,8 +1,7 @@
-"""A job at work: read some entries, see what is to be done with each, do it in one batch with the job's own row, go on.
+"""Execution of a job in steps: read entries, decide what to do with each, and apply that in one batch.
 
-There is one step on its way to the disk at a time. What it has published, what it has acknowledged and how far the job
-says it is stand in one batch, so whatever happens they agree. Where the batch is not stored, the job is where it was
-before, and tries again.
+At most one step is uncommitted. The messages it publishes, its acknowledgements and the job's progress are in one
+batch, so they agree after any crash. If the commit fails, the job returns to the state before the step and retries.
 """
 
 import logging
@@ -40,20 +39,20 @@ log = logging.getLogger(__name__)
 
 READ_ENTRIES: Final = 200
 READ_BYTES: Final = 1 << 20
-"""What is read and worked on in one go; an entry is read whole, however large it is."""
+"""Entries and bytes per read; a single entry may be larger."""
 TURN_ENTRIES: Final = 50
 TURN_BYTES: Final = 1 << 20
-"""What one turn publishes at most: it is everybody's."""
+"""Entries and bytes published in one turn, so that other clients are served in between."""
 STEP_SECONDS: Final = 0.1
-"""Of a rate, what goes in one step."""
+"""A step moves at most this many seconds' worth of the rate."""
 AGAIN_SECONDS: Final = 1.0
-"""Pause before it is tried again what could not be done just now."""
+"""Pause before a retry."""
 KEEP_ENTRIES: Final = 2000
-"""Entries passed by after which it is written down how far the job is."""
+"""Entries processed after which the progress is stored even if none was moved."""
 
 
 class Step:
-    """One entry on its way."""
+    """One entry that is being moved."""
 
     __slots__ = ("cursor_resets", "entry", "left", "subscription")
 
@@ -62,7 +61,7 @@ class Step:
         self.cursor_resets = subscription.resets
         self.entry = entry
         self.left = left
-        """The bits of its messages that stay unacknowledged."""
+        """Bits of its messages that stay unacknowledged."""
 
     def acked(self, cursor_id: int) -> bytes:
         """See group_commit.Move."""
@@ -73,7 +72,7 @@ class Step:
 
 
 class Stopped(Exception):
-    """The job cannot go on: in which state it is to be, and why."""
+    """The job cannot continue and enters ``state``."""
 
     def __init__(self, state: str, why: str) -> None:
         super().__init__(why)
@@ -81,11 +80,11 @@ class Stopped(Exception):
 
 
 class NotNow(Exception):
-    """Another time may do; says what is waited for."""
+    """The operation is not possible now and is retried; the text says why."""
 
 
 class Run:
-    """A job that is running."""
+    """The execution of one job."""
 
     def __init__(self, jobs: "Jobs", job: Job) -> None:
         self._jobs = jobs
@@ -97,28 +96,28 @@ class Run:
         self._timer: Timer | None = None
         self._reading = False
         self._queue: list[Outcome] = []
-        """What was read, and is still to be done."""
+        """Outcomes still to be applied."""
         self._before: Progress | None = None
-        """How far it was before the step that is on its way to the disk."""
+        """Progress before the uncommitted step; None without one."""
         self._not_before = 0.0
         self._kept = 0
-        """Entries that it had seen when that was written down last."""
+        """Value of ``_passed`` when the progress was last stored."""
         self._passed = 0
         self._known: dict[TopicName, PersistentTopic] = {}
-        """Where messages went in this turn."""
+        """Cache of the target topics of this turn."""
         self._fitting = Fitting(jobs.schemas, job.spec.edit)
         watched = job.moves and job.spec.kind == REPLAY
         self._returns = Returns(self._core, jobs.topics, job, self._seen) if watched else None
 
-    # Its life
+    # Start and stop
 
     def begin(self, now: Now) -> None:
-        """Go to work, or on with it, with the next turn."""
+        """Start or continue the job in the next turn."""
         self._over = False
         self._again(now.monotonic)
 
     def end(self) -> None:
-        """Do nothing more for now; what is on its way to the disk arrives, or is taken back."""
+        """Halt the job; an uncommitted step is still completed or reverted."""
         self._over = True
         self._queue.clear()
         if self._timer is not None:
@@ -176,7 +175,7 @@ class Run:
         self._stop(DONE, "", now)
 
     def _returned(self, found: int, now: Now) -> None:
-        """It was looked what has come back."""
+        """Handle the result of a circuit breaker check."""
         self._reading = False
         if found:
             self._jobs.keep(self.job)
@@ -189,10 +188,10 @@ class Run:
             return
         self._again(now.monotonic)
 
-    # Where it is
+    # Topic and subscription
 
     def _look_at(self, name: str, now: Now) -> PersistentTopic:
-        """The topic of a part. Raises Stopped, NotNow."""
+        """Return the topic of a part. Raises Stopped, NotNow."""
         try:
             topic = self._jobs.topics.open(parse_topic(name), now, create=False)
         except ServiceNotReady as error:
@@ -205,14 +204,14 @@ class Run:
         return topic
 
     def _seen(self, name: str, now: Now) -> PersistentTopic | None:
-        """The topic of a part, None where it is not there just now: the job itself will find out why."""
+        """Return the topic of a part, None if it is not available; the job itself will report why."""
         try:
             return self._look_at(name, now)
         except (Stopped, NotNow):
             return None
 
     def _place(self, now: Now) -> tuple[PersistentTopic, Subscription | None]:
-        """The topic that it is at, and its subscription. Raises Stopped, NotNow."""
+        """Return the current topic and subscription. Raises Stopped, NotNow."""
         spec = self.job.spec
         topic = self._look_at(self.job.parts[self.job.progress.part].topic, now)
         subscription = topic.subscriptions.get(spec.subscription) if spec.subscription else None
@@ -221,7 +220,7 @@ class Run:
                 raise Stopped(FAILED, f"the subscription {spec.subscription} of {topic.name} was deleted")
         elif subscription.fenced:
             raise NotNow(f"the subscription {spec.subscription} is being reset")
-        elif subscription.moving:  # of a job that was cancelled just now, or as dead letters of their own
+        elif subscription.moving:  # by a job cancelled just now, or to a dead letter topic
             raise NotNow(f"what has moved from {spec.subscription} is on its way to the disk")
         elif subscription.consumers and self.job.moves:
             raise Stopped(PAUSED, f"the subscription {spec.subscription} has consumers: they would get the same")
@@ -254,7 +253,7 @@ class Run:
             last = min(last, limit.entry_id)
         if subscription is None and topic.stored.has_aborted:
             first, end = next(visible_runs(topic, at.ledger_id, at.entry_id, last + 1), (last + 1, last + 1))
-            if first > at.entry_id:  # so far what was aborted, and nobody is to have
+            if first > at.entry_id:  # skip entries of aborted transactions
                 self.job.progress.at = Position(at.ledger_id, first - 1)
                 self._again(now.monotonic)
                 return
@@ -285,13 +284,13 @@ class Run:
             self.job.progress.at = Position(error.ledger_id, error.last)
             self._jobs.keep(self.job)
         else:
-            self._not_before = now.monotonic + AGAIN_SECONDS  # trimmed meanwhile, or the disk does not answer
+            self._not_before = now.monotonic + AGAIN_SECONDS  # trimmed meanwhile, or the read failed
         self._again(now.monotonic)
 
-    # Working
+    # Applying outcomes
 
     def _work(self, now: Now) -> None:
-        """Do what is to be done with some of what was read."""
+        """Apply queued outcomes, as many as one turn allows."""
         topic, subscription = self._place(now)
         job, before = self.job, self.job.progress.copy()
         most = max(1, job.spec.rate * STEP_SECONDS) if job.spec.rate and job.moves else float("inf")
@@ -305,7 +304,7 @@ class Run:
                 break
             outcome = self._queue[0]
             if not self._is_current(outcome, subscription):
-                self._queue.clear()  # acknowledged in part since it was read: to be looked at once more
+                self._queue.clear()  # partly acknowledged since it was read: read it again
                 break
             try:
                 step = self._do(outcome, topic, subscription, now)
@@ -330,14 +329,14 @@ class Run:
             self._again(now.monotonic)
 
     def _is_current(self, outcome: Outcome, subscription: Subscription | None) -> bool:
-        """Whether of an entry the same is acknowledged as when it was read."""
+        """Return whether an entry's acknowledgement state is the same as when it was read."""
         if subscription is None:
             return True
         partly = subscription.cursor.batch_acks.get(outcome.entry.position)
         return outcome.unacked == (None if partly is None else partly[1])
 
     def _do(self, outcome: Outcome, topic: PersistentTopic, subscription: Subscription | None, now: Now) -> Step | None:
-        """Do what is to be done with one entry. Raises Stopped, NotNow, and has done nothing."""
+        """Apply the outcome of one entry. Raises Stopped, NotNow without having changed anything."""
         job, entry = self.job, outcome.entry
         progress, counts = job.progress, job.progress.counts
         if subscription is not None and subscription.cursor.is_acked(entry.ledger_id, entry.entry_id):
@@ -363,7 +362,7 @@ class Run:
         return Step(subscription, entry, outcome.left) if done and job.moves and subscription is not None else None
 
     def _post(self, outcome: Outcome, topic: PersistentTopic, now: Now) -> str:
-        """Publish what an entry becomes; why it was refused, where the job goes on nevertheless. Raises as ``_do``."""
+        """Publish the messages of an outcome; return why they were rejected if the job continues. Raises as ``_do``."""
         spec = self.job.spec
         letters = [(parse_topic(back.target), back.letter) for back in outcome.back]
         try:
@@ -382,7 +381,7 @@ class Run:
             raise Stopped(PAUSED, f"message {at.ledger_id}:{at.entry_id} is refused, and stays: {error}") from None
         return ""
 
-    # What becomes of it
+    # Outcome of the commit
 
     def _send(self, steps: list[Step], before: Progress, now: Now) -> None:
         self._before = before
@@ -409,7 +408,7 @@ class Run:
             self._again(now.monotonic)
 
     def _acknowledge(self, step: Step) -> bool:
-        """Tell the cursor; whether all of the entry is acknowledged now."""
+        """Acknowledge a moved entry; return whether all its messages are acknowledged now."""
         cursor, entry = step.subscription.cursor, step.entry
         if step.cursor_resets != step.subscription.resets:
             return False
@@ -430,7 +429,7 @@ class Run:
             self._wait("what it did could not be stored, and is done once more", now)
 
     def _arrived(self, moves: list[Step]) -> Subscription | None:
-        """None of these is on its way any more; their subscription where that is still there."""
+        """End these moves; return their subscription, None if it was deleted."""
         subscription = moves[0].subscription
         subscription.job_moves -= len(moves)
         topic = subscription.topic

@@ -1,4 +1,4 @@
-"""Whether a changed payload is what the schema of the topic says that it goes to."""
+"""Check of an edited payload against the schema of its target topic."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -18,14 +18,14 @@ _FIELDS_SHOWN: Final = 20
 
 
 class Fitting:
-    """Of the payload that one job gives to messages."""
+    """Checks the payload that a job's edit sets."""
 
     def __init__(self, schemas: Schemas, edit: Edit | None) -> None:
         self._schemas = schemas
         self._payload = None if edit is None else edit.payload
 
     def check(self, topic: TopicName, letter: Letter) -> None:
-        """Raises IncompatibleSchema where a message with that payload is not what the topic's schema says."""
+        """Raise IncompatibleSchema if the payload does not match the topic's schema."""
         if self._payload is None:
             return
         version = letter.metadata.schema_version
@@ -37,7 +37,7 @@ class Fitting:
 
 @lru_cache(maxsize=64)
 def misfit(schema: bytes, payload: bytes) -> str:
-    """Why a payload is not what a schema says; empty where it is, and where nobody can tell."""
+    """Return why a payload does not match a schema; empty if it does or that cannot be determined."""
     parsed = Schema.FromString(schema)
     try:
         value = decoding.decoder_of(parsed)(payload)
@@ -49,7 +49,7 @@ def misfit(schema: bytes, payload: bytes) -> str:
 
 
 def _not_of_record(definition: bytes, value: Any) -> str:
-    """A JSON schema is defined as a record of Avro. What JSON has no form for is not looked at."""
+    """Check a JSON value against its schema, an Avro record; types without a JSON form are not checked."""
     if b'"bytes"' in definition or b'"fixed"' in definition or b"logicalType" in definition:
         return ""
     try:

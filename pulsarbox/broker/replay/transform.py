@@ -1,8 +1,8 @@
-"""What becomes of dead letters that a job comes by: put back, dropped, passed by, or refused and kept.
+"""Transformation of stored dead letters by a job: each is replayed, dropped, skipped, or rejected and kept.
 
-The inverse of ``dead_letter``: a message is put back as it was, without what was written into it when it was given up,
-and with a mark of the job, by which it is known where it comes back. Everything else stays: key, event time, schema,
-compression, encryption, chunks, the time of delivery. Pure; done where entries are read.
+The inverse of ``dead_letter``: a replayed message loses the properties it got as a dead letter, and gets those of the
+job, by which it is recognized if it returns. Everything else is unchanged: key, event time, schema, compression,
+encryption, chunks and delivery time. Pure; runs in the reader threads.
 """
 
 from collections.abc import Mapping
@@ -34,33 +34,33 @@ from pulsarbox.storage.record import Entry, Position
 _TRIED: Final = (RECONSUMETIMES, "DELAY_TIME", "RETRY_TOPIC", DEAD_LETTER_REASON, DEAD_LETTER_REDELIVERIES)
 _IN_PIPELINES: Final = ("FAILURE_REASON", "PIPELINE_ATTEMPTS", "PIPELINE_QUERY")
 GIVEN_UP: Final = frozenset({*_TRIED, *_IN_PIPELINES, REPLAY_JOB, REPLAY_COUNT})
-"""Properties that speak of what was tried, which begins anew."""
+"""Properties about earlier attempts, which are removed."""
 ORIGIN: Final = frozenset(
     {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID_OLD, ORIGIN_PUBLISH_TIME}
 )
-"""Properties that say where it comes from: it is there again, unless it goes elsewhere."""
+"""Properties with the origin, which are removed unless the target is another topic."""
 
 CHUNKED_MAX: Final = 1000
-"""Messages in chunks of which some are put back and others still to come."""
+"""Maximum number of chunked messages that are partly replayed at a time."""
 
 NOT_BEGUN: Final = "it is sent in chunks, and the first of them was not among what was done"
 NO_ORIGIN: Final = "it does not say which topic it comes from (REAL_TOPIC): name a target"
 
 
 class Task(NamedTuple):
-    """What a job does with each message; nothing of it changes while it runs."""
+    """What a job does with each message; immutable while it runs."""
 
     job: int
     source: str
     """The topic whose entries are read."""
     drops: bool
-    """They are acknowledged, and go nowhere."""
+    """Whether messages are only acknowledged."""
     target: str | None
-    """The topic to put them into; None: the one that each comes from."""
+    """Target topic; None: each message's origin."""
     wanted: Wanted | None
     edit: Edit | None
     most: int
-    """Bytes that a body has at most once it is unpacked; one that would be more is not opened."""
+    """Maximum decompressed size in bytes; larger bodies are not opened."""
 
 
 class Back(NamedTuple):
@@ -72,7 +72,7 @@ class Back(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Which part of a message an entry is."""
+    """Identity of a chunk."""
 
     uuid: str
     first: bool
@@ -80,24 +80,24 @@ class Chunk(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What is to be done with one stored entry."""
+    """What to do with one stored entry."""
 
     entry: Entry
     unacked: int | None
-    """The bits of its batch that it was made from; None for all."""
+    """Bits of the unacknowledged messages when it was read; None for all."""
     back: tuple[Back, ...]
     left: int
-    """The bits of its messages that stay unacknowledged."""
+    """Bits of the messages that stay unacknowledged."""
     done: int
-    """Messages that are put back, or dropped."""
+    """Messages replayed or dropped."""
     skipped: int
     refused: Mapping[str, int]
-    """How many messages were to be put back and cannot be, by why."""
+    """Messages that cannot be replayed, by reason."""
     chunk: Chunk | None = None
 
 
 class Worked(NamedTuple):
-    """What was read in one go."""
+    """Outcomes of the entries of one read."""
 
     outcomes: list[Outcome]
     size: int
@@ -112,8 +112,10 @@ def work_on(
     end: Position,
     entries: list[Entry],
 ) -> Worked:
-    """What is to be done with entries. ``begun``: messages of which chunks are done with already, by uuid; behind
-    ``end`` nothing else is looked for."""
+    """Return the outcomes of entries.
+
+    ``begun``: UUIDs of chunked messages that are partly done; after ``end`` only their chunks are processed.
+    """
     started = set(begun)
     outcomes = []
     for entry in entries:
@@ -138,7 +140,7 @@ def _outcome(
     return _of_batch(task, entry, unacked, opened)
 
 
-# Entries that are one
+# Entries processed as a whole
 
 
 def _of_whole(task: Task, entry: Entry, unacked: int | None, opened: Opened, begun: set[str]) -> Outcome:
@@ -195,7 +197,7 @@ def _uneditable(edit: Edit, entry: Entry, why: str) -> str:
     return ""
 
 
-# Batches that are open
+# Opened batches
 
 
 def _of_batch(task: Task, entry: Entry, unacked: int | None, opened: Opened) -> Outcome:
@@ -228,7 +230,7 @@ def _batch_of(task: Task, target: str, messages: list[Looked]) -> Back:
     parts = []
     for message in messages:
         own = SingleMessageMetadata()
-        own.CopyFrom(message.own)  # type: ignore[arg-type]  # of a batch it is that
+        own.CopyFrom(message.own)  # type: ignore[arg-type]  # SingleMessageMetadata in a batch
         _unmark(own, message, task, target)
         payload = message.payload or b""
         if task.edit is not None:
@@ -242,17 +244,17 @@ def _batch_of(task: Task, target: str, messages: list[Looked]) -> Back:
     return Back(target, Letter(metadata, compress(metadata.compression, plain)), len(parts))
 
 
-# What is common
+# Common functions
 
 
 def _target_of(task: Task, message: Looked) -> tuple[str, str]:
-    """Where a message goes, and why it cannot, if it cannot."""
+    """Return the target of a message, and why it has none, if so."""
     return target_of(message, task.source, task.target)
 
 
 def target_of(message: Looked, source: str, wanted: str | None) -> tuple[str, str]:
-    """Where a message of topic ``source`` goes, and why it cannot, if it cannot. ``wanted``: elsewhere than home."""
-    return _way(source, (wanted or message.origin or "")[: TOPIC_NAME_MAX + 1])  # no topic has a longer name
+    """Return the target of a message of ``source``, and why it has none, if so. ``wanted`` overrides its origin."""
+    return _way(source, (wanted or message.origin or "")[: TOPIC_NAME_MAX + 1])  # longer names are invalid anyway
 
 
 @lru_cache(maxsize=1024)
@@ -271,7 +273,7 @@ def _way(source: str, target: str) -> tuple[str, str]:
 
 
 def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task: Task, target: str) -> None:
-    """Without what made it a dead letter, and with the mark of the job."""
+    """Remove the properties of a dead letter, and add those of the job."""
     gone = gone_at(message.origin, target)
     kept = [each for each in own.properties if each.key not in gone]
     del own.properties[:]
@@ -281,7 +283,7 @@ def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task:
 
 
 def gone_at(origin: str | None, target: str) -> frozenset[str]:
-    """The properties that a message does not take along to ``target``; elsewhere than at home it keeps its origin."""
+    """Return the properties to remove from a message for ``target``; it keeps its origin unless sent back there."""
     return _gone_at(None if origin is None else origin[: TOPIC_NAME_MAX + 1], target)
 
 
@@ -298,19 +300,19 @@ def _same_topic(origin: str, target: str) -> bool:
         return False
 
 
-# Those that come back
+# Returned messages
 
 
 class Returned(NamedTuple):
-    """What was read in one go of what came after a job had begun."""
+    """Returned messages in one read."""
 
     next_entry: int
     messages: int
-    """Those that the job had put back."""
+    """Messages that the job had replayed."""
 
 
 def count_returned(job: int, source: str, most: int, entries: list[Entry]) -> Returned:
-    """How many messages of these entries bear the mark of a job."""
+    """Count the messages in these entries that a job had replayed."""
     mark, found = str(job), 0
     for entry in entries:
         if entry.flags & EntryFlag.MARKER:

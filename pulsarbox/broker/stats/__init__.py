@@ -1,4 +1,4 @@
-"""Statistics: rates, samples, totals and the reason why a subscription is not sending.
+"""Statistics: rates, samples, totals and the reason why a subscription does not dispatch.
 
 May read every part of the broker. Must not change any of it.
 """

@@ -1,4 +1,4 @@
-"""Why a subscription is not sending, and why a client waits, in words: for people who look at a backlog or a client."""
+"""Texts for the reason why a subscription does not dispatch or a client waits."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 UNREAD: Final = "unread"
 SUSPENDED: Final = "suspended"
 HELD: Final = "throttled"
-"""Why a client waits: its connection is not read, its producer is suspended, its receipts wait for a publish rate."""
+"""Reasons why a client waits: connection not read, producer suspended, receipts held back by a publish rate."""
 
 TEXTS: Final[dict[str, str]] = {
     Reason.NO_CONSUMER: "nobody is connected",
@@ -35,20 +35,20 @@ TEXTS: Final[dict[str, str]] = {
 
 
 class Why(NamedTuple):
-    """The one reason why nothing is being sent."""
+    """The reason why nothing is being sent."""
 
     reason: str
     """One of Reason."""
     since: int
-    """Milliseconds since 1970, on the wall clock; 0: since the subscription came into memory."""
+    """Since when (ms since 1970); 0: since the subscription was loaded."""
     text: str
-    """The same for people."""
+    """Human-readable text of the reason."""
     until: int = 0
-    """When it goes on (ms since 1970), where that is known: when the next delayed message is due."""
+    """When dispatch continues (ms since 1970), if known: when the next delayed message is due."""
 
 
 def why_of(reason: str, since: int, until: int = 0) -> Why:
-    """A reason with its words."""
+    """Return a reason with its text."""
     text = TEXTS[reason]
     if 0 < until <= WALL_MAX:
         at = datetime.fromtimestamp(until / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
@@ -57,13 +57,13 @@ def why_of(reason: str, since: int, until: int = 0) -> Why:
 
 
 def why_unread(cnx: "ServerCnx") -> Why | None:
-    """Why a connection, and so everything on it, is not read; None while it is."""
+    """Return why a connection is not read; None if it is."""
     unread = cnx.unread
     return None if unread is None else Why(UNREAD, unread.since, f"the connection is not read: {unread.text}")
 
 
 def why_held(producer: "Producer") -> Why | None:
-    """Why a producer waits for receipts, or for being read at all; None while it does not."""
+    """Return why a producer waits for its receipts or its connection is not read; None if neither."""
     hold = producer.held
     limiter = hold.limiter if hold is not None else None
     if hold is None or limiter is None:

@@ -1,4 +1,4 @@
-"""How much the tail cache serves, told by what had to be read beside it."""
+"""Effectiveness of the tail cache, measured by the reads that it did not serve."""
 
 from pulsarbox.broker.read_queue import Reads
 from pulsarbox.broker.stats.rate_window import WINDOW_SECONDS, Meter
@@ -15,7 +15,7 @@ class CacheUse:
         self._meter: Meter | None = None
 
     def begin(self, now: Now) -> None:
-        """It is counted from now on."""
+        """Start counting."""
         self._meter = Meter(now.monotonic, 3)
 
     def _counters(self) -> tuple[int, int, int]:
@@ -27,12 +27,12 @@ class CacheUse:
         self._meter.look(self._counters(), now)
 
     def misses(self, now: Now) -> tuple[float, float]:
-        """Entries and bytes a second that were read because they were not in memory."""
+        """Return entries and bytes per second that were read because they were not in memory."""
         assert self._meter is not None
         entries, size, _ = self._meter.rates(self._counters(), now)
         return entries, size
 
     def evictions(self, now: Now) -> float:
-        """Spans of entries that were given up in a minute."""
+        """Return the spans of entries evicted in the last minute."""
         assert self._meter is not None
         return self._meter.rates(self._counters(), now)[2] * WINDOW_SECONDS

@@ -1,7 +1,7 @@
-"""How long commits take, how much they carry, how large entries are: a few additions a commit, none a message.
+"""Statistics of commits: duration, latency, entries and entry sizes, at the cost of a few additions per commit.
 
-All topics of the box share its commits, so one look at a commit speaks for all of them. Of sizes every 50 ms one commit
-is looked into.
+All topics share the commits of the box, so their latencies apply to all topics. Entry sizes are sampled from one commit
+every 50 ms.
 """
 
 from bisect import bisect_left
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from pulsarbox.storage.record import Entry
 
 LATENCY_MS: Final = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
-"""Upper bounds of Pulsar's buckets of write latency; one more bucket is for what is above."""
+"""Upper bounds of Pulsar's write latency buckets in ms; one more bucket is for higher latencies."""
 SIZES: Final = (128, 512, 1024, 2048, 4096, 16384, 102_400, 1_048_576)
-"""The same of entry sizes, in bytes."""
+"""Upper bounds of Pulsar's entry size buckets in bytes, likewise."""
 FINE_MS: Final = tuple(sorted({*LATENCY_MS, *(round(0.05 * 1.25**i, 4) for i in range(58))}))
-"""Bounds fine enough to tell quantiles by, up to 17 s; Pulsar's are among them."""
+"""Bounds in ms, fine enough for quantiles, up to 17 s; they include Pulsar's."""
 
 SAMPLE_SECONDS: Final = 0.05
 SAMPLE_ENTRIES: Final = 256
-"""Entries of one commit that are looked at."""
+"""Entries sampled per commit."""
 SAMPLE_MEMORY: Final = 400
-"""Entries that a topic's distribution of sizes speaks for, at most: older ones fade."""
+"""Maximum weight of a topic's size distribution, in entries; older ones fade."""
 
 
 class CommitTimes:
-    """The commits of one box, counted; and their distribution over the last minute."""
+    """Counters of the box's commits, and their latency distribution over the last minute."""
 
     def __init__(self) -> None:
         self.commits = 0
@@ -40,22 +40,22 @@ class CommitTimes:
         self.bytes = 0
         self.seconds = 0.0
         self.by_commit = [0] * (len(FINE_MS) + 1)
-        """Commits by what the disk took for them."""
+        """Commits by their duration on disk."""
         self.by_entry = [0] * (len(FINE_MS) + 1)
-        """Entries by how long the oldest entry of their commit has waited for its receipt: none waited longer."""
+        """Entries by the latency of the oldest entry in their commit, an upper bound of their own."""
         self.waited_ms = 0.0
-        """Of all entries together."""
+        """Sum of these latencies over all entries."""
         self._meter: Meter | None = None
-        """From the first look on."""
+        """Created with the first sample."""
         self._since = 0.0
         self._sample_at = 0.0
 
     def begin(self, now: Now) -> None:
-        """It is counted from now on."""
+        """Start counting."""
         self._since = now.monotonic
 
     def committed(self, seconds: float, waited: float, entries: int, size: int) -> None:
-        """A commit of ``entries`` entries took ``seconds``; the oldest of them had ``waited`` seconds before it."""
+        """Count a commit of ``entries`` that took ``seconds``; the oldest had waited ``waited`` seconds before it."""
         self.commits += 1
         self.entries += entries
         self.bytes += size
@@ -68,7 +68,7 @@ class CommitTimes:
             self.waited_ms += latency_ms * entries
 
     def sample(self, appended: "dict[PersistentTopic, list[Entry]]", now: Now) -> None:
-        """Look into a commit for the sizes of its entries, where the last look is long enough ago."""
+        """Sample the entry sizes of a commit if the last sample is old enough."""
         if now.monotonic < self._sample_at or not appended:
             return
         self._sample_at = now.monotonic + SAMPLE_SECONDS
@@ -89,7 +89,7 @@ class CommitTimes:
         self._meter.look(self._counters(), now)
 
     def last_minute(self, now: Now) -> "Latencies":
-        """How long entries of the last minute have waited for their receipts."""
+        """Return the receipt latencies of the last minute."""
         self.look(now)
         assert self._meter is not None
         waited_us, *fine = (rate * WINDOW_SECONDS for rate in self._meter.rates(self._counters(), now))
@@ -100,23 +100,22 @@ class Latencies:
     """A distribution of latencies."""
 
     def __init__(self, fine: list[float], total_ms: float) -> None:
-        """``fine``: entries by ``FINE_MS``."""
+        """``fine``: histogram of entries with the bounds ``FINE_MS``."""
         self._fine = fine
         self.entries = sum(fine)
         self.total_ms = total_ms
         upto = [0.0, *accumulate(fine)]
         ends = [*(FINE_MS.index(bound) + 1 for bound in LATENCY_MS), len(fine)]
         self.shares = tuple(upto[end] / self.entries if self.entries else 0.0 for end in ends)
-        """Of all entries, what took no longer than each of ``LATENCY_MS``, and in the end 1 for all."""
+        """Cumulative share of entries up to each of ``LATENCY_MS``, then 1 for all."""
 
     @property
     def mean_ms(self) -> float:
-        """Milliseconds."""
+        """Mean latency in ms."""
         return self.total_ms / self.entries if self.entries else 0.0
 
     def quantile(self, share: float) -> float:
-        """Milliseconds that this share of all entries did not exceed, up to the fineness of ``FINE_MS``; NaN where
-        there were no entries."""
+        """Return the latency quantile in ms, with the resolution of ``FINE_MS``; NaN without entries."""
         if not self.entries:
             return float("nan")
         found = bisect_left(list(accumulate(self._fine)), share * self.entries * (1 - 1e-9))
@@ -124,25 +123,25 @@ class Latencies:
 
 
 class Traffic:
-    """How many entries a topic gets, counted when somebody looks; and how large they are."""
+    """Rate and sizes of the entries of a topic."""
 
     __slots__ = ("_before", "_ledger", "_meter", "_since", "_sizes")
 
     def __init__(self, ledger: ManagedLedger, since: float = 0.0) -> None:
-        """``since``: seconds of the monotonic clock at which the ledger stands where it does."""
+        """``since``: the time of the ledger's current state (monotonic seconds)."""
         self._ledger = ledger
         self._before = ledger.dropped_entries + ledger.confirmed_entries
         self._since = since
         self._meter: Meter | None = None
-        """There is none for a topic to which nothing was published."""
+        """None until an entry is published."""
         self._sizes: list[float] | None = None
 
     def begin(self, now: Now) -> None:
-        """It is counted from now on."""
+        """Start counting."""
         self._since = now.monotonic
 
     def saw(self, sizes: list[int]) -> None:
-        """Some of its entries have these sizes in bytes."""
+        """Add sampled entry sizes in bytes."""
         counts = self._sizes
         if counts is None:
             counts = self._sizes = [0.0] * (len(SIZES) + 1)
@@ -166,14 +165,14 @@ class Traffic:
         return self._ledger.dropped_entries + self._ledger.confirmed_entries - self._before
 
     def entries_a_second(self, now: Now) -> float:
-        """Entries that were stored, over the last minute."""
+        """Return the entries stored per second over the last minute."""
         self.look(now)
         return self._meter.rates((self._entries(),), now)[0] if self._meter is not None else 0.0
 
     def size_shares(self, mean: float) -> tuple[float, ...]:
-        """Of all entries, what is no larger than each of ``SIZES``, and in the end 1 for all.
+        """Return the cumulative share of entries up to each of ``SIZES``, then 1 for all.
 
-        ``mean``: the mean size in bytes, by which all go as long as none was looked at.
+        ``mean``: the mean size in bytes, assumed for all entries until some are sampled.
         """
         counts = self._sizes
         if counts is None:
@@ -184,7 +183,7 @@ class Traffic:
 
 
 def spread(count: int, shares: tuple[float, ...]) -> tuple[int, ...]:
-    """``count`` things by a distribution, given as for ``Latencies.shares``; their sum is ``count`` where any are."""
+    """Distribute ``count`` over buckets by cumulative shares, as in ``Latencies.shares``; the sum is ``count``."""
     before, buckets = 0, []
     for share in shares:
         upto = round(count * share)

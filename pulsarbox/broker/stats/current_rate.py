@@ -1,27 +1,27 @@
-"""How fast counters change right now, and how they came here: of two looks, and of the last twenty.
+"""Current rates of counters over the last seconds, and the trend of a value over its last 20 samples.
 
-A look costs a few comparisons where nothing has changed, which is so of most subscriptions most of the time. The rates
-of ``meter`` speak for the last minute; these for the last seconds.
+A sample of an unchanged counter costs a few comparisons; most subscriptions are idle most of the time. The rates of
+``rate_window`` cover the last minute, these the last seconds.
 """
 
 from array import array
 from typing import Final
 
 WINDOW_SECONDS: Final = 2.0
-"""A rate speaks for this long at least, and for twice as long at most where it is looked as often."""
+"""Minimum window of a rate; at most twice as long if sampled as often."""
 
 TREND_LENGTH: Final = 20
 TREND_SECONDS: Final = 3.0
-"""How far apart the values of a trend are at least."""
+"""Minimum interval between the values of a trend."""
 
 
 class Pace:
-    """How fast two counters change. ``first`` and ``second``: each a second, as of the last look."""
+    """Rates of two counters: ``first`` and ``second``, per second as of the last sample."""
 
     __slots__ = ("_a", "_at", "_b", "_before_a", "_before_at", "_before_b", "first", "second")
 
     def __init__(self, at: float, a: int, b: int) -> None:
-        """``at``: seconds of the monotonic clock at which the counters have these values."""
+        """``at``: when the counters have these values (monotonic seconds)."""
         self._at = self._before_at = at
         self._a = self._before_a = a
         self._b = self._before_b = b
@@ -29,17 +29,19 @@ class Pace:
 
     @property
     def looked_at(self) -> float:
-        """When it was looked last, or up to a window before that."""
+        """Time of the last sample, or up to one window earlier."""
         return self._at
 
     @property
     def speaks(self) -> bool:
-        """Whether enough time has passed for a rate."""
+        """Whether enough time has passed to compute a rate."""
         return self._at > self._before_at
 
     def look(self, at: float, a: int, b: int, since: float | None = None) -> bool:
-        """The counters have these values now. False where nothing has changed for a while: then it need not be looked
-        again before something has, and ``since`` says up to when nothing had."""
+        """Sample the counters; return False if nothing has changed for a while.
+
+        The next call is then only needed after a change, with ``since``, the time up to which nothing had changed.
+        """
         if a == self._a and b == self._b and a == self._before_a and b == self._before_b:
             self._at = self._before_at = at
             self.first = self.second = 0.0
@@ -57,7 +59,7 @@ class Pace:
 
 
 class Trend:
-    """The last twenty values of something, the oldest first. It takes no room before something changes."""
+    """The last 20 values of a quantity, oldest first. Uses no memory until the value changes."""
 
     __slots__ = ("_at", "_next", "_values", "last")
 
@@ -68,7 +70,7 @@ class Trend:
         self._next = 0
 
     def look(self, at: float, value: float) -> None:
-        """It has this value now."""
+        """Sample the value."""
         values = self._values
         if values is None:
             if value == self.last:
@@ -83,7 +85,7 @@ class Trend:
         self._next = (self._next + 1) % TREND_LENGTH
 
     def values(self) -> list[float]:
-        """All of them; before something changed, the same twenty times."""
+        """Return all values; before a change, the same value 20 times."""
         if self._values is None:
             return [self.last] * TREND_LENGTH
         return [*self._values[self._next :], *self._values[: self._next]]

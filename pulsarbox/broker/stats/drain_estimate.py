@@ -1,4 +1,4 @@
-"""How long a backlog lasts if everything goes on as it does now."""
+"""Estimate of the time until a backlog is drained at the current rates."""
 
 from typing import Final
 
@@ -6,9 +6,9 @@ NEVER: Final = -1
 
 
 def seconds_to_drain(backlog: int, acknowledged: float, published: float) -> int:
-    """Whole seconds until ``backlog`` messages are gone, at so many acknowledged and published a second.
+    """Return the seconds until ``backlog`` messages are drained, given rates in messages per second.
 
-    0 where there is none, ``NEVER`` where it grows or stays.
+    0 without a backlog, ``NEVER`` if it does not shrink.
     """
     if not backlog:
         return 0
@@ -17,5 +17,5 @@ def seconds_to_drain(backlog: int, acknowledged: float, published: float) -> int
 
 
 def longest(first: int, second: int) -> int:
-    """Of two parts that are drained side by side."""
+    """Return the drain time of two parts that are drained in parallel."""
     return NEVER if NEVER in (first, second) else max(first, second)

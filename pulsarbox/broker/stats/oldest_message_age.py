@@ -1,7 +1,7 @@
-"""How old the oldest message is that a subscription has not acknowledged: asked for by whoever looks, never kept up.
+"""Age of a subscription's oldest unacknowledged message, computed on request.
 
-When an entry was published stands in its header, so that somebody has to read it, unless it is one of the recent ones
-in memory. So many are read a second at most; who asks again is told more.
+The publish time is in the entry's header, which must be read unless the entry is in the tail cache. Reads per second
+are limited, so a value may only be known at a later request.
 """
 
 from typing import TYPE_CHECKING, Final, cast
@@ -18,17 +18,17 @@ READS_A_SECOND: Final = 50
 
 
 class Ages:
-    """Finds the oldest messages of the subscriptions of one box."""
+    """Looks up the oldest messages of the subscriptions of one box."""
 
     def __init__(self) -> None:
         self._second = 0
         self._reads = 0
-        """In that second."""
+        """Reads in the second ``_second``."""
 
     def begins(self, sample: "SubscriptionSample", now: Now) -> int | None:
-        """From when on the oldest unacknowledged message gets old (ms since 1970), as far as it is known by now.
+        """Return when the age of the oldest unacknowledged message begins (ms since 1970); None if unknown or none.
 
-        While a newer one is being read, the one before it. None without a backlog too.
+        While the oldest message is being read, returns the value of the previous one.
         """
         cursor = sample.cursor
         if cursor is None or cursor.mark_delete >= cursor.ledger.read_end:
@@ -57,7 +57,7 @@ class Ages:
 
         def unread(error: Exception) -> None:
             sample.looking = False
-            sample.oldest = position, None  # it is damaged, or gone meanwhile: whoever sends it says so
+            sample.oldest = position, None  # damaged or trimmed meanwhile, which its dispatch reports
 
         sample.looking = True
         topic.read_entry(position, found, unread, now)

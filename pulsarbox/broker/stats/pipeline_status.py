@@ -1,7 +1,7 @@
-"""What runners of pipelines tell of themselves: what runs, how far it is, what went wrong last. In memory only.
+"""Status of pipelines as reported by their runners: state, progress and last error. Kept in memory only.
 
-A pipeline is a process of somebody's, with Spark; the box knows of it what it says every two seconds. Who says nothing
-for ten is gone.
+A pipeline is a separate process with Spark. Its runner reports to the box every 2 seconds, and counts as gone after 10
+seconds without a report.
 """
 
 from collections import Counter
@@ -15,13 +15,13 @@ from pulsarbox.errors import BadRequest, InvalidTopicName
 from pulsarbox.names import parse_topic
 
 GONE_SECONDS: Final = 10.0
-"""Of a runner that has not said that it ends."""
+"""Time without a report after which a running pipeline counts as gone."""
 KEPT_SECONDS: Final = 3600.0
-"""How long it is told of one that runs no more."""
+"""How long a pipeline is listed after its last report."""
 PIPELINES_MAX: Final = 500
 QUERIES_MAX: Final = 200
 TEXTS_MAX: Final = 16 << 20
-"""Characters of all that is told, about: a bound for memory."""
+"""Approximate limit of the characters in all reports, to bound the memory."""
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 100
 INPUTS_MAX: Final = 100
@@ -53,25 +53,25 @@ REGEX: Final = "regex:"
 
 @dataclass(slots=True)
 class Query:
-    """One query of a pipeline, as its runner told of it last."""
+    """One query of a pipeline, as last reported."""
 
     row: dict[str, Any]
-    """As in the API, without ``state``."""
+    """The query as in the Admin API, without ``state``."""
     state: str
     at: float
-    """When it was told, on the monotonic clock."""
+    """When it was reported (monotonic seconds)."""
 
     def state_at(self, now: Now) -> str:
-        """Its state: one that says nothing any more is gone."""
+        """Return its state; GONE if a live query has not been reported for GONE_SECONDS."""
         return GONE if self.state in _ALIVE and now.monotonic - self.at > GONE_SECONDS else self.state
 
     def as_json(self, now: Now) -> dict[str, Any]:
-        """As the API tells of it."""
+        """Return the query for the Admin API."""
         return {**self.row, "state": self.state_at(now)}
 
     @property
     def namespaces(self) -> Iterator[str]:
-        """``tenant/namespace`` of each topic and pattern that it reads, and of what it writes where that is a topic."""
+        """Yield ``tenant/namespace`` of each input topic or pattern, and of the output if that is a topic."""
         for each in self.row["inputs"]:
             yield _namespace(each)
         if "://" in self.row["output"]:
@@ -89,16 +89,16 @@ def _namespace(text: str) -> str:
 
 
 class Pipelines:
-    """All that was told of, by the role that told of it and the pipeline's name."""
+    """All reported pipelines, by the reporting role and the pipeline's name."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], list[Query]] = {}
-        """Who told last stands last."""
+        """Least recently reported first."""
         self._sizes: dict[tuple[str, str], int] = {}
-        """Of the same: characters, about."""
+        """Approximate characters per report."""
 
     def tell(self, role: str, name: str, body: dict[str, Any], now: Now) -> None:
-        """A runner tells of its pipeline, all queries at once. ``role``: who it has proved to be. Raises BadRequest."""
+        """Store a runner's report on all queries of its pipeline. ``role``: the runner's role. Raises BadRequest."""
         if not name.strip() or len(name) > NAME_MAX:
             raise BadRequest(f"The name of a pipeline has 1 to {NAME_MAX} characters")
         queries = body.get("queries")
@@ -120,7 +120,7 @@ class Pipelines:
         self._forget(now)
 
     def forget(self, role: str, name: str) -> None:
-        """Tell no more of it."""
+        """Remove a pipeline from the list."""
         self._drop((role, name))
 
     def _drop(self, key: tuple[str, str]) -> None:
@@ -128,13 +128,13 @@ class Pipelines:
         self._sizes.pop(key, None)
 
     def all(self, now: Now) -> Iterator[Query]:
-        """Each query that is told of."""
+        """Yield all queries that are listed."""
         self._forget(now)
         for queries in list(self._told.values()):
             yield from queries
 
     def _forget(self, now: Now) -> None:
-        """Those that run no more for long; and of too much what was told of longest ago, by the role that told most."""
+        """Remove old pipelines; above the limits, also the oldest ones of the role with the largest reports."""
         for key, queries in list(self._told.items()):
             if not all(now.monotonic - each.at > KEPT_SECONDS for each in queries):
                 break
@@ -162,7 +162,7 @@ def _query(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(given: dict[str, Any], fields: dict[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """The fields that there are, null where one is not given; texts cut to what is shown. Raises BadRequest."""
+    """Return the known fields, null if missing, with texts cut to TEXT_MAX. Raises BadRequest."""
     found: dict[str, Any] = {}
     for name, kind in fields.items():
         value = given.get(name)

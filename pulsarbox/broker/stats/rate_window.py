@@ -1,6 +1,6 @@
-"""Rates of counters: a counter is looked at when somebody asks, and in between from time to time by the shell.
+"""Rates of counters over a time window. Counters are sampled on request and periodically by the shell.
 
-So a rate costs nothing where things are counted.
+So incrementing a counter costs nothing extra.
 """
 
 from collections import deque
@@ -10,43 +10,42 @@ from typing import Final
 from pulsarbox.clock import Now
 
 WINDOW_SECONDS: Final = 60.0
-"""What a rate speaks for at least, once the counters are that old."""
+"""Minimum window of a rate, once the counters are that old."""
 KEPT_EVERY_SECONDS: Final = 10.0
-"""How far apart the looks are that are kept."""
+"""Interval between the samples that are kept."""
 
 _ROUNDING_SECONDS: Final = 0.000_001
-"""By so much sums of times may be off."""
+"""Tolerance for rounding errors in sums of times."""
 
 
 class Meter:
-    """Rates of some counters that begin with 0.
+    """Rates of some counters that start at 0.
 
-    A rate is taken since the last look that is a minute old or more; since the start where there is none.
+    A rate is computed from the latest sample that is at least a minute old, or from the start if there is none.
     """
 
-    # What most calls need stands by itself: with thousands of meters each object more is one that no cache has.
+    # Values that most calls need are attributes: with thousands of meters, each extra object is a cache miss.
     __slots__ = ("_first", "_looks", "_quiet_until")
 
     def __init__(self, started: float, counters: int) -> None:
-        """``started``: when the counters began, in seconds of the monotonic clock."""
+        """``started``: when the counters started (monotonic seconds)."""
         self._looks: deque[tuple[float, tuple[int, ...]]] = deque([(started, (0,) * counters)])
         self._first = self._looks[0][1]
         self._quiet_until = started
-        """Before that, in seconds of the monotonic clock, a look changes nothing."""
+        """Until then (monotonic seconds), ``look`` changes nothing."""
 
     def rates(self, counters: tuple[int, ...], now: Now) -> tuple[float, ...]:
-        """How much the counters rose a second, up to the values that they have now. What is younger than a second
-        counts as one second."""
+        """Return the increase of the counters per second, up to their current values. The window is at least 1 s."""
         if now.monotonic >= self._quiet_until:
             self.look(counters, now)
         first = self._first
-        if counters == first:  # most things are idle
+        if counters == first:  # fast path: most counters are idle
             return (0.0,) * len(counters)
         seconds = max(now.monotonic - self._looks[0][0], 1.0)
         return tuple((value - before) / seconds for value, before in zip(counters, first, strict=True))
 
     def look(self, counters: tuple[int, ...], now: Now) -> None:
-        """Keep the values that the counters have now, where the last ones are old enough."""
+        """Store a sample of the counters if the last one is old enough."""
         at = now.monotonic
         if at < self._quiet_until:
             return

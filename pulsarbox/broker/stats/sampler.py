@@ -1,8 +1,8 @@
-"""What topics and subscriptions do right now: looked at from time to time, so that live views can order all of them.
+"""Periodic sampling of all topics and subscriptions, so that live views can sort them by current values.
 
-Nobody on the way of a message knows of it. A pass looks at every topic in memory, some in a turn; how often depends on
-how many there are and on whether anybody is watching, so that its share of a core is bounded. Rows that somebody sees
-are looked at once more when they are made.
+Sampling adds no work to the message path. A pass samples every topic in memory, some per turn. Its interval depends on
+the number of topics and on whether a live view is open, which bounds the CPU use. Rows on display are sampled again
+when they are rendered.
 """
 
 from collections.abc import Iterator
@@ -24,42 +24,41 @@ if TYPE_CHECKING:
     from pulsarbox.storage.recovery import Store
 
 WATCHED_A_SECOND: Final = 1500
-"""Things that are looked at a second while somebody is watching, at most; a thing is a topic or a subscription."""
+"""Maximum number of topics and subscriptions sampled per second while a live view is open."""
 UNWATCHED_A_SECOND: Final = 1000
 WATCHED_SECONDS: Final = 15.0
-"""How long after a request somebody counts as watching."""
+"""How long after a request a live view counts as open."""
 PERIOD_SECONDS: Final = 1.0
-"""How often a pass begins at most."""
+"""Minimum interval between passes."""
 FEW: Final = 250
-"""Where there are no more things, 2 ms of a processor, an answer goes by a pass of its own: what was made just now is
-in it."""
+"""Up to this many topics and subscriptions (2 ms of CPU), each response gets its own pass, to include new ones."""
 FRESH_SECONDS: Final = 0.25
-"""Unless the last one was so short a while ago."""
+"""A pass that is younger is not repeated for a response."""
 
 
 class Samples:
-    """All topics, as they were seen last."""
+    """The latest samples of all topics."""
 
     def __init__(self, topics: "Topics", store: "Store", times: "CommitTimes") -> None:
         self._all = topics
         self.stored = StoredSamples(topics, store)
-        """Those that are not in memory."""
+        """Samples of topics that are not in memory."""
         self.topics: dict[Topic, TopicSample] = {}
-        """Those that are."""
+        """Samples of topics in memory."""
         self.totals = Totals()
-        """Of topics in memory; rates as of the last whole pass."""
+        """Totals of topics in memory; rates as of the last complete pass."""
         self.passes = 0
-        """How many there were."""
+        """Number of complete passes."""
         self.passed_at = Now(0.0, 0)
-        """When the last one ended."""
+        """When the last pass ended."""
         self._left: set[Topic] = set()
-        """Those that have gone since the pass began."""
+        """Topics that left memory since the current pass began."""
         self._pass: Iterator[None] | None = None
         self._watched_at = -WATCHED_SECONDS
         self._asked = False
-        """Whether an answer is to be made for which there was no pass yet."""
+        """Whether a response waits for a pass."""
         self._rates = Totals()
-        """Of the pass that is under way."""
+        """Rates summed up by the current pass."""
         self._passing_bytes = 0
         self._now = self.passed_at
         self.series = Series(("publishRate", "deliverRate", "backlog", "p99"))
@@ -69,12 +68,12 @@ class Samples:
         topics.left = self._has_left
 
     def every(self) -> Iterator[TopicSample]:
-        """All topics that are known, those that are not in memory too."""
+        """Yield the samples of all known topics, in memory or not."""
         yield from list(self.topics.values())
         yield from list(self.stored.topics.values())
 
     def tick(self, now: Now) -> None:
-        """A second has passed: keep what graphs are drawn of. ``step`` is to be called behind it."""
+        """Record the values for graphs; called once a second, before ``step``."""
         totals = self.totals
         p99 = self._waits.quantile(self._times.by_entry, 0.99)
         self.stored.keep(now)
@@ -83,29 +82,29 @@ class Samples:
         self.scopes.tick(now)
 
     def watch(self, now: Now) -> None:
-        """Somebody is watching, and asks."""
+        """Record a request of a live view."""
         self._watched_at = now.monotonic
         self._asked = True
         self.stored.begin(now)
 
     def watched(self, now: Now) -> bool:
-        """Whether somebody is."""
+        """Return whether a live view is open."""
         return now.monotonic - self._watched_at < WATCHED_SECONDS
 
     def period(self, now: Now) -> float:
-        """How often everything is looked at, in seconds."""
+        """Return the interval between passes in seconds."""
         things = len(self.topics) + self.totals.subscriptions
         return max(PERIOD_SECONDS, things / (WATCHED_A_SECOND if self.watched(now) else UNWATCHED_A_SECOND))
 
     def due(self, now: Now) -> bool:
-        """Whether there is something to be looked at now."""
+        """Return whether a pass is in progress or due."""
         if self._pass is not None or not self.passes:
             return True
         is_few = self._asked and len(self.topics) + self.totals.subscriptions <= FEW
         return now.monotonic - self.passed_at.monotonic >= (FRESH_SECONDS if is_few else self.period(now))
 
     def step(self, now: Now, at_once: int) -> bool:
-        """Look at some topics, if it is time to; whether that is all for now."""
+        """Sample up to ``at_once`` topics if a pass is due; return whether none is left for now."""
         if self._pass is None:
             if not self.due(now):
                 return True
@@ -152,7 +151,7 @@ class Samples:
         self._pass = None
 
     def _has_left(self, topic: "Topic") -> None:
-        """A topic is not in memory any more."""
+        """Remove the sample of a topic that left memory."""
         gone = self.topics.pop(topic, None)
         if gone is not None and gone.counted is not None:
             self.totals.uncount(gone)

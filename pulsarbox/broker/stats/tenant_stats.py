@@ -1,6 +1,6 @@
-"""What somebody watches of the box who may not see all of it: a tenant's numbers, and their last ten minutes.
+"""Totals and time series of single tenants or namespaces, for users who may not see the entire box.
 
-They are added up once after each look at everything, and not for every question; a series is kept while it is watched.
+Totals are summed up once per sampling pass, not per request. A series is recorded while it is being watched.
 """
 
 from collections import OrderedDict
@@ -13,31 +13,31 @@ from pulsarbox.clock import Now
 
 SCOPES_MAX: Final = 32
 WATCHED_SECONDS: Final = 15.0
-"""So long after a question somebody counts as watching; until somebody does again, nothing is known of meanwhile."""
+"""How long after a request a scope counts as watched; its series has gaps while it is not."""
 KEPT_SECONDS: Final = 600.0
 
 
 class Scoped:
-    """The numbers of one part of the box."""
+    """Totals and series of one tenant or namespace."""
 
     def __init__(self) -> None:
         self.totals = Totals()
         self.producers = 0
         self.consumers = 0
         self.passes: int | None = None
-        """Of which pass these are; None before the first."""
+        """The pass from which the totals are; None before the first."""
         self.watched_at = 0.0
         self.series = Series(("publishRate", "deliverRate", "backlog"))
 
 
 class Scopes:
-    """Those that somebody watches, or has a while ago."""
+    """The scopes that were watched recently."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Scoped] = OrderedDict()
 
     def watched(self, prefix: str, now: Now) -> Scoped:
-        """Somebody asks for what is below ``tenant/`` or ``tenant/namespace/``."""
+        """Record a request for ``tenant/`` or ``tenant/namespace/``, and return that scope."""
         found = self._kept.setdefault(prefix, Scoped())
         found.watched_at = now.monotonic
         self._kept.move_to_end(prefix)
@@ -46,7 +46,7 @@ class Scopes:
         return found
 
     def tick(self, now: Now) -> None:
-        """A second has passed."""
+        """Add a value to each series, and drop scopes not watched for KEPT_SECONDS; called once a second."""
         for prefix, each in list(self._kept.items()):
             age = now.monotonic - each.watched_at
             if age > KEPT_SECONDS:

@@ -1,4 +1,4 @@
-"""The last ten minutes of the box, one value a second: what graphs are drawn of. It never takes more room."""
+"""Time series for graphs: one value per second over the last ten minutes, in constant memory."""
 
 from array import array
 from bisect import bisect_left
@@ -14,7 +14,7 @@ STEP_SECONDS: Final = 1.0
 
 
 class Series:
-    """Some values, looked at once a second."""
+    """Some named values, sampled once a second."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -23,14 +23,14 @@ class Series:
         self._count = 0
 
     def add(self, *values: float) -> None:
-        """The values of one more second, by the order of the names; NaN for none."""
+        """Add the values of one second, in the order of the names; NaN for none."""
         for column, value in zip(self._values.values(), values, strict=True):
             column[self._next] = value
         self._next = (self._next + 1) % LENGTH
         self._count = min(self._count + 1, LENGTH)
 
     def values(self) -> dict[str, list[float | None]]:
-        """What there is of each, the oldest first; None where there was none."""
+        """Return the values by name, oldest first; None for missing values."""
         start = self._next if self._count == LENGTH else 0
         return {
             name: [None if each != each else each for each in (*column[start : self._count], *column[:start])]
@@ -39,15 +39,15 @@ class Series:
 
 
 class Waits:
-    """How long entries waited for their receipts since the last look."""
+    """Receipt latency of entries since the previous call."""
 
     def __init__(self) -> None:
         self._before: list[int] = []
 
     def quantile(self, by_wait: list[int], share: float) -> float:
-        """Milliseconds that this share of what came since the last look did not exceed; NaN where nothing came.
+        """Return the latency quantile in ms of the entries since the previous call; NaN if there were none.
 
-        ``by_wait``: all entries so far, by ``FINE_MS``.
+        ``by_wait``: histogram of all entries so far, with the bounds ``FINE_MS``.
         """
         before, self._before = self._before or [0] * len(by_wait), list(by_wait)
         upto = list(accumulate(now - then for now, then in zip(by_wait, before, strict=True)))

@@ -1,4 +1,4 @@
-"""One topic and its subscriptions, as they were seen last: what live views order and show them by."""
+"""Samples of topics and their subscriptions, by which live views sort and display them."""
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 REFRESHED_MAX: Final = 20
 MANY_YEARS: Final = 3e9
-"""Seconds; a backlog that takes longer will not be gone."""
+"""Seconds; a backlog that takes longer counts as not shrinking."""
 
 
 class Letters(NamedTuple):
-    """What a topic for dead letters holds. Times are ms since 1970, 0 for none."""
+    """Contents of a dead letter topic. Times are ms since 1970, 0 for none."""
 
     messages: int
     first: int
-    """When the oldest ledger that is kept was begun: no message is older."""
+    """When the oldest ledger was created; no message is older."""
     last: int
     """When the newest message was published."""
     kept: bool
-    """Whether a subscription keeps what comes."""
+    """Whether a subscription retains new messages."""
     left: int
-    """Messages that some subscription has not acknowledged; all of them where there is none."""
+    """Largest backlog of its subscriptions; all messages if it has none."""
 
 
 class SubscriptionSample:
-    """One subscription, as it was seen last. Without ``subscription``: of a topic that is not in memory."""
+    """Sample of a subscription. Without ``subscription``, its topic is not in memory."""
 
     __slots__ = (
         "_pace", "_rests", "_trend", "backlog", "bytes_out", "cursor", "looking", "name", "oldest",
@@ -51,28 +51,27 @@ class SubscriptionSample:
         subscription: "AnySubscription | None" = None,
         cursor: "ManagedCursor | None" = None,
     ) -> None:
-        """``cursor``: of a stored one, what its backlog is known by."""
+        """``cursor``: that of a persistent subscription, for its backlog."""
         self.topic = topic
         self.name = name
         self.subscription = subscription
         self.cursor = cursor
         self.backlog = backlog if cursor is None else cursor.backlog_messages
-        """Messages, as ``unacked``."""
+        """In messages, as is ``unacked``."""
         self.unacked = 0
         out, self.bytes_out = (0, 0) if subscription is None else sent(subscription)
         self.oldest: tuple[tuple[int, int], int | None] | None = None
-        """Of the oldest unacknowledged entry that was looked for last: its place, and from when on it gets old (ms
-        since 1970; None where it cannot be read). See ``ages``."""
+        """Position of the oldest unacknowledged entry as last found, and when its age begins (ms since 1970; None if it
+        cannot be read). See ``oldest_message_age``."""
         self.looking = False
-        """It is being read."""
+        """Whether the oldest entry is being read."""
         self._pace = Pace(at, out, self.backlog)
         self._rests = False
-        """Nothing has changed for a while."""
+        """Whether nothing has changed for a while."""
         self._trend = Trend(at, self.backlog)
 
     def look(self, at: float, since: float) -> int | None:
-        """See what it does now; the bytes that it was sent since the last look, at ``since``. None where it rests: then
-        next to nothing was touched, for most do most of the time."""
+        """Sample it; return the bytes sent since the last sample, at ``since``. None if idle, which costs little."""
         subscription = self.subscription
         if subscription is None:
             return None
@@ -95,37 +94,37 @@ class SubscriptionSample:
 
     @property
     def consumers(self) -> int:
-        """How many are connected."""
+        """Number of connected consumers."""
         return len(self.subscription.consumers) if self.subscription is not None else 0
 
     @property
     def out_rate(self) -> float:
-        """Messages that were sent, a second."""
+        """Messages sent per second."""
         return self._pace.first
 
     @property
     def in_rate(self) -> float:
-        """Messages that were published to its topic, a second."""
+        """Messages published to its topic per second."""
         return self.topic.in_rate
 
     @property
     def change(self) -> float:
-        """What the backlog grows by, in messages a second; negative where it falls."""
+        """Growth of the backlog in messages per second; negative if it shrinks."""
         return self._pace.second
 
     @property
     def drain(self) -> float | None:
-        """Seconds until the backlog is gone, as it falls now; None where it does not."""
+        """Seconds until the backlog is drained at the current rate; None if it does not shrink."""
         return seconds_to_drain(self.backlog, self._pace.second)
 
     @property
     def trend(self) -> list[float]:
-        """The backlog of the last minute or more."""
+        """Values of the backlog over the last minute or more."""
         return self._trend.values()
 
 
 def seconds_to_drain(backlog: int, change: float) -> float | None:
-    """How long a backlog takes that grows by ``change`` a second; None for ever, 0 where there is none."""
+    """Return the seconds to drain a backlog that grows by ``change`` per second; None: never, 0 without a backlog."""
     if not backlog:
         return 0.0
     if change >= 0 or backlog / -change > MANY_YEARS:
@@ -134,7 +133,7 @@ def seconds_to_drain(backlog: int, change: float) -> float | None:
 
 
 def sent(subscription: "AnySubscription") -> tuple[int, int]:
-    """Messages and bytes that a subscription was sent so far."""
+    """Return the messages and bytes sent to the consumers of a subscription so far."""
     totals = subscription.gone
     for consumer in subscription.consumers:
         totals = consumer.added_to(totals)
@@ -142,7 +141,7 @@ def sent(subscription: "AnySubscription") -> tuple[int, int]:
 
 
 class TopicSample:
-    """One topic, as it was seen last. Without ``topic``: one that is not in memory."""
+    """Sample of a topic and its subscriptions. Without ``topic``, the topic is not in memory."""
 
     __slots__ = (
         "_ledger", "_ledgers", "_looked_at", "_pace", "_published", "_rests", "_trend", "backlog", "counted", "name",
@@ -157,22 +156,22 @@ class TopicSample:
         self._ledgers = 0
         self.subscriptions: dict[str, SubscriptionSample] = {}
         self.stored_letters: Letters | None = None
-        """Of one that is not in memory and is for dead letters."""
+        """Contents of a dead letter topic that is not in memory."""
         self.backlog = 0
-        """Messages, of all subscriptions."""
+        """Messages in the backlogs of all subscriptions."""
         self.size = 0
-        """Bytes that are stored."""
+        """Bytes stored."""
         self.out_rate = 0.0
-        """Messages that all its subscriptions were sent, a second."""
+        """Messages sent to all its subscriptions per second."""
         self._published = (0, 0) if topic is None else self._counters(topic)
         self._pace = Pace(at, *self._published)
         self._trend = Trend(at, 0.0)
         self._rests = False
         self.unclaimed: int | None = None
-        """Bytes that its subscriptions were sent, as looks between passes have seen; None where these saw nothing."""
+        """Bytes sent as seen by samples between passes; None if those saw no change."""
         self._looked_at = at
         self.counted: tuple[int, ...] | None = None
-        """What of it is in the totals of all."""
+        """The counts that are included in the totals; None before the first."""
 
     def _counters(self, topic: "Topic") -> tuple[int, int]:
         ledger = self._ledger
@@ -185,23 +184,22 @@ class TopicSample:
         return messages, size
 
     def look(self, at: float) -> int | None:
-        """See what it does now, and its subscriptions; the bytes that these were sent since the last look of a pass.
-        None where nothing has changed for a while."""
+        """Sample it and its subscriptions; return the bytes sent since the last pass, None if idle."""
         more, unclaimed = self._look(at), self.unclaimed
         self.unclaimed = None
         return more if unclaimed is None else unclaimed + (more or 0)
 
     def refresh(self, at: float) -> None:
-        """See what it does now, in between: somebody looks at its row. Many subscriptions are left to the passes."""
+        """Sample it between passes for display; topics with many subscriptions are only sampled by passes."""
         if len(self.subscriptions) <= REFRESHED_MAX:
             self._claim(self._look(at))
 
     def refresh_one(self, subscription: SubscriptionSample, at: float) -> None:
-        """The same of one of its subscriptions."""
+        """Sample one of its subscriptions between passes for display."""
         self._claim(subscription.look(at, self._looked_at))
 
     def _claim(self, more: int | None) -> None:
-        """Something has changed, which the next pass does not see any more: it is told."""
+        """Keep the bytes seen between passes for the next pass."""
         if more is not None:
             self.unclaimed = more + (self.unclaimed or 0)
 
@@ -246,7 +244,7 @@ class TopicSample:
         return more
 
     def counts(self) -> tuple[int, ...]:
-        """What it adds to the totals, by ``totals.COUNTS``."""
+        """Return its counts for the totals, in the order of ``topic_totals.COUNTS``."""
         letters = self.letters
         mine = self.subscriptions.values()
         return (
@@ -256,18 +254,18 @@ class TopicSample:
 
     @property
     def producers(self) -> int:
-        """How many are connected, as ``consumers``."""
+        """Number of connected producers."""
         return len(self.topic.producers) if self.topic is not None else 0
 
     @property
     def consumers(self) -> int:
-        """Of all its subscriptions."""
+        """Number of connected consumers of all its subscriptions."""
         topic = self.topic
         return 0 if topic is None else sum([len(each.consumers) for each in topic.all_subscriptions()])
 
     @property
     def letters(self) -> Letters | None:
-        """What it holds where it is for dead letters, None where it is not."""
+        """Its contents if it is a dead letter topic, else None."""
         topic = self.topic
         if topic is None:
             return self.stored_letters
@@ -276,22 +274,22 @@ class TopicSample:
 
     @property
     def in_rate(self) -> float:
-        """Messages that were published, a second."""
+        """Messages published per second."""
         return self._pace.first
 
     @property
     def bytes_in_rate(self) -> float:
-        """Bytes that were published, a second."""
+        """Bytes published per second."""
         return self._pace.second
 
     @property
     def trend(self) -> list[float]:
-        """Messages published a second, of the last minute or more."""
+        """Values of the publish rate (messages per second) over the last minute or more."""
         return self._trend.values()
 
 
 def letters_of(stored: "StoredTopic") -> Letters:
-    """What a topic for dead letters holds."""
+    """Return the contents of a dead letter topic."""
     ledger = stored.ledger
     first = next(iter(ledger.ledgers.values()), None)
     messages = stored.visible_messages()

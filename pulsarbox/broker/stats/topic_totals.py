@@ -1,4 +1,4 @@
-"""Numbers of many topics together."""
+"""Totals over many topics."""
 
 from dataclasses import dataclass, fields
 from typing import Final
@@ -6,28 +6,28 @@ from typing import Final
 from pulsarbox.broker.stats.topic_samples import TopicSample
 
 COUNTS: Final = ("topics", "subscriptions", "backlog", "unacked", "size", "letters")
-"""What a topic adds that is counted; the rest are rates."""
+"""Fields that are counts; the others are rates."""
 
 
 @dataclass(slots=True)
 class Totals:
-    """Of many topics together. Rates are a second."""
+    """Totals over many topics. Rates are per second."""
 
     topics: int = 0
     subscriptions: int = 0
     backlog: int = 0
-    """Messages, as ``unacked`` and ``letters``."""
+    """In messages, as are ``unacked`` and ``letters``."""
     unacked: int = 0
     size: int = 0
     letters: int = 0
-    """In topics for dead letters, and not acknowledged."""
+    """Unacknowledged messages in dead letter topics."""
     publish_rate: float = 0.0
     publish_bytes: float = 0.0
     deliver_rate: float = 0.0
     deliver_bytes: float = 0.0
 
     def count(self, topic: TopicSample) -> None:
-        """Bring what the topic adds to the counts up to date, if anything of it is other than it was."""
+        """Update the counts by what has changed in a topic since it was last counted."""
         counts = topic.counts()
         if counts == topic.counted:
             return
@@ -37,23 +37,23 @@ class Totals:
             setattr(self, name, getattr(self, name) + new - old)
 
     def uncount(self, topic: TopicSample) -> None:
-        """The topic is not among them any more."""
+        """Remove a topic from the counts."""
         counted, topic.counted = topic.counted, None
         for name, count in zip(COUNTS, counted or (0,) * len(COUNTS), strict=True):
             setattr(self, name, getattr(self, name) - count)
 
     def add_rates(self, topic: TopicSample) -> None:
-        """What the topic does now."""
+        """Add the current rates of a topic."""
         self.publish_rate += topic.in_rate
         self.publish_bytes += topic.bytes_in_rate
         self.deliver_rate += topic.out_rate
 
     def add(self, topic: TopicSample) -> None:
-        """One topic more, of some that are summed up once."""
+        """Add the counts and rates of a topic, for totals that are computed once."""
         for name, count in zip(COUNTS, topic.counts(), strict=True):
             setattr(self, name, getattr(self, name) + count)
         self.add_rates(topic)
 
     def plus(self, other: "Totals") -> "Totals":
-        """Both together."""
+        """Return the sum of both."""
         return Totals(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))

@@ -1,7 +1,7 @@
-"""What is known of topics that are not in memory: their backlogs and sizes, from their rows.
+"""Samples of topics that are not in memory: their backlogs and sizes, from their rows.
 
-A topic that nobody uses does not change, so its rows are read once, of some topics at a time. Where they are few they
-are known all the time, for graphs and the history; of more, ``KEPT_MAX`` at most, while somebody watches.
+Unused topics do not change, so their rows are read once, some topics per turn. If there are few, their samples are
+always kept, for graphs and the history; otherwise up to ``KEPT_MAX`` are kept while a live view is open.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     from pulsarbox.storage.recovery import Store, StoredTopic
 
 KEPT_MAX: Final = 100_000
-"""Topics that are known at most."""
+"""Maximum number of samples."""
 KEPT_ALWAYS: Final = 2_000
-"""Where there are no more, they are known whether somebody watches or not. One takes a kilobyte or two."""
+"""Up to this many samples are kept even without a live view. A sample takes 1 to 2 KB."""
 A_SECOND: Final = 50
-"""Of how many the rows are read a second where nobody watches."""
+"""Topics sampled per second without a live view."""
 KEPT_SECONDS: Final = 600.0
-"""So long after the last request what was found is kept."""
+"""How long samples are kept after the last request."""
 _PAGE: Final = 500
 
 
 class StoredSamples:
-    """The topics that are not in memory."""
+    """The samples of topics that are not in memory."""
 
     def __init__(self, topics: "Topics", store: "Store") -> None:
         self._topics = topics
         self._store = store
         self.topics: dict[str, TopicSample] = {}
-        """By name."""
+        """Samples by topic name."""
         self.totals = Totals()
-        """Of all of them."""
+        """Totals of all samples."""
         self._active = False
         self._after: str | None = None
-        """The last key that was looked at; None: all were."""
+        """The last key of the pages read; None: all were read."""
         self._names: list[str] = []
-        """What is left of the page, and what has changed since, the next at the end."""
+        """Topics still to be sampled, the next one last: the rest of the page, and topics that have changed."""
         self.found = False
-        """All were looked at; some of them may have changed since."""
+        """Whether all topics have been sampled; some may have changed since."""
         self._used_at = 0.0
         self._many = False
-        """There were more than are known all the time."""
+        """Whether there were more than KEPT_ALWAYS samples."""
         topics.rows_changed = self.changed
 
     def begin(self, now: Now) -> None:
-        """Somebody is watching: find out what is not known yet."""
+        """Start sampling, and keep the samples for another KEPT_SECONDS."""
         self._used_at = now.monotonic
         if not self._active:
             self._active = True
             self._after = ""
 
     def keep(self, now: Now) -> None:
-        """A second has passed: see that they are known where they are few, and let go what nobody wants."""
+        """Sample some topics if there are few, and drop unused samples; called once a second."""
         if not self._many and len(self.topics) <= KEPT_ALWAYS:
             self.begin(now)
             self.step(A_SECOND)
@@ -66,16 +66,16 @@ class StoredSamples:
 
     @property
     def complete(self) -> bool:
-        """Whether all topics are known."""
+        """Whether all samples are up to date."""
         return self._active and self._after is None and not self._names
 
     @property
     def active(self) -> bool:
-        """Whether what is stored is known, or being found out."""
+        """Whether samples are kept or being collected."""
         return self._active
 
     def tidy(self, now: Now) -> None:
-        """Let go what nobody has wanted for a while."""
+        """Drop the samples if they have not been requested for KEPT_SECONDS."""
         if self._active and now.monotonic - self._used_at > KEPT_SECONDS:
             self._active = self.found = False
             self._many = len(self.topics) > KEPT_ALWAYS
@@ -85,12 +85,12 @@ class StoredSamples:
             self._after = None
 
     def changed(self, name: str) -> None:
-        """The rows of a topic that is not in memory have changed, or it has just left it."""
+        """Sample a topic again whose rows have changed, or which has just left memory."""
         if self._active:
             self._names.append(name)
 
     def step(self, at_once: int) -> bool:
-        """Look at some topics; whether that is all."""
+        """Sample up to ``at_once`` topics; return whether none is left."""
         for _ in range(at_once):
             name = self._next()
             if name is None:
@@ -122,10 +122,10 @@ class StoredSamples:
             found.stored_letters = letters_of(stored)
         self.totals.count(found)
         if not was_there:
-            self._store.forget(stored)  # it was looked at and is what it was: there is nothing to be written
+            self._store.forget(stored)  # unchanged, so there is nothing to write back
 
     def came(self, name: str) -> None:
-        """A topic is in memory now, or is no more."""
+        """Remove the sample of a topic that was loaded or deleted."""
         gone = self.topics.pop(name, None)
         if gone is not None:
             self.totals.uncount(gone)

@@ -1,4 +1,4 @@
-"""One consumer on one connection, as the broker sees it: permits, what it holds unacknowledged, how it is sent to."""
+"""Broker-side state of a consumer on one connection: permits, unacknowledged messages and delivery."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
 
 CHUNK: Final = EntryFlag.CHUNK
 NO_SLOT: Final = 0
-"""Stands for the slot of an entry where keys decide nothing; slots of keys begin with 1."""
+"""Slot of an entry outside Key_Shared subscriptions; slots of keys start at 1."""
 
 
 class Held(NamedTuple):
-    """What an acknowledgement needs to know of an entry, without its bytes."""
+    """Metadata of an entry that its acknowledgement needs."""
 
     messages: int
-    """Messages of the entry that were not yet acknowledged when it was sent."""
+    """Messages of the entry that were unacknowledged when it was sent."""
     size: int
     total_messages: int
     total_bytes: int
     batch_size: int
     """Messages in the entry."""
     slot: int = NO_SLOT
-    """Of its key, on a Key_Shared subscription."""
+    """Slot of its key in a Key_Shared subscription."""
 
 
 new_held: Final = tuple.__new__
-"""A NamedTuple's own constructor takes three times as long, and this is done for each entry that is sent."""
+"""Used for each dispatched entry: a NamedTuple's own constructor takes three times as long."""
 
 
 def held_of(entry: Entry) -> Held:
-    """What an acknowledgement needs to know of an entry that was read."""
+    """Return the metadata that the acknowledgement of an entry needs."""
     messages = entry.num_messages
     return Held(messages, len(entry.body), entry.total_messages, entry.total_bytes, messages)
 
 
 class Rates(NamedTuple):
-    """Of a consumer, or of all that a subscription has had; each a second."""
+    """Rates of a consumer, or of all consumers of a subscription; each per second."""
 
     messages_out: float
     bytes_out: float
     given_back: float
-    """Messages that were sent and are to be sent again."""
+    """Messages returned for redelivery."""
     acknowledged: float
-    """Messages."""
+    """Messages acknowledged."""
     entries_out: float
     chunks_out: float
     """Entries that are chunks of larger messages."""
@@ -98,47 +98,48 @@ class Consumer:
         self.subscription = subscription
         self.priority_level = priority_level
         self.epoch = epoch
-        """The highest consumer epoch its client has told, if it uses them; goes with every message."""
+        """The highest consumer epoch sent by its client, if it uses epochs; attached to every message."""
         self.key_shared = KeySharedMeta()
-        """On which terms it wants keys; set before it is added to a Key_Shared subscription."""
+        """Its Key_Shared mode and options; set before it is added to a Key_Shared subscription."""
         self.permits = 0
-        """Messages that may be sent; negative after a large batch."""
+        """Messages that may be sent; negative after a batch larger than the permits."""
         self.held: dict[tuple[int, int], Held] = {}
-        """Entries that are sent and not acknowledged, by position, in the order of sending."""
+        """Sent and unacknowledged entries by position, in the order of sending."""
         self.unacked = 0
-        """Messages among them."""
+        """Messages in ``held``."""
         self.counted = 0
-        """Those that the subscription's limits know of."""
+        """The part of ``unacked`` counted against the subscription's limits."""
         self.released: Callable[[Consumer, Held], None] | None = None
-        """Told of every entry that the consumer holds no longer."""
+        """Called for every entry removed by ``release``."""
         self.blocked = False
-        """Too many messages are unacknowledged."""
+        """Whether dispatch is blocked by too many unacknowledged messages."""
         self.closed = False
         self._told_end = False
-        """Its client knows that nothing more will come."""
+        """Whether the end of the topic was sent to its client."""
         self.connected_since = now.wall
-        # It wants the compacted view of the topic; it decodes by whatever schema a message has (AUTO_CONSUME).
+        # Reads the compacted view of the topic; decodes by each message's own schema (AUTO_CONSUME).
         self.read_compacted = self.takes_any_schema = False
         self.metadata: dict[str, str] = {}
-        """What its client says of it."""
+        """Metadata set by the client."""
         self.messages_out = self.entries_out = self.bytes_out = self.chunks_out = 0
-        """Of the entries, as they are stored and sent; without what stands before each on the wire."""
+        """Sent so far; bytes are those of the entries, without the frame headers."""
         self.given_back = 0
-        """Messages that were sent and are to be sent again: the client asked for that, or the cursor was set back."""
+        """Messages returned for redelivery, on the client's request or because the cursor was reset."""
         self.forgotten = 0
-        """Messages that went out of ``held`` for want of room, less those acknowledged without being held."""
+        """Messages removed from ``held`` without an acknowledgement of the consumer (expired, skipped, over the limit),
+        less those acknowledged without being held."""
         self.first_sent = 0
-        """When it was sent something for the first time; here and below: ms since 1970, 0 for never."""
+        """When the first message was sent to it; here and below: ms since 1970, 0 for never."""
         self.last_sent = 0
         self.first_flow = 0
-        """When it asked for messages for the first time."""
+        """When the client first sent permits."""
         self.last_flow = 0
         self.last_acked = 0
         self._meter = Meter(now.monotonic, len(Rates._fields))
         self._header = DeliveryEncoder(consumer_id, partition).header
 
     def __str__(self) -> str:
-        """As Pulsar names a consumer in errors."""
+        """Return Pulsar's description of a consumer in errors."""
         return (
             f"Consumer{{subscription={self.subscription}, consumerId={self.consumer_id}, consumerName={self.name}, "
             f"address={self.cnx.address}}}"
@@ -152,9 +153,11 @@ class Consumer:
         body_of: BodyOf | None = None,
         slots: Iterable[int] = repeat(NO_SLOT),
     ) -> None:
-        """Send entries, as they are. ``ack_sets`` are the cursor's partly acknowledged batches, ``redelivered`` the
-        counts of those that were sent before; ``body_of`` adds the broker's own metadata where the client wants it;
-        ``slots`` are those of the entries' keys."""
+        """Send entries to the client.
+
+        ``ack_sets``: the cursor's partly acknowledged batches; ``redelivered``: redelivery counts; ``body_of`` adds
+        broker entry metadata if the client wants it; ``slots``: the slots of the entries' keys.
+        """
         header, held, epoch = self._header, self.held, self.epoch
         plain = not ack_sets and not redelivered and epoch is None
         parts: list[bytes] = []
@@ -191,7 +194,7 @@ class Consumer:
         self.outbox.send_parts(parts, size + heads)
 
     def release(self, position: tuple[int, int]) -> Held | None:
-        """The consumer holds the entry no longer; what was known of it, None where it was not held."""
+        """Remove an entry from ``held``; return its metadata, None if it was not held."""
         held = self.held.pop(position, None)
         if held is not None:
             self.unacked -= held.messages
@@ -200,44 +203,44 @@ class Consumer:
         return held
 
     def release_all(self) -> dict[tuple[int, int], Held]:
-        """The consumer holds nothing any more; what it held."""
+        """Empty ``held`` for redelivery; return its entries."""
         held, self.held = self.held, {}
         self.given_back += self.unacked
         self.unacked = 0
         return held
 
     def tell_epoch(self, epoch: int) -> None:
-        """The client asks for what is unacknowledged, and drops messages of lower epochs. An epoch never falls."""
+        """Raise the consumer epoch on a redelivery request; the client drops messages of lower epochs."""
         if self.epoch is None or epoch > self.epoch:
             self.epoch = epoch
 
     def sent(self, now: Now) -> None:
-        """Something was sent just now."""
+        """Record the time of a delivery."""
         self.last_sent = now.wall
         if not self.first_sent:
             self.first_sent = now.wall
 
     def asked(self, permits: int, now: Now) -> None:
-        """The client can take ``permits`` more messages."""
+        """Add permits sent by the client."""
         self.permits += permits
         self.last_flow = now.wall
         if not self.first_flow:
             self.first_flow = now.wall
 
     def tell_end(self) -> None:
-        """Nothing more will ever come: tell the client, once, if it knows what that means."""
+        """Notify the client, once, that it reached the end of the topic, if its version supports that."""
         cnx = self.cnx
         if not self._told_end and takes_end_of_topic(cnx.client_version, cnx.protocol_version):
             self._told_end = True
             self.outbox.send(replies.reached_end_of_topic(self.consumer_id))
 
     def added_to(self, totals: tuple[int, int]) -> tuple[int, int]:
-        """Totals of messages and bytes, with what the consumer was sent."""
+        """Return totals of messages and bytes plus those sent to this consumer."""
         return totals[0] + self.messages_out, totals[1] + self.bytes_out
 
     @property
     def counters(self) -> tuple[int, int, int, int, int, int]:
-        """What ``Rates`` are rates of."""
+        """The counters from which ``Rates`` are computed."""
         acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
         return self.messages_out, self.bytes_out, self.given_back, acknowledged, self.entries_out, self.chunks_out
 
@@ -246,16 +249,16 @@ class Consumer:
         self._meter.look(self.counters, now)
 
     def rates(self, now: Now) -> "Rates":
-        """How fast messages go out, come back and are acknowledged."""
+        """Return the current rates."""
         return Rates(*self._meter.rates(self.counters, now))
 
     @property
     def ready(self) -> bool:
-        """Whether it can be sent to."""
+        """Whether messages can be sent to it now."""
         return self.permits > 0 and not self.blocked and not self.outbox.full and not self.closed
 
     def disconnect(self, now: Now, *, tell: bool = True) -> None:
-        """The broker closes: the client is told to come back, unless it has asked for this itself."""
+        """Close the consumer on the broker's initiative; with ``tell``, CLOSE_CONSUMER makes its client reconnect."""
         if not self.closed:
             self.closed = True
             self.cnx.consumer_is_gone(self, now)

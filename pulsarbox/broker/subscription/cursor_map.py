@@ -1,8 +1,6 @@
-"""Where a subscription stands in the log, as a bar: buckets, and what of each is acknowledged, in flight, delayed,
-waiting.
+"""Map of a subscription's progress through the log: acknowledged, in-flight, delayed and waiting entries per bucket.
 
-The work is handed out in small steps (``steps``), of each of which ``add`` puts something into its bucket; what changes
-between two steps may be seen as it was or as it is.
+The caller passes each of ``steps`` to ``add``, some per turn. Changes in between may or may not be included.
 """
 
 from bisect import bisect_right
@@ -18,15 +16,15 @@ if TYPE_CHECKING:
     from pulsarbox.broker.subscription.subscription import Subscription
 
 STEPS_MAX: Final = 300_000
-"""Ranges and entries that are looked at; a bar of a subscription with more is one of the first so many."""
+"""Maximum number of steps; the map of a subscription with more is truncated."""
 SOME: Final = 500
-"""Ranges that are taken at once from what may change."""
+"""Acknowledged ranges copied at a time, as the cursor may change between steps."""
 SHOWN: Final = 1000
-"""Ledgers and ranges that are told one by one."""
+"""Ledgers and ranges listed individually."""
 
 
 class Step(NamedTuple):
-    """Entries of one ledger, and what they are."""
+    """A run of entries of one ledger, and their state."""
 
     what: str
     """``acknowledged``, ``inFlight`` or ``delayed``."""
@@ -36,30 +34,30 @@ class Step(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch of the log: its entries, numbered across ledgers."""
+    """A stretch of the log, with entries numbered across ledgers."""
 
     ledgers: list[int]
     starts: list[int]
-    """The number of each ledger's first entry that is in it."""
+    """The number of each ledger's first entry in the span."""
     firsts: list[int]
-    """That entry's id."""
+    """The entry id of each ledger's first entry in the span."""
     entries: int
 
     def number(self, ledger_id: int, entry_id: int) -> int | None:
-        """The number of an entry; None where its ledger is not in here."""
+        """Return the number of an entry; None if its ledger is not in the span."""
         at = bisect_right(self.ledgers, ledger_id) - 1
         if at < 0 or self.ledgers[at] != ledger_id:
             return None
         return self.starts[at] + entry_id - self.firsts[at]
 
     def position(self, number: int) -> Position:
-        """The entry of a number."""
+        """Return the position of the entry with a number."""
         at = bisect_right(self.starts, number) - 1
         return Position(self.ledgers[at], self.firsts[at] + number - self.starts[at])
 
 
 def span_of(subscription: "Subscription", *, backlog: bool) -> Span:
-    """The whole log, or what is behind mark-delete, up to the first open transaction."""
+    """Return the whole log, or only the part after mark-delete, up to the first open transaction."""
     ledger = subscription.topic.ledger
     ledgers, starts, firsts, entries = [], [], [], 0
     mark = subscription.cursor.mark_delete
@@ -89,7 +87,7 @@ class CursorMap:
         self.truncated = False
 
     def steps(self) -> Iterator[Step]:
-        """What there is to add, ``STEPS_MAX`` of it at most."""
+        """Yield the steps to ``add``, up to ``STEPS_MAX``."""
         every = self._every()
         yield from islice(every, STEPS_MAX)
         self.truncated = next(every, None) is not None
@@ -129,7 +127,7 @@ class CursorMap:
                     yield Step("delayed", ledger_id, entry_id, entry_id)
 
     def add(self, step: Step, now: Now) -> None:
-        """Put it into its buckets."""
+        """Count the entries of a step in their buckets."""
         last = self.span.number(step.ledger_id, step.last)
         if last is None:
             return
@@ -143,7 +141,7 @@ class CursorMap:
             first = end + 1
 
     def as_json(self) -> dict[str, Any]:
-        """What was found."""
+        """Return the map for the Admin API."""
         cursor, ledger = self._subscription.cursor, self._subscription.topic.ledger
         ledgers = [self._ledger(ledger_id) for ledger_id in sorted(ledger.ledgers)]
         ranges = list(islice(cursor.ranges, SHOWN))

@@ -1,4 +1,4 @@
-"""What the cursors of a topic have not acknowledged yet."""
+"""The first unacknowledged entry over all cursors of a topic."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,14 +12,14 @@ START = Position(-1, -1)
 
 
 def expiring(stored: StoredTopic) -> Iterator[ManagedCursor]:
-    """The cursors for which messages get too old. What is not compacted yet does not, as in Pulsar."""
+    """Return the cursors whose messages can expire: all but that of compaction, as in Pulsar."""
     return (cursor for cursor in stored.cursors.values() if cursor.name != COMPACTION_SUBSCRIPTION)
 
 
 def first_unacked(
     ledger: ManagedLedger, cursors: Iterable[ManagedCursor], since: Position = START
 ) -> tuple[Position, str] | None:
-    """The first readable entry from a place on that one of the cursors has not acknowledged, and that one's name."""
+    """Return the first readable entry after ``since`` that a cursor has not acknowledged, and the cursor's name."""
     last = ledger.read_end
     behind = [cursor for cursor in cursors if cursor.mark_delete < last]
     places = [(cursor.next_unacked(max(cursor.mark_delete, since)), cursor.name) for cursor in behind]

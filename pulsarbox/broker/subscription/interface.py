@@ -1,4 +1,4 @@
-"""What connections and the Admin API ask of a subscription, stored or not."""
+"""Interface of persistent and non-persistent subscriptions, for connections and the Admin API."""
 
 from typing import Protocol
 
@@ -9,17 +9,17 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 
 
 class AnySubscription(Protocol):
-    """What connections and the Admin API ask of a subscription, stored or not."""
+    """A persistent or non-persistent subscription, as used by connections and the Admin API."""
 
     name: str
     consumers: list[Consumer]
     type: CommandSubscribe.SubType
     gone: tuple[int, int]
-    """Messages and bytes that were sent to consumers that have gone."""
+    """Messages and bytes sent to consumers that have since been removed."""
 
     @property
     def topic_name(self) -> TopicName:
-        """Of its topic."""
+        """The name of its topic."""
 
     @property
     def durable(self) -> bool:
@@ -27,23 +27,23 @@ class AnySubscription(Protocol):
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+        """The active consumer of an Exclusive or Failover subscription."""
 
     @property
     def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """The slots of each consumer, of a Key_Shared subscription."""
+        """The hash slots of each consumer of a Key_Shared subscription."""
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
-        """The consumer can take more messages."""
+        """Add permits of a consumer."""
 
     def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
+        """Dispatch the available messages."""
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """The consumer has gone. ``lost``: its connection broke, it did not close."""
+        """Remove a consumer. ``lost``: its connection broke instead of it being closed."""
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
-        """Delete the subscription, asked for by one of its consumers."""
+        """Delete the subscription on request of one of its consumers."""
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
-        """Let all consumers go."""
+        """Disconnect all consumers."""

@@ -1,6 +1,6 @@
-"""The keys of a Key_Shared subscription: which consumer has which hashes, which are busiest, and which stand still.
+"""Map of a Key_Shared subscription: the hash ranges of each consumer, and the busiest and stuck keys.
 
-Keys are known by the slot that their hash falls into; the key itself is told where an entry of it is at hand.
+Keys are identified by their hash slot; the key itself is included if an entry with it is in memory.
 """
 
 from heapq import nlargest
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from pulsarbox.broker.subscription.subscription import Subscription
 
 RANGES_MAX: Final = 200
-"""Ranges that are told of one consumer: with consistent hashing it has some hundred."""
+"""Ranges listed per consumer; with consistent hashing it has about a hundred."""
 CONSUMERS_MAX: Final = 500
 KEYS_MAX: Final = 50
 LOOKED_AT: Final = 100_000
-"""Unacknowledged entries of one consumer among which the first of a key is looked for."""
+"""Unacknowledged entries per consumer that are searched for the first one of a slot."""
 
 Row = dict[str, Any]
 
 
 class KeyMap:
-    """The map of one subscription, as it stands now."""
+    """A snapshot of one subscription's keys."""
 
     def __init__(self, subscription: "Subscription", dispatcher: KeySharedDispatcher) -> None:
         self._subscription = subscription
         self._dispatcher = dispatcher
         self.fronts: dict[int, tuple[int, int]] = {}
-        """Of slots that stand still, the first unacknowledged entry: what holds the others back."""
+        """The first unacknowledged entry of each stuck slot, which holds back the slot's other entries."""
 
     def as_json(self) -> Row:
-        """All of it but what has to be read: see ``fronts``."""
+        """Return the map except what requires reading the entries in ``fronts``."""
         dispatcher, subscription = self._dispatcher, self._subscription
         ranges = dispatcher.selector.ranges()
         consumers = [self._consumer(each, ranges.get(each, [])) for each in subscription.consumers[:CONSUMERS_MAX]]
@@ -96,7 +96,7 @@ class KeyMap:
         }
 
     def _find_fronts(self, slots: list[int]) -> None:
-        """The first unacknowledged entries of slots; consumers hold them in the order in which they were sent."""
+        """Fill ``fronts`` for these slots."""
         wanted = set(slots)
         for consumer in self._subscription.consumers:
             for at, held in islice(consumer.held.items(), LOOKED_AT):
@@ -105,7 +105,7 @@ class KeyMap:
 
 
 def key_of(entry: Entry) -> str | None:
-    """The key of an entry as text."""
+    """Return the key of an entry as text; None if its metadata is malformed."""
     try:
         return dispatch_key(parse_entry(entry.body, verify=False).metadata).decode(errors="replace")
     except ProtocolError:

@@ -1,4 +1,4 @@
-"""A subscription of a non-persistent topic: messages go to a consumer with room, or are lost."""
+"""Subscriptions of non-persistent topics: messages go to a consumer with permits, or are dropped."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NonPersistentSubscription:
-    """A subscription that forgets. It lives as long as its consumers, who all have the type of the first."""
+    """A subscription without a cursor. It exists as long as it has consumers, and has the type of the first one."""
 
     durable = False
 
@@ -34,13 +34,13 @@ class NonPersistentSubscription:
         self.consumers: list[Consumer] = []
         self.type = CommandSubscribe.Exclusive
         self.dropped = 0
-        """Messages for which no consumer had room."""
+        """Messages dropped because no consumer had room."""
         self._drops: Meter | None = None
-        """Since the first of them."""
+        """Meter of ``dropped``, created with the first one."""
         self.gone = (0, 0)
-        """Messages and bytes that were sent to consumers that have gone."""
+        """Messages and bytes sent to consumers that have since been removed."""
         self._dispatcher: DirectDispatcher = DirectRoundRobin()
-        """Of the first consumer's type as soon as there is one."""
+        """Replaced according to the type of the first consumer."""
 
     @property
     def topic_name(self) -> TopicName:
@@ -48,11 +48,11 @@ class NonPersistentSubscription:
         return self.topic.name
 
     def __str__(self) -> str:
-        """As Pulsar names a subscription in errors."""
+        """Return Pulsar's description of a subscription in errors."""
         return f"NonPersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
 
     def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
-        """Take a consumer. Raises ConsumerBusy, ConsumerAssignError where it does not fit to those that are here."""
+        """Add a consumer. Raise ConsumerBusy, ConsumerAssignError if it is incompatible with the existing ones."""
         if self.consumers:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
         else:
@@ -80,7 +80,7 @@ class NonPersistentSubscription:
         )
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """The consumer has gone. Nothing depends on how."""
+        """Remove a consumer; ``lost`` makes no difference."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
             self.gone = consumer.added_to(self.gone)
@@ -95,26 +95,26 @@ class NonPersistentSubscription:
             self.topic.maybe_unused(now)
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
-        """The consumer can take ``permits`` more messages."""
+        """Add permits of a consumer."""
         consumer.asked(permits, now)
 
     def dispatch(self, now: Now) -> None:
-        """Nothing waits here."""
+        """Do nothing; there is no backlog."""
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+        """The active consumer of an Exclusive or Failover subscription."""
         dispatcher = self._dispatcher
         return dispatcher.active if isinstance(dispatcher, DirectSingleActive) else None
 
     @property
     def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """The slots of each consumer, of a Key_Shared subscription."""
+        """The hash slots of each consumer of a Key_Shared subscription."""
         dispatcher = self._dispatcher
         return dispatcher.selector.ranges() if isinstance(dispatcher, DirectKeyShared) else {}
 
     def send(self, entry: Entry, metadata: MessageMetadata, now: Now) -> bool:
-        """Send a message to the consumer whose turn it is. False where it is dropped, as no consumer has room."""
+        """Send a message to the consumer that the dispatcher chooses. Return False if the message is dropped."""
         consumer = self._dispatcher.choose(metadata)
         if consumer is None or not has_room(consumer):
             if self._drops is None:
@@ -123,7 +123,7 @@ class NonPersistentSubscription:
             return False
         consumer.deliver([entry], {}, {}, consumer.cnx.body_of)
         consumer.sent(now)
-        # Nothing is ever given back, so that there is no limit of unacknowledged messages either.
+        # Messages are never redelivered, so they are not tracked as unacknowledged.
         consumer.held.clear()
         consumer.unacked = 0
         consumer.forgotten = consumer.messages_out
@@ -135,17 +135,17 @@ class NonPersistentSubscription:
             self._drops.look((self.dropped,), now)
 
     def drop_rate(self, now: Now) -> float:
-        """Messages that are dropped, a second."""
+        """Return the rate of dropped messages per second."""
         return 0.0 if self._drops is None else self._drops.rates((self.dropped,), now)[0]
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
-        """Let all consumers go; they are told, but for the one that asked for it."""
+        """Disconnect all consumers; notify all clients but that of ``asked_by``."""
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
             consumer.disconnect(now, tell=consumer is not asked_by)
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
-        """Let the consumers go. Raises MetadataError where the consumer is not the only one, unless forced."""
+        """Disconnect the consumers. Raise MetadataError if the consumer is not the only one, unless forced."""
         if not force and self.consumers != [consumer]:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self.close(now, asked_by=consumer)

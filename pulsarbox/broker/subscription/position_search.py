@@ -1,4 +1,4 @@
-"""Finding a place by what stands in the entries: binary search, a read a step where memory does not have them."""
+"""Binary search for a position by the contents of entries, with one read per step for entries not in memory."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 Found = Callable[[Position, Now], None]
 Failed = Callable[[Exception], None]
 Told = Callable[[bool, Now], None]
-"""Told whether it is it."""
+"""Receives whether the predicate holds."""
 Look = Callable[[int, Told, Now], None]
-"""Asked whether what stands at an index is it."""
+"""Evaluates the predicate at an index, possibly later."""
 
 
 def find_first_since(
@@ -27,11 +27,10 @@ def find_first_since(
     *,
     compacted: bool = False,
 ) -> None:
-    """The first entry published at ``publish_time`` (ms since 1970) or later; behind the last one where none was.
+    """Find the first entry published at ``publish_time`` (ms since 1970) or later, or the end of the log.
 
-    Publish times are the clients' own and need not rise from entry to entry: like Pulsar, the search takes them as if
-    they did. ``compacted``: entries are looked at too that only the compacted view has, because they were trimmed from
-    the log.
+    Publish times come from clients and may not be in order; like Pulsar, the search assumes that they are.
+    ``compacted``: also search entries of the compacted view that were trimmed from the log.
     """
 
     def is_it(entry: Entry) -> bool:
@@ -48,17 +47,17 @@ def find_first_since(
 
 
 class _InView:
-    """A search of what the view has and the log has not; the view stays meanwhile, whatever is compacted."""
+    """Search of the compacted view's entries that the log no longer has; the view is pinned meanwhile."""
 
     def __init__(self, topic: "PersistentTopic", view: View, is_it: Callable[[Entry], bool]) -> None:
         self._topic = topic
         self._view = view
         self._is_it = is_it
         self._found: Position | None = None
-        """The first that it is, so far."""
+        """The first match so far."""
 
     def find(self, found: Found, not_found: Callable[[Now], None], failed: Failed, now: Now) -> None:
-        """The first entry in front of the log that it is, or ``not_found``."""
+        """Find the first match before the start of the log, or call ``not_found``."""
         compaction, view = self._topic.compaction, self._view
         compaction.pin(view, self)
 
@@ -79,11 +78,11 @@ class _InView:
         _bisect(view.entries, look, ended, now)
 
     def _is_before(self, stored: Entry) -> bool:
-        """Whether what is looked for stands behind an entry of the view."""
+        """Return whether the match lies after an entry of the view."""
         entry = unpack_compacted(stored).entry
         position = Position(entry.ledger_id, entry.entry_id)
         if position >= self._topic.ledger.first_position():
-            return False  # what the log has is looked for there
+            return False  # the log itself is searched for these
         if self._is_it(entry):
             self._found = position
             return False
@@ -99,8 +98,10 @@ def find_first(
     now: Now,
     unread: Callable[[Position], bool] | None = None,
 ) -> None:
-    """The first confirmed entry behind ``after`` that ``is_it`` says of, as it does of all behind that one; behind the
-    last one where there is none. ``unread`` is asked of an entry that cannot be read."""
+    """Find the first confirmed entry after ``after`` for which ``is_it`` holds, or the end of the log.
+
+    ``is_it`` must hold for all entries after the first match. ``unread`` decides for an entry that cannot be read.
+    """
     ledger = topic.ledger
     spans = [
         (info.ledger_id, after.entry_id + 1 if info.ledger_id == after.ledger_id else 0, info.confirmed)
@@ -108,7 +109,7 @@ def find_first(
         if info.ledger_id >= after.ledger_id
     ]
     spans = [(ledger_id, first, end) for ledger_id, first, end in spans if first < end]
-    behind = ledger.next(*ledger.last_confirmed)  # what is confirmed while we search is not looked at
+    behind = ledger.next(*ledger.last_confirmed)  # entries confirmed during the search are ignored
 
     def position_of(index: int) -> Position:
         for ledger_id, first, end in spans:
@@ -133,11 +134,10 @@ def find_first(
 
 
 def _bisect(count: int, look: Look, found: Callable[[int, Now], None], now: Now) -> None:
-    """The first of ``count`` indexes that it is, as are all behind it; ``count`` where none is. Who is asked may answer
-    later."""
+    """Find the first of ``count`` indexes at which the predicate holds, else ``count``. ``look`` may answer later."""
 
     def step(low: int, high: int, when: Now) -> None:
-        # What is before low is not it, what is from high on is.
+        # The predicate is false before low and true from high on.
         if low == high:
             found(low, when)
             return

@@ -1,7 +1,7 @@
-"""Acknowledging without a consumer: what an operator skips, clears or expires.
+"""Acknowledgement without a consumer: skip, clear and expire a subscription's messages.
 
-Nothing here takes time that depends on how much there is: places are found by arithmetic, or by a walk over the
-acknowledged ranges that goes on in later turns where there are many.
+The time per turn does not depend on the size of the backlog: positions are computed, or found by a walk over the
+acknowledged ranges that continues in later turns.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,33 +25,33 @@ Failed = Callable[[Exception], None]
 Found = Callable[[Position | None, Now], None]
 
 RANGES_AT_ONCE: Final = 2000
-"""Acknowledged ranges that one turn walks over, in about a millisecond."""
+"""Acknowledged ranges visited in one turn, which takes about 1 ms."""
 
 CHUNKS_AT_ONCE: Final = 25
-"""Chunks of acknowledged ranges that mark-delete passes in one turn, in some five milliseconds where they are full."""
+"""Chunks of acknowledged ranges that mark-delete passes in one turn; about 5 ms if they are full."""
 
 _NO_RANGE: Final = ((1 << 64, 0), (1 << 64, 0))
 
 
 class Walk:
-    """Looks for the ``count``-th entry that is not acknowledged, in steps: between them anything may happen."""
+    """Search for the ``count``-th unacknowledged entry, in steps; the cursor may move in between."""
 
     def __init__(self, cursor: ManagedCursor, count: int) -> None:
         self._cursor = cursor
         self._left = count
         self._through = cursor.mark_delete
-        """Up to here everything is counted."""
+        """Entries up to this position have been counted."""
         self.found: Position | None = None
-        """The entry; None as long as it is not found, and where there are fewer."""
+        """The entry; None while it is not found, or if there are fewer."""
 
     def step(self, ranges: int = RANGES_AT_ONCE) -> bool:
-        """Go on over so many ranges; whether the walk is over."""
+        """Visit up to ``ranges`` acknowledged ranges; return whether the walk is finished."""
         ledger, last = self._cursor.ledger, self._cursor.ledger.read_end
         through = self._through = max(self._through, self._cursor.mark_delete)
         runs = self._cursor.ranges.runs_from(*ledger.next(*through))
         first, end = next(runs, _NO_RANGE)
         for _ in range(ranges):
-            if end <= through:  # the first may be behind
+            if end <= through:  # the first range may lie before ``through``
                 first, end = next(runs, _NO_RANGE)
             before = min(Position(first[0], first[1] - 1), last)
             same = through.ledger_id == before.ledger_id
@@ -68,7 +68,7 @@ class Walk:
 
 
 def _advanced(cursor: ManagedCursor, after: Position, count: int) -> Position:
-    """The position of the ``count``-th entry behind ``after``, acknowledged or not."""
+    """Return the position of the ``count``-th entry after ``after``, acknowledged or not."""
     ledger = cursor.ledger
     at = after
     while True:
@@ -81,17 +81,17 @@ def _advanced(cursor: ManagedCursor, after: Position, count: int) -> Position:
 
 
 class Clearing:
-    """What is acknowledged of one subscription without its consumers."""
+    """Acknowledges entries of one subscription without its consumers."""
 
     def __init__(self, subscription: "Subscription") -> None:
         self._subscription = subscription
         self._cursor = subscription.cursor
         self.expired = 0
-        """Entries that expired, since the subscription came into memory: a batch is one, as in Pulsar."""
+        """Entries expired since the subscription was loaded; a batch counts as one, as in Pulsar."""
         self.last_expired = 0
-        """When that was asked for last (ms since 1970)."""
+        """Time of the last expiry (ms since 1970)."""
         self._meter: Meter | None = None
-        """Of those, from the first on."""
+        """Meter of ``expired``, created with the first one."""
 
     def look(self, now: Now) -> None:
         """See Meter.look."""
@@ -99,7 +99,7 @@ class Clearing:
             self._meter.look((self.expired,), now)
 
     def rate_expired(self, now: Now) -> float:
-        """Entries that expire, a second."""
+        """Return the rate of expired entries per second."""
         return self._meter.rates((self.expired,), now)[0] if self._meter is not None else 0.0
 
     def _count(self, entries: int, now: Now) -> None:
@@ -108,13 +108,13 @@ class Clearing:
         self.expired += max(entries, 0)
 
     def clear(self, done: Done, now: Now) -> None:
-        """Acknowledge everything that can be seen. Raises PreconditionFailed, NotFound."""
+        """Acknowledge all readable entries. Raises PreconditionFailed, NotFound."""
         self.check()
         ledger = self._cursor.ledger
         self._through(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes, done, now)
 
     def skip(self, count: int, done: Done, failed: Failed, now: Now) -> None:
-        """Acknowledge the next ``count`` entries that are not acknowledged. Raises PreconditionFailed, NotFound."""
+        """Acknowledge the next ``count`` unacknowledged entries. Raises PreconditionFailed, NotFound."""
         self.check()
         if count <= 0:
             done(now)
@@ -129,7 +129,7 @@ class Clearing:
         self.find(count, found, now)
 
     def find(self, count: int, found: Found, now: Now) -> None:
-        """The ``count``-th entry that is not acknowledged; None where there are fewer."""
+        """Pass the ``count``-th unacknowledged entry to ``found``; None if there are fewer."""
         walk = Walk(self._cursor, count)
         timers = self._subscription.topic.core.timers
 
@@ -142,21 +142,18 @@ class Clearing:
         step(now)
 
     def expire_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
-        """Acknowledge everything up to ``mark``, whose totals are given, because it is too old.
-
-        Raises PreconditionFailed, NotFound.
-        """
+        """Expire everything up to ``mark``, given with its totals. Raises PreconditionFailed, NotFound."""
         self.check()
         self.last_expired = now.wall
         self._expire(mark, messages, size, done, now)
 
     def evict_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
-        """The same, because there is too much. Raises PreconditionFailed, NotFound."""
+        """Evict everything up to ``mark``, given with its totals. Raises PreconditionFailed, NotFound."""
         self.check()
         self._through(mark, messages, size, done, now)
 
     def expire_entries(self, entries: Iterable[Entry], now: Now) -> None:
-        """Acknowledge these because they are too old, whoever holds them."""
+        """Expire these entries, even if they are in flight to consumers."""
         subscription, cursor = self._subscription, self._cursor
         self.last_expired = now.wall
         fresh = [entry for entry in entries if not cursor.is_acked(entry[0], entry[1])]
@@ -172,7 +169,7 @@ class Clearing:
             subscription.dispatcher.acknowledged(consumer, now)
 
     def expire_before(self, publish_time: int, done: Done, failed: Failed, now: Now) -> None:
-        """Acknowledge what was published before an instant (ms since 1970). Raises PreconditionFailed, NotFound."""
+        """Expire messages published before ``publish_time`` (ms since 1970). Raises PreconditionFailed, NotFound."""
         self.check()
         self.last_expired = now.wall
 
@@ -186,7 +183,7 @@ class Clearing:
         find_first_since(self._subscription.topic, publish_time, found, failed, now)
 
     def expire_through(self, position: Position, ack_set: list[int], done: Done, failed: Failed, now: Now) -> None:
-        """Acknowledge everything up to an entry, of which the messages in ``ack_set`` are left.
+        """Expire everything up to an entry, except the entry's messages in ``ack_set``.
 
         Raises PreconditionFailed, NotFound.
         """
@@ -211,11 +208,11 @@ class Clearing:
         self._through(mark, messages, size, counted, now)
 
     def _acknowledge_to(self, position: Position, unacked: int, done: Done, failed: Failed, now: Now) -> None:
-        """Up to an entry, of which the messages with a bit in ``unacked`` are left."""
+        """Acknowledge everything up to an entry, except the entry's messages with a bit in ``unacked``."""
 
         def known(held: Held | None, when: Now) -> None:
             through = topic.ledger.behind_dropped(position) if held is None else None
-            if through is not None:  # everybody has acknowledged that one, but maybe not what is before
+            if through is not None:  # the entry was trimmed; earlier ones may be unacknowledged
                 located(*through, when)
             elif held is None:
                 done(when)
@@ -241,14 +238,14 @@ class Clearing:
         self._through(position, held.total_messages, held.total_bytes, done, now)
 
     def _again(self, step: Callable[[Done, Now], None], done: Done, failed: Failed, now: Now) -> None:
-        """Go on in a later turn: what raised in the first would now be told to nobody."""
+        """Run a step in a later turn, and pass its errors to ``failed``, as no caller is left to catch them."""
         try:
             step(done, now)
         except (PreconditionFailed, NotFound) as error:
             failed(error)
 
     def check(self) -> None:
-        """Raises PreconditionFailed, NotFound where nothing may be acknowledged now."""
+        """Raise NotFound if the subscription is gone, PreconditionFailed if it is being reset or closed."""
         subscription = self._subscription
         if subscription.topic.subscriptions.get(subscription.name) is not subscription:
             raise NotFound(f"Subscription {subscription.name} not found for topic {subscription.topic.name}")
@@ -260,10 +257,10 @@ class Clearing:
         self._through(mark, messages, size, done, now)
 
     def _through(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
-        """Acknowledge everything up to ``mark``, whose totals are given, whoever holds it.
+        """Acknowledge everything up to ``mark``, given with its totals, even entries in flight to consumers.
 
-        Where that passes many ranges it goes on in later turns; a subscription that is deleted or being moved meanwhile
-        is let be. What is of an open transaction, and what is behind that, stays: it is nobody's yet.
+        Passing many ranges takes several turns; it stops if the subscription is deleted or reset meanwhile. Entries
+        from the first open transaction on are not readable yet, and stay.
         """
         subscription, cursor = self._subscription, self._cursor
         readable = subscription.topic.stored.open.readable

@@ -1,4 +1,4 @@
-"""A subscription of a persistent topic: its cursor, its consumers, the dispatcher of its type."""
+"""Subscriptions of persistent topics: cursor, consumers and the dispatcher for the subscription type."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ABANDONED_SECONDS = 60.0
-"""How long a subscription that is not durable waits for its consumer after a seek."""
+"""How long a non-durable subscription waits for its consumer to reconnect after a seek."""
 
 ONE_ACTIVE = frozenset({CommandSubscribe.Exclusive, CommandSubscribe.Failover})
-"""Types of which one consumer gets everything."""
+"""Subscription types with a single active consumer."""
 TYPE_NAMES = {0: "Exclusive", 1: "Shared", 2: "Failover", 3: "Key_Shared"}
 
 
@@ -57,8 +57,8 @@ class Reset:
 class Subscription:
     """One named subscription.
 
-    Its type is that of the consumers it has, and may change once they have all gone. A subscription that is not
-    durable lives as long as its consumers.
+    Its type is that of its consumers, and may change when it has none. A non-durable subscription exists as long as it
+    has consumers.
     """
 
     def __init__(
@@ -71,21 +71,21 @@ class Subscription:
         self.consumers: list[Consumer] = []
         self.type = CommandSubscribe.Exclusive
         self.fenced = False
-        """No consumer may attach: a seek is under way, or the topic closes."""
+        """Being reset or closed: it has no consumers and accepts none."""
         self._reset: Reset | None = None
-        """The seek that has fenced it; None where none has, or where the topic closes."""
+        """The seek that has fenced it; None without a seek, or if the topic closes."""
         self.served = False
-        """Somebody has been here since it came into memory: until then its type means nothing."""
+        """Whether it has had a consumer since it was loaded; before that its type is meaningless."""
         self.gone = (0, 0)
-        """Messages and bytes that were sent to consumers that have gone."""
+        """Messages and bytes sent to consumers that have since been removed."""
         self.unused_since = 0
-        """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
+        """Since when a durable subscription has no consumers (ms since 1970); 0 while it has."""
         self.mark_moved = 0
-        """When mark-delete moved last (ms since 1970), since it came into memory."""
+        """When mark-delete last moved since it was loaded (ms since 1970)."""
         self.job_moves = 0
-        """Entries of it that a job moves, and that are on their way to the disk."""
+        """Entries that a job is moving to another topic and that are not durable there yet."""
         self.resets = 0
-        """How often its cursor was set elsewhere, since it came into memory."""
+        """How often its cursor was reset since it was loaded."""
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
         self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
@@ -93,16 +93,16 @@ class Subscription:
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
         self._plugins = topic.core.plugins.told_of(self.type, properties, topic.core.settings)
-        """What its dispatcher goes by."""
+        """The plugin configuration of its dispatcher."""
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
         self.pending: PendingAcks | None = None
-        """What open transactions have acknowledged; None where none ever has, since it came into memory."""
+        """Acknowledgements of open transactions; None if there were none since it was loaded."""
         topic.stored.skip_aborted(cursor)
         for txn, rows in topic.core.transactions.acks_on(topic.stored.topic_id, cursor.cursor_id):
             self.pending_acks().restore(txn, rows)
 
     def __str__(self) -> str:
-        """As Pulsar names a subscription in errors."""
+        """Return Pulsar's description of a subscription in errors."""
         return f"PersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
 
     @property
@@ -117,38 +117,38 @@ class Subscription:
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+        """The active consumer of an Exclusive or Failover subscription."""
         dispatcher = self.dispatcher
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
 
     @property
     def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """The slots of each consumer, of a Key_Shared subscription."""
+        """The hash slots of each consumer of a Key_Shared subscription."""
         dispatcher = self.dispatcher
         return dispatcher.selector.ranges() if isinstance(dispatcher, KeySharedDispatcher) else {}
 
     @property
     def waiting_again(self) -> int:
-        """Entries that wait to be sent again, of a Shared or Key_Shared subscription."""
+        """Entries waiting for redelivery in a Shared or Key_Shared subscription."""
         dispatcher = self.dispatcher
         return dispatcher.waiting_again if isinstance(dispatcher, MultipleConsumersDispatcher) else 0
 
     @property
     def blocked(self) -> bool:
-        """Whether too many of its messages are unacknowledged, over all its consumers."""
+        """Whether its consumers together have too many unacknowledged messages."""
         dispatcher = self.dispatcher
         return isinstance(dispatcher, MultipleConsumersDispatcher) and dispatcher.blocked
 
     @property
     def taking_over(self) -> bool:
-        """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
+        """Whether a Failover subscription has chosen an active consumer that does not receive messages yet."""
         dispatcher = self.dispatcher
         return isinstance(dispatcher, SingleActiveDispatcher) and dispatcher.taking_over
 
     # Consumers
 
     def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
-        """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
+        """Add a consumer. Raise ConsumerBusy if incompatible with existing ones, ServiceNotReady to retry later."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
         self.topic.core.jobs.check_consumer(self)
@@ -174,7 +174,7 @@ class Subscription:
             self.topic.upkeep.consumer_came(self, now)
 
     def compacted_reading(self) -> CompactedReading:
-        """How it reads the compacted view; made when somebody asks for that."""
+        """Return the state of reading the compacted view, created on first use."""
         topic, source = self.topic, self.source
         if source.compactable is None:
             source.compactable = CompactedReading(topic.compaction, self.cursor, topic.core, self.dispatch)
@@ -184,18 +184,18 @@ class Subscription:
         return source.compactable
 
     def log_trimmed(self, mark: Position) -> None:
-        """The log begins with ``mark`` now, and mark-delete, which nothing durable holds, is about to go there."""
+        """Prepare for trimming up to ``mark``, to which the caller moves the non-durable mark-delete."""
         if self.source.compactable is not None:
             self.source.compactable.trimmed(mark)
 
     def limit_unacked(self, now: Now) -> None:
-        """See what may be held unacknowledged: by each consumer, and by all."""
+        """Apply the limits on unacknowledged messages per consumer and per subscription."""
         dispatcher, get = self.dispatcher, self.topic.policies.get
         if isinstance(dispatcher, MultipleConsumersDispatcher):
             dispatcher.limit_unacked(get(MAX_UNACKED_PER_CONSUMER), get(MAX_UNACKED_PER_SUBSCRIPTION), now)
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """The consumer has gone. ``lost``: its connection broke, it did not close."""
+        """Remove a consumer. ``lost``: its connection broke instead of it being closed."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
             self.gone = consumer.added_to(self.gone)
@@ -204,12 +204,12 @@ class Subscription:
             if not self.consumers and self.throttle.limiters:
                 self.throttle.stop_waiting(now)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
-                self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
+                self.topic.core.commits.cursor_changed(self.cursor, now)  # redelivery counts
             if not self.consumers:
                 self._is_unused(now)
 
     def _is_unused(self, now: Now) -> None:
-        """The last consumer has gone."""
+        """Handle the removal of the last consumer."""
         upkeep = self.topic.upkeep
         if not self.durable and not self.fenced:
             self.topic.remove_subscription(self, now)
@@ -240,7 +240,7 @@ class Subscription:
         )
 
     def _set_delayed(self, sub_type: CommandSubscribe.SubType) -> None:
-        """Exclusive and Failover subscriptions know of no delays."""
+        """Set up delayed delivery; Exclusive and Failover subscriptions ignore delays."""
         topic = self.topic
         if self.source.delayed is not None:
             self.source.delayed.clear()
@@ -252,7 +252,7 @@ class Subscription:
             )
 
     def delayed(self, now: Now) -> int:
-        """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
+        """Return the number of entries that are not due yet; before the first consumer, as if the type had delays."""
         if self.served and self.type in ONE_ACTIVE:
             return 0
         topic = self.topic
@@ -261,27 +261,27 @@ class Subscription:
     # Dispatch
 
     def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
+        """Dispatch the available messages."""
         if self.consumers:
             self.dispatcher.dispatch(now)
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
-        """The consumer can take ``permits`` more messages."""
+        """Add permits of a consumer, and dispatch to it."""
         consumer.asked(permits, now)
         self.dispatcher.flow(consumer, now)
         if self.topic.termination.ended:
             self.tell_end()
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
-        """Send again what the consumer holds: the entries at ``positions``, or all with None."""
+        """Redeliver entries held by a consumer: those at ``positions``, or all with None."""
         self.dispatcher.redeliver(consumer, positions, now)
         if isinstance(self.dispatcher, MultipleConsumersDispatcher):
-            self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
+            self.topic.core.commits.cursor_changed(self.cursor, now)  # redelivery counts
 
     def acknowledge(
         self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
     ) -> None:
-        """Acknowledge what a command names; see Acknowledging.acknowledge."""
+        """Carry out an ACK command; see Acknowledging.acknowledge."""
         self._acks.acknowledge(consumer, ack, now, done, failed)
 
     @property
@@ -290,13 +290,13 @@ class Subscription:
         return self._acks.index_acks
 
     def pending_acks(self) -> PendingAcks:
-        """What transactions acknowledge."""
+        """Return the acknowledgements of open transactions, created on first use."""
         if self.pending is None:
             self.pending = PendingAcks(self)
         return self.pending
 
     def acknowledged_in_transaction(self, positions: list[Position], now: Now) -> None:
-        """A transaction that is committed has acknowledged these."""
+        """Handle positions acknowledged by a committed transaction."""
         self._acks.settle(now, positions)
         for each in positions:
             self.dispatcher.acknowledged_unheld(each)
@@ -308,17 +308,17 @@ class Subscription:
 
     @property
     def life(self) -> object:
-        """What changes whenever the dispatcher starts again behind mark-delete."""
+        """An object that is replaced whenever the dispatcher rewinds to mark-delete."""
         dispatcher = self.dispatcher
         return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
 
     @property
     def moving(self) -> bool:
-        """Whether entries of it are on their way to another topic."""
+        """Whether entries are being moved to another topic."""
         return self.dead_letters.moving or self.job_moves > 0
 
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
-        """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
+        """Handle acknowledged entries that no consumer holds, such as dead letters or expired ones, and dispatch."""
         self._passed([(entry[0], entry[1]) for entry in entries], now)
         self.dispatch(now)
 
@@ -328,7 +328,7 @@ class Subscription:
             self._passed([(damage.ledger_id, damage.first)], now)
 
     def _passed(self, acknowledged: Collection[tuple[int, int]], now: Now) -> None:
-        """Entries are acknowledged that no consumer holds."""
+        """Handle acknowledged entries that no consumer holds."""
         self._acks.settle(now, acknowledged)
         for at in acknowledged:
             self.dispatcher.acknowledged_unheld(at)
@@ -338,25 +338,25 @@ class Subscription:
             self.tell_end()
 
     def send_again(self, entries: list[Entry], now: Now) -> None:
-        """Entries that were to be dead letters are not: they wait to be sent."""
+        """Redeliver entries that could not be moved to the dead letter topic."""
         if isinstance(self.dispatcher, MultipleConsumersDispatcher):
             self.dispatcher.send_again(entries, now)
 
     def marked(self) -> None:
-        """Mark-delete was moved past its consumers: what waits may be acknowledged."""
+        """Handle a mark-delete moved without a consumer; entries waiting for redelivery may be acknowledged now."""
         self._acks.end_reset()
         self.dispatcher.acknowledged_unheld(self.cursor.mark_delete)
         if self.topic.termination.ended:
             self.tell_end()
 
     def tell_end(self) -> None:
-        """The topic has ended: tell the consumers, if all there is of it is acknowledged. None hears it twice."""
+        """Notify the consumers of a terminated topic once everything is acknowledged; each only once."""
         if not self.cursor.backlog_entries:
             for consumer in self.consumers:
                 consumer.tell_end()
 
     def why(self) -> Why:
-        """The one reason why nothing is being sent right now, and since when."""
+        """Return the reason why nothing is being dispatched right now, and since when."""
         if self.fenced:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
         reason, limiter, delayed = self.dispatcher.why(), self.throttle.refusing, self.source.delayed
@@ -369,7 +369,7 @@ class Subscription:
         return why
 
     def _waits_for_transaction(self) -> bool:
-        """Whether there is something for it at the first entry of an open transaction, or behind that."""
+        """Return whether its next entry is held back by an open transaction."""
         ledger = self.topic.ledger
         if self.source.position < ledger.read_limit or ledger.last_confirmed < ledger.read_limit:
             return False
@@ -386,7 +386,7 @@ class Subscription:
         now: Now,
         reset: Reset | None = None,
     ) -> None:
-        """Start again at ``position``: the consumers are closed and come back. ``done`` comes when it is durable."""
+        """Reset the cursor to ``position`` and disconnect the consumers; ``done`` is called once that is durable."""
         if self.fenced:
             raise PersistenceError("Failed to fence subscription")
         self.fenced = True
@@ -415,12 +415,12 @@ class Subscription:
             self.topic.core.commits.cursor_changed(self.cursor, when)
             self._acks.end_reset()
             if self.durable:
-                self.topic.trim(when)  # it may have gone forward
+                self.topic.trim(when)  # the cursor may have moved forward
                 self.topic.upkeep.subscribed(when)
                 self.topic.core.commits.after_commit(done)
             else:
                 done(when)
-                # Its client is to come back; if it does not, nobody else ever will.
+                # Its client should reconnect; no other client can use a non-durable subscription.
                 self.topic.core.timers.at(when.monotonic + ABANDONED_SECONDS, self._remove_if_abandoned)
 
         def lost(error: Exception) -> None:
@@ -451,7 +451,7 @@ class Subscription:
         now: Now,
         reset: Reset | None = None,
     ) -> None:
-        """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""
+        """Reset the cursor to the first entry published at ``publish_time`` (ms since 1970) or later."""
 
         def found(position: Position, when: Now) -> None:
             if reset is not None and reset.cancelled:
@@ -465,7 +465,7 @@ class Subscription:
         find_first_since(self.topic, publish_time, found, failed, now, compacted=compacted)
 
     def _reading_of_seek(self) -> CompactedReading | None:
-        """How the view is read by whoever comes: of one whose consumers nobody knows yet, they may ask for that."""
+        """Return the state of reading the compacted view; create it before the first consumer, which may need it."""
         if self.source.compactable is None and not self.served and self.topic.compaction.view is not None:
             return self.compacted_reading()
         return self.source.compactable
@@ -482,14 +482,14 @@ class Subscription:
         self.topic.look_up(position, found, unread, now)
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
-        """Delete the subscription. Raises MetadataError where the consumer is not the only one, unless forced."""
+        """Delete the subscription. Raise MetadataError if the consumer is not the only one, unless forced."""
         if not force and self.consumers != [consumer]:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self.close(now, asked_by=consumer)
         self.topic.remove_subscription(self, now)
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
-        """Let all consumers go; they are told, but for the one that asked for it."""
+        """Disconnect all consumers; notify all clients but that of ``asked_by``."""
         self.fenced, self._reset = True, None
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)

@@ -1,6 +1,6 @@
-"""Who, and what, may come to a topic: the policies that limit numbers and sizes, and ask for encryption.
+"""Admission policies of a topic: limits on producers, consumers, subscriptions and message size; required encryption.
 
-Texts are those of Pulsar 4.2. Topics that Pulsar keeps for itself have no limits.
+Error texts are those of Pulsar 4.2. System topics have no limits.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ TOO_MANY_TOPICS: Final = "Exceed maximum number of topics in namespace."
 
 
 class Admission:
-    """What one topic lets in."""
+    """Admission checks of one topic."""
 
     __slots__ = ("_encrypted", "_message_size", "_policies", "_system", "_topic", "measures")
 
@@ -37,19 +37,19 @@ class Admission:
         self._message_size = 0
         self._encrypted = False
         self.measures = False
-        """Whether messages are to be looked at one by one: ``check_message``."""
+        """Whether each message needs ``check_message``."""
         self._look()
 
     def _look(self) -> None:
-        """See what holds of that which is asked with each message."""
+        """Cache the policies that each message is checked against."""
         size = self._policies.get(MAX_MESSAGE_SIZE)
-        # The broker's own limit does not count headers, and holds for every frame anyway.
+        # A limit that is not below the broker's is redundant: that one applies to every frame, excluding headers.
         self._message_size = 0 if size >= self._topic.core.settings.maxMessageSize else size
         self._encrypted = self._policies.get(ENCRYPTION_REQUIRED)
         self.measures = not self._system and (self._message_size > 0 or self._encrypted)
 
     def changed(self, now: Now) -> None:
-        """Policies may be other ones: producers that do not encrypt must go where that is asked for now."""
+        """Apply policies that may have changed: disconnect unencrypted producers if encryption is required now."""
         self._look()
         if self._encrypted and not self._system:
             for producer in self._topic.producers:
@@ -59,8 +59,10 @@ class Admission:
     # Producers
 
     def check_producer(self, *, encrypted: bool) -> None:
-        """Raises ProducerBusy where the topic has all the producers it may have, NotAllowed for one that does not
-        encrypt where it must (MetadataError in Pulsar, after which clients try again)."""
+        """Raise ProducerBusy if the topic is at its producer limit, NotAllowed if it requires encryption.
+
+        Pulsar raises MetadataError for missing encryption, after which clients retry.
+        """
         if self._system:
             return
         limit = self._policies.get(MAX_PRODUCERS)
@@ -70,7 +72,7 @@ class Admission:
             raise NotAllowed(f"Encryption is required in {self._topic.name}")
 
     def check_message(self, size: int, metadata: MessageMetadata) -> None:
-        """Raises NotAllowed for a message that is too large, and for one that had to be encrypted."""
+        """Raise NotAllowed for a message that is too large, or unencrypted where encryption is required."""
         if self._encrypted and not metadata.encryption_keys:
             raise NotAllowed("Messages must be encrypted")
         chunk = metadata.num_chunks_from_msg > 1
@@ -80,19 +82,19 @@ class Admission:
     # Subscriptions and consumers
 
     def check_consumer(self) -> None:
-        """Raises ConsumerBusy where the topic has all the consumers it may have."""
+        """Raise ConsumerBusy if the topic is at its consumer limit."""
         limit = 0 if self._system else self._policies.get(MAX_CONSUMERS)
         if limit > 0 and limit <= sum(len(each.consumers) for each in self._topic.all_subscriptions()):
             raise ConsumerBusy("Topic reached max consumers limit")
 
     def check_consumer_of(self, subscription: "AnySubscription", sub_type: CommandSubscribe.SubType) -> None:
-        """Raises ConsumerBusy where the subscription has all the consumers it may have."""
+        """Raise ConsumerBusy if the subscription is at its consumer limit."""
         if self._system or sub_type == CommandSubscribe.Exclusive:
             return
         if 0 < self._policies.get(MAX_CONSUMERS_PER_SUBSCRIPTION) <= len(subscription.consumers):
             raise ConsumerBusy("Subscription reached max consumers limit")
 
     def check_subscription(self, present: int) -> None:
-        """Raises NotAllowed where the topic, which has so many subscriptions, may have no other one."""
+        """Raise NotAllowed if the topic, with ``present`` subscriptions, is at its subscription limit."""
         if not self._system and 0 < self._policies.get(MAX_SUBSCRIPTIONS) <= present:
             raise NotAllowed(f"Exceed the maximum number of subscriptions of the topic: {self._topic.name}")

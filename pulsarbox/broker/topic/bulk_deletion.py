@@ -1,8 +1,8 @@
-"""Deleting what holds many topics: a namespace, or a partitioned topic. Topic by topic, so that others are served.
+"""Deletion of namespaces and partitioned topics, topic by topic so that other clients are served in between.
 
-Each step is durable with the batch that it is in, so a stop in between leaves what is still to be deleted; asked once
-more, the rest goes. Nothing comes into being meanwhile in what is on its way out, as in Pulsar, where a mark stands in
-the policies of the namespace, or with the number of partitions.
+Each step is durable with its batch. After a stop in between, a repeated request deletes the rest. Meanwhile no topic
+can be created in the namespace or partitioned topic; Pulsar marks it as deleted for that, in the namespace's policies
+or with the number of partitions.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ Step = Callable[[Now], None]
 
 
 class Removal:
-    """Both are given as steps, which are to be taken one after another, some in a turn."""
+    """Returns deletions as steps, for the caller to run in order, some per turn."""
 
     def __init__(self, core: Core, topics: Topics, tenants: Tenants) -> None:
         self._core = core
@@ -31,8 +31,8 @@ class Removal:
     def of_partitioned(self, name: TopicName, *, force: bool) -> Iterator[Step]:
         """Delete a partitioned topic, its partitions and their subscriptions.
 
-        Raises NotFound, Conflict where it is not partitioned or being deleted; without ``force`` PreconditionFailed
-        while anybody is connected. A step raises that for who has come since.
+        Raises NotFound; Conflict if it is not partitioned or is being deleted; without ``force`` PreconditionFailed
+        while clients are connected. A step raises PreconditionFailed if a client has connected since.
         """
         topics = self._topics
         count = topics.partitions(name)
@@ -63,9 +63,9 @@ class Removal:
             self._topics.leaving.discard(str(name))
 
     def of_namespace(self, namespace: str, *, force: bool) -> Iterator[Step]:
-        """Delete a namespace with all that is in it.
+        """Delete a namespace and all its topics.
 
-        Raises NotFound; Conflict where it is being deleted, and without ``force`` where it has topics.
+        Raises NotFound; Conflict if it is being deleted or, without ``force``, has topics.
         """
         if namespace in self._tenants.leaving:
             raise Conflict(f"Namespace {namespace} is being deleted")
@@ -95,7 +95,7 @@ class Removal:
             yield from self._topics.partitioned_names(namespace, domain)
 
     def _forget_namespace(self, namespace: str, now: Now) -> None:
-        for domain in (PERSISTENT, NON_PERSISTENT):  # a topic that is not persistent may be gone before its policies
+        for domain in (PERSISTENT, NON_PERSISTENT):  # the policies of a non-persistent topic may outlive it
             for key in self._core.catalog.keys(policies_key(f"{domain}://{namespace}/")):
                 self._core.policies.put_topic(parse_topic(key.partition("/")[2]), None, now)
         self._core.epochs.forget_namespace(namespace)

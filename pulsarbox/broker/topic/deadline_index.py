@@ -1,7 +1,7 @@
-"""Deadlines of topics: rows ordered by time, of which only the first has a timer.
+"""Index of topic deadlines: catalog rows ordered by time, with one timer for the earliest.
 
-A deadline says that a topic is to be looked at then, no more: what is to be done is found out from its state. So it may
-come too early without harm, and is never missing.
+A deadline only schedules maintenance; what is due is decided from the topic's state then. So a deadline may be too
+early without harm, but never too late.
 """
 
 from bisect import bisect_left
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
 
 AT_ONCE = 20
-"""Topics that are looked at in one turn; the next ones have to wait for it to end."""
+"""Topics maintained in one turn; the remaining ones wait for the next."""
 
 PAGE = 200
-"""Keys of deadlines that are read at once."""
+"""Deadline keys read at a time."""
 
 PREFIX = "deadline/"
 
 
 class TopicDeadlines:
-    """Calls ``fall_due`` with a topic's name when its deadline has come."""
+    """Calls ``fall_due`` with a topic's name when its deadline has passed."""
 
     def __init__(self, catalog: Catalog, timers: Timers) -> None:
         self._catalog = catalog
@@ -35,13 +35,13 @@ class TopicDeadlines:
         self._timer: Timer | None = None
         self._at = 0
         self._ahead: list[str] = []
-        """The keys that come next, in order; some of the rows may be gone since. To look for the first of all rows
-        again and again would be to pass by all that were deleted since the last checkpoint, each time."""
+        """The next keys, in order; some of their rows may be deleted by now. Searching for the first row each time
+        would skip all rows deleted since the last checkpoint again and again."""
         self._behind: str | None = ""
-        """The last key that would stand among those: behind it all others are, yet to be read; None: there are none."""
+        """The last key covered by ``_ahead``; later keys are still to be read. None: there are no later keys."""
 
     def start(self) -> None:
-        """Arm the timer for the first deadline there is."""
+        """Arm the timer for the earliest deadline."""
         self._start_with(self._first())
 
     def _start_with(self, first: str | None) -> None:
@@ -49,7 +49,7 @@ class TopicDeadlines:
             self._arm(_wall_of(first))
 
     def add(self, wall: int, topic_id: int) -> None:
-        """There is a deadline at ``wall`` (ms since 1970) now: its row is written."""
+        """Add a deadline at ``wall`` (ms since 1970); the caller writes its row."""
         key = deadline_key(wall, topic_id)
         if self._behind is None or key <= self._behind:
             at = bisect_left(self._ahead, key)
@@ -68,7 +68,7 @@ class TopicDeadlines:
             self._timer = self._timers.at_wall(wall, self._ring)
 
     def _first(self) -> str | None:
-        """The key of the first deadline."""
+        """Return the key of the earliest deadline, None if there is none."""
         while True:
             while self._ahead and self._ahead[0] not in self._catalog:
                 del self._ahead[0]
@@ -91,7 +91,7 @@ class TopicDeadlines:
 
 
 class TopicDeadline:
-    """The one deadline of a stored topic: the first of all that somebody has for it. It stands in its row as well."""
+    """The deadline of a stored topic: the earliest of those its maintenance tasks request. Also stored in its row."""
 
     __slots__ = ("_core", "_interim", "_rest", "_stored", "at")
 
@@ -100,26 +100,26 @@ class TopicDeadline:
         self._stored = stored
         row = core.catalog.get(topic_key(stored.name)) or {}
         self.at: int = row.get("deadline", 0)
-        """Milliseconds since 1970; 0 where there is none."""
+        """Milliseconds since 1970; 0 for no deadline."""
         self._interim = 0
-        """A deadline for the case that something which is under way is never finished; 0: nothing is."""
+        """Deadline that applies if the operation in progress never finishes; 0 if none is in progress."""
         self._rest = 0
-        """The first of the others meanwhile."""
+        """The earliest of the other deadlines meanwhile."""
 
     def want(self, wall: int) -> None:
-        """The topic is to be looked at then, or before; 0: for this reason never."""
+        """Request maintenance at ``wall`` or earlier; 0: none requested."""
         if self._interim:
             self._rest = first_of(self._rest, wall)
         if wall and (not self.at or wall < self.at):
             self._put(wall)
 
     def set(self, wall: int, interim: int = 0) -> None:
-        """The topic is to be looked at then and not before; 0: not at all. Until ``settled`` at ``interim`` as well."""
+        """Set the deadline, even to a later time; 0: none. Until ``settled``, ``interim`` is a deadline as well."""
         self._interim, self._rest = interim, wall
         self._put(first_of(wall, interim))
 
     def settled(self, wall: int) -> None:
-        """What was under way is finished, and the topic is to be looked at then; 0: for this reason never."""
+        """End the operation in progress and request maintenance at ``wall``; 0: none requested."""
         interim, self._interim = self._interim, 0
         if interim and self.at == interim:
             self._put(first_of(self._rest, wall))
@@ -143,14 +143,14 @@ class TopicDeadline:
             self._core.deadlines.add(wall, self._stored.topic_id)
 
     def forget(self) -> None:
-        """The topic is deleted."""
+        """Delete the deadline of a deleted topic."""
         if self.at:
             self._core.commits.put_row(deadline_key(self.at, self._stored.topic_id), None)
             self.at = 0
 
 
 def first_of(*instants: int) -> int:
-    """The first of some instants, of which 0 means never."""
+    """Return the earliest of some times, of which 0 means never; 0 if all are."""
     return min((at for at in instants if at), default=0)
 
 

@@ -1,10 +1,10 @@
-"""Deduplication: a message that a producer sends again is known by its sequence id, and not stored a second time.
+"""Message deduplication: a message sent again is recognized by its producer and sequence id, and not stored twice.
 
-All chunks of a message have its sequence id, which counts as sent with the last one. Of a message without its last one
-the chunks are known by their checksums: a producer that was cut off goes on where it was. Stored a second time they
-would cost the message: consumers in C++ and Python give up one whose chunks do not come one after another.
+All chunks of a message share its sequence id, which counts as sent with the last chunk. Chunks of an incomplete message
+are recognized by their checksums, so a reconnecting producer can resume it. Storing them twice would lose the message:
+C++ and Python consumers discard one whose chunks are not consecutive.
 
-What is compared is durable with the entries themselves (``storage.sequences``), so that a restart changes nothing.
+The sequence ids are durable together with the entries (``storage.sequences``), so deduplication survives restarts.
 """
 
 from collections.abc import Container
@@ -26,17 +26,17 @@ from pulsarbox.storage.record import Begun
 from pulsarbox.storage.recovery import StoredTopic
 
 NOWHERE = 0xFFFFFFFFFFFFFFFF
-"""Ledger and entry of a duplicate in its receipt: -1 as it stands on the wire."""
+"""Ledger and entry id in the receipt of a duplicate: -1 as encoded on the wire."""
 
 MOST: Final = (1 << 63) - 1
 IN_PARTS: Final = EntryFlag.BATCH | EntryFlag.CHUNK
 
 RESENT_MS: Final = 30_000
-"""How long chunks of a message without an end are recognised: half of the minute after which consumers, unless told
-otherwise, acknowledge such chunks and forget them. Then the message has to be stored from its beginning."""
+"""How long chunks of an incomplete message are recognized: half of the minute after which consumers by default expire
+incomplete chunked messages. After that the message must be stored again from its first chunk."""
 
 MAX_CHUNKS: Final = 1000
-"""Of a message with more of them they are not recognised; with those of 5 MiB no client takes so large a one."""
+"""Chunks recognized per message. With chunks of 5 MiB, no client accepts a message with more."""
 
 
 class Deduplication:
@@ -63,10 +63,10 @@ class Deduplication:
         payload: bytes,
         now: Now,
     ) -> bool:
-        """Whether the message is to be stored, in the open batch and at once; if not, its receipt is on its way.
+        """Return whether to store the message; the caller must add it to the open batch at once. Answer a duplicate.
 
-        ``ids`` are the sequence id of its SEND and the highest one there, 0 for none; ``flags`` are those of its entry.
-        Raises PersistenceError where a message with its sequence id is on its way to the disk, and may not get there.
+        ``ids``: the sequence id of its SEND and the highest one there, 0 for none; ``flags``: those of its entry.
+        Raises PersistenceError if a message with its sequence id is pending and may yet fail to become durable.
         """
         name, sequence_id = producer.name, _signed(ids[0])
         pushed = self._open.get(name)
@@ -86,7 +86,7 @@ class Deduplication:
     def _is_new(
         self, name: str, sequence_id: int, is_higher: bool, parsed: ParsedEntry, payload: bytes, now: Now
     ) -> bool:
-        """The same of anything; ``is_higher`` says whether its sequence id is above all that were sent."""
+        """Return whether a message is new; ``is_higher``: its sequence id is above all received so far."""
         if is_higher:
             if parsed.metadata.num_chunks_from_msg <= 1:
                 return True
@@ -101,7 +101,7 @@ class Deduplication:
         return False
 
     def _answer(self, producer: Producer, ids: tuple[int, int], now: Now) -> None:
-        """The receipt of a duplicate. Clients take receipts in the order they have sent in."""
+        """Send the receipt of a duplicate, in its turn: clients expect receipts in the order of their messages."""
         waits = producer.pending > 0
         producer.published(0, 0)
         if waits:
@@ -112,17 +112,17 @@ class Deduplication:
     def _has_chunk(
         self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now
     ) -> tuple[bool, bool]:
-        """Whether a chunk of a message without an end was appended already; whether that is durable."""
+        """Return whether a chunk of an incomplete message was appended already, and whether that is durable."""
         pushed, number = self._sequences.begun_pushed(name), parsed.metadata.chunk_id
         if pushed is None or pushed.sequence_id != sequence_id or number >= len(pushed.sums):
             return False, False
         if now.wall - pushed.since > RESENT_MS or pushed.sums[number] != _checksum(parsed, payload):
-            return False, False  # another attempt: it begins anew
+            return False, False  # another attempt, which starts from the first chunk
         persisted = self._sequences.begun_persisted(name)
         return True, persisted is not None and persisted[:2] == pushed[:2] and number < len(persisted.sums)
 
     def _push(self, name: str, sequence_id: int, highest: int, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
-        """The message is in the open batch."""
+        """Record the sequence id of a message in the open batch."""
         metadata = parsed.metadata
         chunks = metadata.num_chunks_from_msg
         if chunks > 1 and metadata.chunk_id < chunks - 1:
@@ -133,18 +133,18 @@ class Deduplication:
         self._sequences.push(name, max(sequence_id, highest), last)
 
     def _begin(self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
-        """A chunk is in the open batch, and others are to follow."""
+        """Record a chunk in the open batch that is not its message's last."""
         begun, number = self._sequences.begun_pushed(name), parsed.metadata.chunk_id
         if number == 0:
             begun = Begun(sequence_id, now.wall, (_checksum(parsed, payload),))
         elif begun is None or begun.sequence_id != sequence_id or not number <= len(begun.sums) < MAX_CHUNKS:
-            begun = Begun(sequence_id, now.wall, ())  # how it began is not known
+            begun = Begun(sequence_id, now.wall, ())  # its first chunks are unknown
         else:
             begun = begun._replace(sums=(*begun.sums[:number], _checksum(parsed, payload)))
         self._sequences.push_chunk(name, begun)
 
     def confirmed(self) -> None:
-        """What was in the batch that was being written is durable."""
+        """Confirm the sequence ids of the batch that became durable."""
         self._sequences.confirm()
         if len(self._sequences.persisted) > self._max:
             self._forget_oldest()
@@ -152,10 +152,10 @@ class Deduplication:
     # Producers
 
     def joining(self, now: Now) -> None:
-        """A producer is about to be connected: forget what has been inactive for too long, itself maybe."""
+        """Forget producers that have been inactive for too long, before one connects, which may be one of them."""
         sequences, oldest = self._sequences, now.wall - self._timeout
         going: list[str] = []
-        if self._started >= oldest:  # that a box is down is no inactivity of its producers
+        if self._started >= oldest:  # downtime of the box does not count as inactivity
             return
         for name, _ in list(takewhile(lambda each: each[1].published < oldest, sequences.persisted.items())):
             if name in self._connected or sequences.is_pending(name):
@@ -166,7 +166,7 @@ class Deduplication:
             self._commits.forget_producers(self.stored, going)
 
     def left(self, producer: Producer, now: Now) -> None:
-        """A producer has gone: from now on it is inactive."""
+        """Start the inactivity of a producer that disconnected."""
         self._touch(producer.name, now)
 
     def _touch(self, name: str, now: Now) -> None:
@@ -182,22 +182,22 @@ class Deduplication:
 
 
 def _signed(word: int) -> int:
-    """A sequence id as Pulsar reads it."""
+    """Convert a sequence id to Pulsar's signed 64-bit form."""
     return word - (1 << 64) if word > MOST else word
 
 
 def _checksum(parsed: ParsedEntry, payload: bytes) -> int:
-    """Of a chunk and what its message is; not of its time, for it may be a new process that sends it again."""
+    """Return the checksum of a chunk and its message's identity; excludes the time, which a resend may change."""
     metadata = parsed.metadata
     whole = f"{metadata.uuid} {metadata.num_chunks_from_msg} {metadata.total_chunk_msg_size} ".encode()
     return extend(crc32c(whole), payload[parsed.body_offset :])
 
 
 def _last_of_batch(parsed: ParsedEntry, payload: bytes) -> int | None:
-    """The sequence id of the last message of a batch; None where it has none, or cannot be seen.
+    """Return the sequence id of a batch's last message; None if it has none or cannot be read.
 
-    Java clients tell it in the SEND. Those in C++, Python, Node.js and Go do not: it stands with the message. Without
-    that a producer that comes back would be told the first one of its last batch, and send the others again.
+    Java clients set it in the SEND; C++, Python, Node.js and Go clients only in the message. Without it, a reconnecting
+    producer would get the first sequence id of its last batch and send the other messages again.
     """
     metadata = parsed.metadata
     if metadata.encryption_keys:

@@ -1,4 +1,4 @@
-"""Why topics are deleted, and the report of it: an event and a line of the log, with what was in the topic."""
+"""Reasons for topic deletion, and its report as an event and a log line with the deleted messages and bytes."""
 
 import logging
 from enum import Enum
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Deletion(Enum):
-    """Why a topic is deleted, in words. Events have the names in small letters."""
+    """Reason for a deletion: the value is a text, events have the lower-case name."""
 
     REQUEST = "deleted on request"
     INACTIVE = "deleted as inactive: unused for as long as its inactive topic policies say"
@@ -21,7 +21,7 @@ class Deletion(Enum):
 
 
 def report_deleted(topic: Topic, why: Deletion, events: Events, now: Now) -> None:
-    """Report that a topic is about to be deleted; of a persistent one also the messages and bytes in it."""
+    """Report the deletion of a topic before it happens; for a persistent one with its messages and bytes."""
     name, text = str(topic.name), why.value
     about: dict[str, Any] = {"reason": why.name.lower()}
     if isinstance(topic, PersistentTopic):

@@ -1,4 +1,4 @@
-"""What is stored of a message: its bytes as they came, and what later rooms need to know of its metadata."""
+"""Construction of stored entries: the message's bytes unchanged, with the metadata that the broker needs later."""
 
 from typing import Final
 
@@ -22,9 +22,9 @@ new_entry: Final = tuple.__new__
 def make_entry(
     ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, payload: bytes, now: Now, more: int = 0
 ) -> Entry:
-    """The next entry of a ledger, with all that later readers need to know of its metadata; ``more`` flags beside that.
+    """Return the next entry of a ledger; ``more`` are additional flags.
 
-    Raises MetadataError for a batch without messages, or of more than can be in it.
+    Raises MetadataError for a batch without messages, or with more than fit into its bytes.
     """
     metadata, checksum = parsed[0], parsed[1]
     has = metadata.HasField
@@ -51,7 +51,7 @@ def make_entry(
     if now.offset:
         publish_time = now.of_client(publish_time)
         deliver_at = now.of_client(deliver_at) if deliver_at else 0
-    # Through the tuple's own constructor: the one of a NamedTuple with names costs twice as much.
+    # tuple.__new__ directly: the NamedTuple constructor costs twice as much.
     return new_entry(
         Entry,
         (

@@ -1,7 +1,7 @@
-"""Messages that no producer of a connection has brought: dead letters, and what is produced by HTTP.
+"""Publishing without a connected producer: dead letters and messages produced over HTTP.
 
-No name, no rate and no deduplication stands before them. What the topic itself asks for (room, size, encryption,
-delays) holds for them too.
+Producer names, publish rates and deduplication do not apply. The topic's own checks do: termination, backlog quota,
+message size, encryption and delays.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.record import Entry, Position
 
 _COMMAND_BYTES: Final = 1024
-"""What the command before a message may take of a frame."""
+"""Room in a frame for the command before a message."""
 
 
 class QuotaReached(ServiceNotReady):
-    """The topic takes nothing before its backlog is smaller."""
+    """The backlog quota is reached; the topic accepts no messages until its backlog shrinks."""
 
 
 def checked(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now) -> bytes:
-    """A message as it is to be stored. Raises PulsarBoxError where it is not taken."""
+    """Return a message encoded for storage. Raise PulsarBoxError if the topic rejects it."""
     core = topic.core
     topic.check_takes()
     refusal = core.commits.housekeeping.refusal
@@ -45,33 +45,33 @@ def checked(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now:
 
 
 def put(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now) -> Entry:
-    """Put a message into the open batch. Raises PulsarBoxError, and puts nothing there, where it is not taken."""
+    """Add a message to the open batch. Raise PulsarBoxError, and add nothing, if the topic rejects it."""
     payload = checked(topic, metadata, body, now)
     return topic.append(parse_entry(payload), payload, now)
 
 
 class Posted:
-    """Hears what becomes of one message, in place of a producer: ``told`` is called once."""
+    """Receives the outcome of one message in place of a producer, and passes it to ``told`` once."""
 
     def __init__(self, told: Callable[[Position | PulsarBoxError, Now], None]) -> None:
         self._told = told
 
     def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int, now: Now) -> None:
-        """It is stored."""
+        """Report the position of the stored message."""
         self._told(Position(ledger_id, entry_id), now)
 
     def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
-        """It could not be stored."""
+        """Report that the message could not be stored."""
         self._told(error, now)
 
     def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
-        """It is on its way: nobody counts."""
+        """Ignore the count; there is no producer with statistics."""
 
     def disconnect(self, now: Now) -> None:
-        """It has no connection."""
+        """Do nothing; there is no connection."""
 
 
 def post(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, posted: Posted, now: Now) -> None:
-    """The same as ``put``; ``posted`` hears of it once it is durable, or is not."""
+    """Add a message as ``put`` does; ``posted`` gets the outcome of its commit."""
     entry = put(topic, metadata, body, now)
     topic.core.commits.open.receipts.append((posted, 0, 0, entry.ledger_id, entry.entry_id))

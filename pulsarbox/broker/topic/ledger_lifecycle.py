@@ -1,6 +1,6 @@
-"""The life of a topic's ledgers: when the one that grows is closed, when closed ones are trimmed, when to look again.
+"""Rollover and trimming of a topic's ledgers, and the deadline of the next check.
 
-It works on the stored topic alone, so that topics which nobody uses are kept in order without being loaded.
+Works on the stored topic alone, so unused topics are maintained without being loaded.
 """
 
 from collections.abc import Callable, Collection
@@ -30,11 +30,11 @@ from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
 NOWHERE = Position(2**63, 0)
 DELAYED_BYTES: Final = 64 << 20
-"""What a delayed message holds until it is due, at most, where the settings allow larger ledgers."""
+"""Maximum size of a ledger with delayed messages, which keep it from being trimmed until they are due."""
 
 
 class Trim(NamedTuple):
-    """What can go now, and when more may (ms since 1970; 0: not by the passing of time)."""
+    """Ledgers that can be dropped now, and when more may become droppable (ms since 1970; 0: not by time alone)."""
 
     ledgers: tuple[int, ...]
     again_at: int
@@ -49,23 +49,23 @@ def trimmable(
     held: Callable[[int], bool] | None = None,
     retained: Callable[[LedgerInfo], Retention] | None = None,
 ) -> Trim:
-    """The closed ledgers that nobody needs, oldest first. Pure.
+    """Return the closed ledgers that can be dropped, oldest first. Pure.
 
-    ``cursors`` are those of the durable subscriptions. Where there is none, only retention holds the closed ledgers, as
-    in Pulsar. One that somebody needs holds only itself. ``held`` says of one whether it has entries of an open
-    transaction: that needs it. ``retained`` gives the retention of a ledger where that is not the same for all.
+    ``cursors`` are those of the durable subscriptions. Without any, only retention keeps closed ledgers, as in Pulsar.
+    A ledger that a cursor needs does not keep later ones. ``held`` returns whether a ledger has entries of an open
+    transaction, which needs it. ``retained`` returns a ledger's retention if that is not the same for all.
     """
     going: list[int] = []
     size = ledger.size
     last: LedgerInfo | None = None
-    """The last of those with entries that stay."""
+    """The last ledger with entries that is still needed."""
     for info in list(ledger.ledgers.values())[:-1]:
         if info.confirmed < info.entries:
             break
         needed = not all(cursor.is_done_with(info) for cursor in cursors)
         needed = needed or (held is not None and held(info.ledger_id))
         if not needed and last is not None and info.ledger_id == ledger.last_confirmed.ledger_id:
-            needed = last.last_batch is None  # the topic would end there, and it is not known with what
+            needed = last.last_batch is None  # it has the last message id, whose batch index is unknown
         if needed:
             last = info if info.entries else last
             continue
@@ -97,15 +97,15 @@ class TopicLedgers:
         self._policies = policies
         self._deadline = deadline
         self.unsubscribed = TopicUnsubscribed(core, stored, policies)
-        """The messages of the topic that no subscription has covered."""
+        """The topic's unsubscribed messages."""
         self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
         self._bounds = self._find_bounds()
         self._old_at = self._ledger.current.created + self._bounds.age if deadline.at else 0
-        """When the ledger that grows is to be closed for its age (ms since 1970); 0 where no deadline says so yet."""
+        """When the current ledger is to be closed for its age (ms since 1970); 0 if no deadline is set for it yet."""
         self._unneeded_due = self._ledger.current.entries > 0
-        """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
+        """Only a subscription keeps the current ledger from being dropped, or that has not been checked yet."""
         self.trim_due = len(self._ledger.ledgers) > 1
-        """A ledger was closed, and since its last entry is durable it was not looked at whether one can go."""
+        """A ledger was closed, and no trim has run since its last entry became durable."""
         self._find_ends()
 
     def _find_bounds(self) -> LedgerBounds:
@@ -118,12 +118,12 @@ class TopicLedgers:
         return ledger_bounds(self._policies.get(RETENTION), LedgerBounds(size, age))
 
     def holds_delayed(self) -> None:
-        """A delayed message is in the ledger that grows, and may hold it for long: it is closed while it is small."""
+        """Limit the size of the current ledger, which has a delayed message and may have to stay for long."""
         if self._bounds.size > DELAYED_BYTES:
             self._bounds = self._bounds._replace(size=DELAYED_BYTES)
 
     def for_append(self, now: Now) -> LedgerInfo:
-        """The ledger that takes the next entry: a new one where the last is full or old."""
+        """Return the ledger for the next entry, a new one if the current one is full or old."""
         info = self._ledger.current
         if info.entries >= self._max_entries or info.size >= self._bounds.size or now.wall >= self._old_at:
             return self._next_for_append(now)
@@ -150,8 +150,11 @@ class TopicLedgers:
         return last_ledger_goes_after(self._policies.get(RETENTION), least)
 
     def subscribed(self, now: Now) -> None:
-        """There is a new durable subscription: where it is the first, Pulsar's rules hold from now on, and what it
-        does not want goes in a while."""
+        """Handle a new durable subscription.
+
+        From the first one on, Pulsar's rules replace unsubscribed retention: messages that it does not need are
+        trimmed after the minimum rollover time.
+        """
         if self.unsubscribed.count_at != NEVER:
             self._unneeded_due = self._ledger.current.entries > 0
             self._bounds = self._find_bounds()
@@ -161,12 +164,12 @@ class TopicLedgers:
             self._deadline.want(now.wall + least)
 
     def unsubscribed_from(self, now: Now) -> None:
-        """A durable subscription was deleted."""
+        """Handle the deletion of a durable subscription."""
         self.unsubscribed.unsubscribe(now)
         self._bounds = self._find_bounds()
 
     def roll_over(self, now: Now) -> LedgerInfo:
-        """Close the ledger that grows and open the next."""
+        """Close the current ledger and open the next."""
         ledger, commits = self._ledger, self._core.commits
         before = ledger.current
         info = ledger.open_ledger(commits.new_id(), now.wall)
@@ -182,12 +185,12 @@ class TopicLedgers:
         oldest = next(iter(ledger.ledgers.values()))
         can_go = oldest is not ledger.current or self._unneeded_due
         self.oldest_end = Position(oldest.ledger_id, oldest.entries - 1) if can_go else NOWHERE
-        """The end of the oldest ledger, where it can go: a cursor that comes to it may be the last that held it."""
+        """Last entry of the oldest ledger, if droppable: a cursor that reaches it may be the last to need it."""
         self.growing = ledger.current.ledger_id + self._unneeded_due
-        """Ledgers before this one can go once they are acknowledged."""
+        """Ledgers with lower ids can be dropped once they are acknowledged."""
 
     def close(self, age: int, now: Now) -> int | None:
-        """Close the ledger that grows where it has entries and was opened ``age`` ms ago or earlier; gives its id."""
+        """Close the current ledger if it has entries and is at least ``age`` ms old; return its id, else None."""
         current = self._ledger.current
         if not current.entries or now.wall < current.created + age:
             return None
@@ -196,12 +199,12 @@ class TopicLedgers:
         return current.ledger_id
 
     def may_go(self, cursor: ManagedCursor, ledger_id: int) -> bool:
-        """Whether the cursor, which has just acknowledged an entry of a ledger, may be the last that held it."""
+        """Return whether a cursor that has just acknowledged an entry may have been the last to need its ledger."""
         info = self._ledger.ledgers.get(ledger_id)
         return info is not None and ledger_id < self.growing and cursor.is_done_with(info)
 
     def trim(self, now: Now) -> list[int]:
-        """Drop the ledgers that nobody needs any more; gives their ids."""
+        """Drop the ledgers that neither a subscription nor retention needs; return their ids."""
         if self._unneeded_due:
             self._deadline.want(self._close_unneeded(now))
         going, again_at = self._trim(now)
@@ -209,7 +212,7 @@ class TopicLedgers:
         return going
 
     def truncate(self, now: Now) -> list[int]:
-        """Drop every ledger that nobody needs, whatever retention says, the one that grows too; gives their ids."""
+        """Drop every ledger without a backlog, even the current one, regardless of retention; return their ids."""
         current = self._ledger.current
         if current.entries and current.confirmed == current.entries:
             self.roll_over(now)
@@ -220,7 +223,7 @@ class TopicLedgers:
         return self._stored.cursors.values()
 
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
-        """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
+        """Trim without setting the deadline; also return when more may be droppable (ms since 1970; 0: not by time)."""
         ledger = self._ledger
         self.trim_due = not ledger.closed_are_confirmed
         retained: Callable[[LedgerInfo], Retention] | None = None
@@ -235,7 +238,7 @@ class TopicLedgers:
         return list(going), again_at
 
     def _retention_of(self, info: LedgerInfo) -> Retention:
-        """That of a ledger while unsubscribed retention holds."""
+        """Return the retention of a ledger while unsubscribed retention applies."""
         return Retention(self.unsubscribed.time_ms, UNLIMITED) if self.unsubscribed.is_in(info) else DISABLED
 
     @property
@@ -243,8 +246,10 @@ class TopicLedgers:
         return self._stored.open.holds if self._stored.open else None
 
     def trim_unsubscribed(self, now: Now) -> list[int]:
-        """Drop the oldest ledger with messages that no subscription has covered, whatever its age; gives its id. Gives
-        nothing where there is none, or where it cannot go yet."""
+        """Drop the oldest ledger with unsubscribed messages, regardless of its age; return its id.
+
+        Return an empty list if there is none or it cannot be dropped yet.
+        """
         oldest = self.unsubscribed.oldest
         if oldest is None or self.unsubscribed.time_ms == OFF:
             self.unsubscribed.count(now)
@@ -261,7 +266,7 @@ class TopicLedgers:
         return going
 
     def _tell_trimmed(self, going: Collection[int], why: str, reason: str, now: Now) -> None:
-        """Report what unsubscribed retention does not keep any longer."""
+        """Report messages whose unsubscribed retention has ended."""
         infos = [info for each in going if self.unsubscribed.is_in(info := self._ledger.ledgers[each])]
         if infos:
             size, count = sum(info.size for info in infos), sum(map(self._ledger.messages_of, infos))
@@ -293,7 +298,7 @@ class TopicLedgers:
             self.unsubscribed.count(now)
 
     def _close_unneeded(self, now: Now) -> int:
-        """Close the ledger that grows where retention holds nothing in it and nobody needs it; when to look again."""
+        """Close the current ledger if neither retention nor a cursor needs it; return when to check again."""
         ledger, after = self._ledger, self._unneeded_after()
         current = ledger.current
         self._unneeded_due = False
@@ -309,7 +314,7 @@ class TopicLedgers:
         return 0
 
     def look(self, now: Now) -> tuple[list[int], int]:
-        """Close what is old, drop what can go; gives the ids of what went, and when to look again (0: not for this)."""
+        """Close an old current ledger and trim; return the dropped ids and when to check again (0: never)."""
         self._bounds = self._find_bounds()
         current = self._ledger.current
         again_at = 0
@@ -326,7 +331,7 @@ class TopicLedgers:
                     again_at = min(again_at, unneeded_at)
             self._old_at = old_at
         elif current.entries:
-            again_at = now.wall + 1000  # entries are on their way to the disk: in a second they are there
+            again_at = now.wall + 1000  # unconfirmed entries will be durable in a second
         else:
             self._old_at = 0
         going, trim_at = self._trim(now)

@@ -1,10 +1,9 @@
-"""Who watches which lists of topics, and what they are told: pattern subscriptions that learn of new topics at once.
+"""Topic list watchers: notify pattern subscriptions of created and deleted topics.
 
-Watchers of one pattern in one namespace share one list. What changes is gathered and told after a pause that grows with
-the lists, because each change of a list costs a hash over all of its names: ten thousand topics that are made in a row
-are a few updates, and lists of any length take some tenth of the processor. Only persistent topics are watched, as in
-Pulsar: for others clients ask again and again. Source: PIP-179,
-https://github.com/apache/pulsar/blob/master/pip/pip-179.md.
+Watchers of the same pattern and namespace share one list. Changes are batched, with a pause that grows with the lists,
+because each update hashes all names of its list. So 10,000 topics created in a row cause a few updates, and lists of
+any length use about a tenth of the CPU. As in Pulsar, only persistent topics are watched; clients poll for others.
+Source: PIP-179, https://github.com/apache/pulsar/blob/master/pip/pip-179.md.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,35 +23,35 @@ if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
 
 PAUSE_SECONDS: Final = 0.01
-"""What changes within it is told together."""
+"""Minimum pause before an update; changes within it share one update."""
 PAUSE_SECONDS_A_NAME: Final = 5e-6
-"""More of it for each name of the lists that have changed: some ten times what it takes to tell."""
+"""Added to the pause for each name in the changed lists: about ten times the cost of an update."""
 LATE_SECONDS: Final = 1.0
-"""How often a client that does not read is looked at again."""
+"""How often to retry updates to clients whose outbox is full."""
 UPDATE_NAMES: Final = 20_000
-"""In one update; more follow in the next. A frame may have 5 MiB."""
+"""Names in one update, which must fit into a frame of 5 MiB; the rest follow in the next."""
 LISTS_MAX: Final = 1000
-"""Different lists that are watched in one box."""
+"""Distinct lists watched in one box."""
 WATCHERS_MAX: Final = 1000
-"""Watchers of one connection."""
+"""Watchers per connection."""
 
 
 class TopicList:
-    """The names in a namespace that match a pattern, as its watchers know them."""
+    """The topic names in a namespace that match a pattern, as last sent to its watchers."""
 
     def __init__(self, pattern: TopicsPattern, names: Iterable[str]) -> None:
         self.pattern = pattern
         self.names = dict.fromkeys(pattern.of(names))
         self.digest = topics_hash(self.names)
         self.watchers: dict[tuple[ServerCnx, int], bool] = {}
-        """Each with whether it has missed updates, because its client does not read."""
+        """Watchers, and whether each has missed updates because its outbox was full."""
         self._pending: dict[str, bool] = {}
-        """Topics that have come (True) or gone since: the last word on each."""
+        """Latest state of topics changed since the last update: created (True) or deleted."""
         self._missed: dict[str, None] = {}
-        """Topics that have gone while somebody misses updates."""
+        """Topics deleted since some watcher first missed an update."""
 
     def changed(self, name: str, *, exists: bool) -> None:
-        """A topic has come or gone."""
+        """Record that a topic was created or deleted."""
         if exists == (name in self.names):
             self._pending.pop(name, None)
         else:
@@ -60,21 +59,21 @@ class TopicList:
 
     @property
     def is_late(self) -> bool:
-        """Whether there is a client that has missed something."""
+        """Whether a watcher has missed an update."""
         return any(self.watchers.values())
 
     @property
     def is_behind(self) -> bool:
-        """Whether watchers are still to be told something."""
+        """Whether updates are still to be sent."""
         return bool(self._pending) or self.is_late
 
     def tell(self) -> None:
-        """Tell the watchers what has changed, so much at most as goes into one update."""
+        """Send the watchers one update, of UPDATE_NAMES changes at most."""
         new, gone = self._take()
         for (cnx, watcher_id), late in self.watchers.items():
             if cnx.outbox.full:
                 self.watchers[cnx, watcher_id] = True
-            elif late:  # what it has already does no harm
+            elif late:  # resend the whole list; names that the client has already do no harm
                 self.watchers[cnx, watcher_id] = False
                 cnx.outbox.send(replies.watch_topic_update(watcher_id, self.names, self._missed, self.digest))
             elif new or gone:
@@ -98,7 +97,7 @@ class TopicList:
 
 
 class TopicLists:
-    """All lists that are watched, by namespace and pattern."""
+    """All watched lists, by namespace and pattern."""
 
     def __init__(self, core: Core, persistent_names: Callable[[str], Iterable[str]]) -> None:
         self._core = core
@@ -106,13 +105,13 @@ class TopicLists:
         self._lists: dict[str, dict[str, TopicList]] = {}
         self._behind: dict[TopicList, None] = {}
         self._timed = False
-        """Those that are behind will be told: a timer runs, or a commit is under way."""
+        """Whether an update is scheduled: its timer runs or its commit is in progress."""
 
     def watch(self, cnx: "ServerCnx", watcher_id: int, namespace: str, pattern: TopicsPattern) -> TopicList:
-        """Tell a client of changes from now on; the list, as it is told so far.
+        """Register a watcher and return its list as sent so far.
 
-        A watcher that is there already stays as it is: so a client asks whether it has missed anything. Raises
-        NotAllowed where too many watch.
+        An existing watcher is left unchanged: clients repeat the request to check that they have missed nothing.
+        Raises NotAllowed if there are too many watchers or lists.
         """
         known = cnx.watched.get(watcher_id)
         if known is not None:
@@ -130,7 +129,7 @@ class TopicLists:
         return found
 
     def leave(self, cnx: "ServerCnx", watcher_id: int) -> None:
-        """A client does not want to know any more; nothing for one that does not watch."""
+        """Remove a watcher, if it exists."""
         found = cnx.watched.pop(watcher_id, None)
         if found is None:
             return
@@ -146,7 +145,7 @@ class TopicLists:
                 return
 
     def changed(self, name: str, now: Now, *, exists: bool) -> None:
-        """A persistent topic has come or gone."""
+        """Record that a persistent topic was created or deleted, and schedule the update."""
         if not self._lists or is_system(name):
             return
         for found in self._lists.get(parse_topic(name).namespace, {}).values():
@@ -162,7 +161,7 @@ class TopicLists:
         pause = PAUSE_SECONDS + PAUSE_SECONDS_A_NAME * sum(len(each.names) for each in self._behind)
         if all(each.is_late for each in self._behind):
             pause = max(pause, LATE_SECONDS)
-        # What is told is durable: a client that subscribes at once finds it whatever happens to the box.
+        # Announce only durable topics: a client that subscribes at once finds the topic even after a crash.
         self._core.timers.at(now.monotonic + pause, lambda when: self._core.commits.after_commit(self._tell))
 
     def _tell(self, now: Now) -> None:

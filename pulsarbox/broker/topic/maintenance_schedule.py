@@ -1,8 +1,8 @@
-"""What happens to one stored topic by the passing of time, and when: the one place where its deadlines come together.
+"""Time-driven maintenance of one stored topic, and the deadline of its next run.
 
-Ledgers are closed and trimmed, messages expire, backlogs grow too old, subscriptions and the topic itself are not used
-any more. Each part says when it wants to be looked at again; the first of these instants is the topic's deadline, a
-row, so that it holds for topics that are not in memory too.
+Maintenance closes and trims ledgers, expires messages, evicts backlogs, and deletes inactive subscriptions and topics.
+Each task returns when it must run next. The earliest of these times is the topic's deadline: a catalog row, so it
+applies to topics that are not in memory, too.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 LOOK_MS: Final = 3_600_000
-"""How often it is looked at who is connected: only a crash ends that without anybody hearing of it."""
+"""How often to check whether a used topic or subscription is still in use. Only a crash ends use without an event."""
 
 
 def needs_memory(stored: StoredTopic, policies: TopicPolicies, *, kept: bool) -> bool:
-    """Whether a topic that is not in memory has to come there to be looked at; else its ledgers alone are.
+    """Return whether maintenance of an unloaded topic must load it; otherwise only its ledgers need maintenance.
 
-    ``kept``: it has messages that no subscription has covered and that are kept, so it is not inactive.
+    ``kept``: it retains unsubscribed messages, so it is not inactive.
     """
     inactive = policies.get(INACTIVE_TOPIC)
     backlog = first_unacked(stored.ledger, stored.cursors.values()) is not None
@@ -52,7 +52,7 @@ def needs_memory(stored: StoredTopic, policies: TopicPolicies, *, kept: bool) ->
 
 
 class Upkeep:
-    """Of one topic in memory."""
+    """Maintenance of one topic in memory."""
 
     __slots__ = ("_topic", "_unused_since", "deadline")
 
@@ -62,20 +62,20 @@ class Upkeep:
         row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
         since: int = row.get("unused") or row.get("created") or 0
         self._unused_since = max(since, topic.core.started)
-        """Since when nobody uses the topic (ms since 1970), where that is so; at the earliest since the box runs."""
+        """Start of the topic's inactivity, if it is inactive (ms since 1970); not before the start of the box."""
 
     def begin(self, now: Now) -> None:
-        """The topic has come into memory."""
+        """Start maintenance after the topic was loaded."""
         self._topic.traffic.begin(now)
         self.deadline.want(self._topic.compaction.look(now))
 
     def look(self, now: Now) -> None:
-        """The deadline has come, or policies have changed: do what is due, and say when to look again."""
+        """Do the maintenance that is due and set the next deadline; called at a deadline and on policy changes."""
         topic = self._topic
         if not topic.stored.in_use:
             return
         again = [self._expire_subscriptions(now)]
-        if self._is_due(self._delete_at(now), now):  # before its ledgers are trimmed: the report says what it held
+        if self._is_due(self._delete_at(now), now):  # before trimming: the report counts its messages
             return
         again += [topic.look_after_ledgers(now), topic.compaction.look(now)]
         expiry_at = topic.expiry.look(now)
@@ -89,29 +89,29 @@ class Upkeep:
         topic.backlog.look(now)
 
     def _is_due(self, delete_at: int, now: Now) -> bool:
-        """Whether the topic is to be deleted now; then it is."""
+        """Delete the topic if ``delete_at`` has passed; return whether it was due."""
         if not delete_at or now.wall < delete_at:
             return False
         self._topic.core.let_go(self._topic, now)
         return True
 
     def soon(self, now: Now) -> None:
-        """Something has changed that may ask for action: look when this turn is over."""
+        """Run maintenance at the end of this turn, after a change that may require it."""
         self.deadline.want(now.wall)
 
     def subscribed(self, now: Now) -> None:
-        """There is a new durable subscription, which may have a backlog, or one starts again from an earlier place."""
+        """Handle a new durable subscription, or one that was reset to an earlier position: it may have a backlog."""
         self._topic.ledgers.subscribed(now)
         self._topic.expiry.started_again()
         if self._topic.expiry.on:
             self.soon(now)
         self._topic.backlog.look(now)
 
-    # Topics that nobody uses
+    # Inactive topics
 
     @property
     def is_used(self) -> bool:
-        """Whether somebody uses the topic, as its inactive topic policies understand that."""
+        """Whether the topic is in use, as defined by its inactive topic policies."""
         topic = self._topic
         if not topic.producers.unused or topic.backlog.waiting:
             return True
@@ -122,7 +122,7 @@ class Upkeep:
         return first_unacked(topic.ledger, topic.stored.cursors.values()) is not None
 
     def maybe_unused(self, now: Now) -> None:
-        """Somebody has gone: if it was the last, the topic's time runs from now on."""
+        """Start the topic's inactivity period if its last user has left."""
         topic = self._topic
         if topic.stored.in_use and topic.policies.get(INACTIVE_TOPIC).delete and not self.is_used:
             self._unused_since = now.wall
@@ -143,14 +143,14 @@ class Upkeep:
         if not self._unused_since:
             self.maybe_unused(now)
         if topic.ledgers.unsubscribed.holds:
-            return 0  # it is looked at again when the last of them is due
+            return 0  # maintenance runs again when the last unsubscribed messages are due
         empty = not topic.ledger.confirmed_entries
         return delete_at(policy, topic.policies.get(RETENTION), unused_since=self._unused_since, empty=empty)
 
-    # Subscriptions that nobody uses
+    # Inactive subscriptions
 
     def consumer_came(self, subscription: "Subscription", now: Now) -> None:
-        """A durable subscription is used again."""
+        """End the inactivity of a durable subscription, which has a consumer again."""
         subscription.unused_since = 0
         self._note(subscription)
         expiration = self._topic.policies.get(SUBSCRIPTION_EXPIRATION)
@@ -158,7 +158,7 @@ class Upkeep:
             self.deadline.want(now.wall + max(expiration, LOOK_MS))
 
     def consumers_left(self, subscription: "Subscription", now: Now) -> None:
-        """The last consumer of a durable subscription has gone."""
+        """Start the inactivity of a durable subscription, whose last consumer has left."""
         subscription.unused_since = now.wall
         expiration = self._topic.policies.get(SUBSCRIPTION_EXPIRATION)
         if expiration:
@@ -166,7 +166,7 @@ class Upkeep:
             self.deadline.want(now.wall + expiration)
 
     def note_unused(self) -> None:
-        """The topic leaves memory: what is known of its subscriptions' use stays."""
+        """Store since when each subscription has been inactive, before the topic is unloaded."""
         for subscription in self._topic.subscriptions.values():
             if subscription.durable and subscription.unused_since:
                 self._note(subscription)

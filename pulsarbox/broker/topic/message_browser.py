@@ -1,7 +1,7 @@
-"""Looking at stored messages page by page, both ways: nothing is acknowledged, no cursor is made, no consumer told.
+"""Paged browsing of stored messages, forward and backward, without cursors, consumers or acknowledgements.
 
-A walk reads a piece of a ledger, has its entries taken apart beside the loop, and goes on until it has enough or has
-looked at enough; it says where the next page begins, whatever ended it.
+A walk reads a run of entries, decodes them in a thread, and repeats until the page is full or a bound is reached. In
+either case the page has the place where the next one begins.
 """
 
 from bisect import bisect_left
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 READ_ENTRIES: Final = 200
 READ_BYTES: Final = 1 << 20
-"""Of one read; an entry is read whole, however large it is."""
+"""Bytes per read; a single entry may be larger."""
 Row = dict[str, Any]
 WHOLE: Final = -1
-"""The index of a place that means all of its entry."""
+"""Batch index of a place that means its entire entry."""
 
 
 class Place(NamedTuple):
-    """Where a page begins: with this message of this entry; backward, it ends there."""
+    """A message at which a page starts, in the direction of its walk."""
 
     ledger_id: int
     entry_id: int
@@ -37,57 +37,57 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Bounds:
-    """What a walk may do at most."""
+    """Limits of a walk."""
 
     rows: int
     entries: int = 5000
     read: int = 16 << 20
-    """Bytes of entries."""
+    """Bytes of entries read."""
     opened: int = 32 << 20
-    """Bytes of what is unpacked."""
+    """Bytes of decompressed messages."""
     opened_of_one: int = 16 << 20
-    """The same of one entry: what has more stays closed."""
+    """Bytes of decompressed messages of one entry; larger entries are not opened."""
     shown: int = 4 << 20
-    """Bytes of payloads in the rows."""
+    """Characters of payloads in the rows."""
     milliseconds: int = 2000
 
 
 class Found(NamedTuple):
-    """One message of a page, or entries that are damaged as one."""
+    """One message of a page, or one run of damaged entries."""
 
     ledger_id: int
     entry_id: int
-    """Of several, the first."""
+    """The first one of a run of damaged entries."""
     batch_index: int
-    """In a batch; WHOLE where it is the entry."""
+    """Index in the batch; WHOLE if the row is for the entire entry."""
     row: Row
-    """What was made of it."""
+    """The output of ``Make``."""
 
 
 Wanted = Callable[[Looked], bool]
 Make = Callable[[Looked, str], Row]
-"""What is told of a message; of one that stands for an entry which could not be opened, why."""
+"""Makes the row of a message; the text says why its entry could not be opened, if so."""
 Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
 
 
 @dataclass(slots=True)
 class Page:
-    """What a walk has found."""
+    """The result of a walk."""
 
     found: list[Found] = field(default_factory=list)
-    """In the order of the walk."""
+    """Messages in the order of the walk."""
     on: Place | None = None
-    """Where a walk in the same direction goes on; None where there is nothing more that way, and never will be."""
+    """Where the next page in the same direction begins; None if there is none and never will be."""
     back: Place | None = None
-    """The same for a walk in the other direction from the beginning of this one."""
+    """Where the page in the opposite direction from this walk's start begins."""
     ended: bool = False
-    """The end that there is now was reached; otherwise there is enough, or a bound was reached."""
+    """The walk reached the current end of the topic; otherwise the page is full or a bound was reached."""
     looked_at: int = 0
-    """Entries."""
+    """Entries examined."""
 
 
 class Walk:
-    """One walk through the entries of a topic that anybody can see."""
+    """One walk through the visible entries of a topic."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Walk:
         *,
         forward: bool,
     ) -> None:
-        """``wanted`` and ``make`` are called in a thread, as ``beside`` has it."""
+        """``beside`` runs a function in a thread; ``wanted`` and ``make`` are called there."""
         self._topic = topic
         self._make = make
         self._ledger = topic.ledger
@@ -120,7 +120,7 @@ class Walk:
     def begin(
         self, place: Place, done: Callable[[Page, Now], None], failed: Callable[[Exception], None], now: Now
     ) -> None:
-        """Walk from ``place`` on; it need not exist."""
+        """Start the walk at ``place``, which need not exist."""
         self._done, self._failed, self._now = done, failed, now
         self._deadline = now.monotonic + self._bounds.milliseconds / 1000
         start = self._clamped(place)
@@ -143,7 +143,7 @@ class Walk:
         return self._before(at)
 
     def _before(self, at: Position) -> Place | None:
-        """The entry before a position; None where there is none."""
+        """Return the place of the entry before a position; None if there is none."""
         ledgers = self._ledger.ledgers
         info = ledgers.get(at.ledger_id)
         if info is not None and info.confirmed and at.entry_id > 0:
@@ -155,7 +155,7 @@ class Walk:
         return None
 
     def _other_way(self, place: Place) -> Place | None:
-        """Where a walk the other way begins so that it meets this one."""
+        """Return where a walk in the opposite direction begins to adjoin this one."""
         if self._forward:
             if place.batch_index > 0:
                 return place._replace(batch_index=place.batch_index - 1)
@@ -194,7 +194,7 @@ class Walk:
                 return
             self._read_bytes += sum(len(entry.body) for entry in entries)
             reached = entries[-1].entry_id
-            if not self._forward and reached < last:  # the piece is too large: what is nearest comes first
+            if not self._forward and reached < last:  # the read hit its limit: retry with the half nearest to ``place``
                 self._read(place, max(reached + 1, (first + last + 1) // 2), last)
                 return
             self._open(place, entries if self._forward else entries[::-1])
@@ -203,7 +203,7 @@ class Walk:
         self._topic.read_run(Position(place.ledger_id, first), last, room, answer)
 
     def _lost(self, place: Place, first: int, last: int, error: Exception) -> None:
-        """The first entry of a piece cannot be read."""
+        """Handle a failed read: skip trimmed entries and report damaged ones."""
         if place.ledger_id not in self._ledger.ledgers:  # trimmed meanwhile
             self._go_on(self._clamped(place))
         elif not isinstance(error, EntryDamaged):
@@ -220,7 +220,7 @@ class Walk:
             self._go_on(self._next(Position(place.ledger_id, end if self._forward else at)))
 
     def _next(self, at: Position) -> Place | None:
-        """The entry that follows in the direction of the walk."""
+        """Return the place of the next entry in the direction of the walk."""
         return Place(*self._ledger.next(*at)) if self._forward else self._before(at)
 
     def _open(self, place: Place, entries: list[Entry]) -> None:
@@ -253,7 +253,7 @@ class Walk:
 
 
 class _Opening:
-    """The entries of one piece, taken apart in a thread; it touches nothing that changes."""
+    """Decodes the entries of one read in a thread; accesses no mutable broker state."""
 
     def __init__(self, walk: Walk, place: Place, entries: list[Entry]) -> None:
         self._place = place
@@ -272,10 +272,10 @@ class _Opening:
         self.opened = 0
         self.shown = 0
         self.stopped_at: Place | None = None
-        """Where it goes on within these entries; None behind all of them."""
+        """Where to resume within these entries; None if all were examined."""
 
     def run(self) -> None:
-        """Take them apart until there is enough."""
+        """Decode entries until the page is full."""
         for entry in self._entries:
             start = self._place.batch_index if entry.position == self._place[:2] else WHOLE
             if self.opened >= self._room or self.shown >= self._shown_room or len(self.found) >= self._rows:
@@ -288,7 +288,7 @@ class _Opening:
                 return
 
     def _take(self, entry: Entry, opened: Opened, start: int) -> bool:
-        """Take what is wanted of an entry; whether that is enough before its end."""
+        """Add the matching messages of an entry; return whether the page is full before its end."""
         messages = opened.messages
         if start >= 0:
             messages = [each for each in messages if (each.index >= start if self._forward else each.index <= start)]
@@ -304,7 +304,7 @@ class _Opening:
 
 
 def opened_or_not(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened:
-    """The messages of an entry; where not even its metadata can be read, one without anything, and why."""
+    """Return the messages of an entry; if its metadata is malformed, an empty message and the reason."""
     try:
         return open_entry(entry, source, schemas, most)
     except ProtocolError as error:

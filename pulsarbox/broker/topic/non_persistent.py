@@ -1,4 +1,4 @@
-"""Non-persistent topics: nothing is stored; who is connected and has room gets the message, the others never do."""
+"""Non-persistent topics: messages are dispatched at once or dropped, and never stored."""
 
 from collections.abc import Iterator
 
@@ -24,9 +24,9 @@ class NonPersistentTopic(Topic):
         super().__init__(core, name)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self._unused_since = 0
-        """Since when nobody uses it (ms since 1970); 0: somebody does."""
+        """Start of the topic's inactivity (ms since 1970); valid only while it is unused."""
 
-    # What nobody uses
+    # Inactivity
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """See Topic.remove_producer."""
@@ -34,7 +34,7 @@ class NonPersistentTopic(Topic):
         self.maybe_unused(now)
 
     def maybe_unused(self, now: Now) -> None:
-        """Somebody has gone, or nobody has come yet: if nobody is here, the topic's time runs from now on."""
+        """Start the topic's inactivity period if it has neither producers nor subscriptions."""
         if self.producers.unused and not self.subscriptions:
             self._unused_since = now.wall
             self._look_unused(now)
@@ -59,7 +59,7 @@ class NonPersistentTopic(Topic):
         return iter(self.subscriptions.values())
 
     def publish(self, producer: Producer | Posted, send: CommandSend, payload: bytes, now: Now) -> None:
-        """See Topic.publish; the receipt leaves at once."""
+        """See Topic.publish; the receipt is sent at once."""
         metadata = parse_entry(payload).metadata
         if self.admission.measures:
             self.admission.check_message(len(payload), metadata)
@@ -82,7 +82,7 @@ class NonPersistentTopic(Topic):
             subscription.look(now)
 
     def subscribe(self, name: str) -> NonPersistentSubscription:
-        """The subscription of that name; it lives as long as its consumers."""
+        """Return the subscription with this name, creating it if missing; it exists as long as it has consumers."""
         subscription = self.subscriptions.get(name)
         if subscription is None:
             subscription = self.subscriptions[name] = NonPersistentSubscription(self, name)

@@ -1,7 +1,7 @@
-"""Which partition a message goes to where the box decides it, not a client: HTTP produce, dead letters, replays.
+"""Partition routing of messages that the box publishes itself: HTTP produce, dead letters, replays.
 
-A topic's own properties say how (``routing``, ``routingHashing``, ``routingOptions``), else the settings of these
-names. The box is one producer of each topic, as routers see it: what takes turns goes on where it was.
+The topic properties ``routing``, ``routingHashing`` and ``routingOptions`` override the settings of these names. To
+routers the box is a single producer per topic, so round-robin routing continues across requests.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,43 +19,43 @@ from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 _TOPICS_MAX: Final = 1000
-"""So many topics are routed to at a time; of the others it is forgotten whose turn it was."""
+"""Topics whose routing state is kept, least recently used evicted first."""
 _BACKLOGS_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 0.1
 _JAVA: Final = "java"
 
 How = tuple[str, str, str]
-"""The names of the router and of the hash, and the options."""
+"""Router name, hash name and options."""
 
 
 class _Routed:
-    """A topic that is routed to."""
+    """Routing state of one topic."""
 
     def __init__(self, how: How) -> None:
         self.how = how
         self.choose: Choose | None = None
-        """None until its plugin is there: then and where that cannot be had, ``instead`` chooses."""
+        """None until its plugin is loaded; ``instead`` chooses until then, or if the plugin is not available."""
         self.instead: Choose | None = None
         self.again = 0.0
-        """When the plugin is asked for again (monotonic)."""
+        """When to request the plugin again (monotonic seconds)."""
         self.sequence = 0
 
 
 class Routing:
-    """Chooses partitions."""
+    """Chooses the partition of each message."""
 
     def __init__(self, core: Core, topics: Topics) -> None:
         self._core = core
         self._topics = topics
         self._routed: dict[str, _Routed] = {}
         self._now = BEGINNING
-        """Of the last message."""
+        """Time of the last message."""
 
     def route(self, name: TopicName, metadata: MessageMetadata, size: int, partitions: int, now: Now) -> int:
-        """The partition, from 0, of a message of ``size`` bytes to a topic that has so many; never raises.
+        """Return the partition, from 0, for a message of ``size`` bytes; never raises.
 
-        A message that has no partition key goes by its ordering key: clients would send it anywhere, but what is moved
-        from one topic to another should keep the order it had.
+        A message without a partition key is routed by its ordering key. Clients would choose any partition, but
+        messages moved from one topic to another should keep their order.
         """
         self._now = now
         routed = self._of(name)
@@ -81,7 +81,7 @@ class Routing:
         found = self._routed.pop(str(name), None)
         if found is None or found.how != how:
             found = _Routed(how)
-        self._routed[str(name)] = found  # as the last one
+        self._routed[str(name)] = found  # most recently used
         if len(self._routed) > _TOPICS_MAX:
             del self._routed[next(iter(self._routed))]
         return found
@@ -96,7 +96,7 @@ class Routing:
         try:
             routed.choose = self._made(name, router, hashing, options)
             return routed.choose
-        except PluginError:  # it is being loaded, or cannot be had, which was told
+        except PluginError:  # loading, or unavailable, which has been reported
             routed.instead = routed.instead or self._made(name, INSTEAD, _JAVA, "")
             return routed.instead
 
@@ -107,7 +107,7 @@ class Routing:
 
 
 class _Waiting:
-    """What waits in each partition of a topic, in all subscriptions, as routers ask for it; see Backlogs."""
+    """Backlog of each partition over all subscriptions, for routers; see Backlogs."""
 
     def __init__(self, topics: Topics, name: TopicName, clock: Callable[[], Now]) -> None:
         self._topics = topics
@@ -132,7 +132,7 @@ class _Waiting:
 
 
 def named_values(text: str) -> Iterator[tuple[str, str]]:
-    """``a=b,c=d`` as pairs; what has no ``=`` has an empty value."""
+    """Parse ``a=b,c=d`` into pairs; an item without ``=`` has an empty value."""
     for each in text.split(","):
         name, _, value = each.strip().partition("=")
         if name:

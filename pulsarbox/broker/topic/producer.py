@@ -1,4 +1,4 @@
-"""One producer on one connection, as the broker sees it."""
+"""Broker-side state of a producer on one connection."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import Topic
 
 NO_REQUEST = 0xFFFFFFFFFFFFFFFF
-"""Request id of a command that the broker sends on its own account."""
+"""Request id of a command that the broker sends unsolicited."""
 
 
 class Access(NamedTuple):
-    """How a producer wants to stand beside others."""
+    """Access mode of a producer, and its topic epoch."""
 
     mode: ProducerAccessMode
     topic_epoch: int | None = None
-    """The epoch that the topic had when it was given to this producer; None for one that has not had it."""
+    """The topic epoch when this producer got exclusive access; None if it never had it."""
 
 
 class ProducerRates(NamedTuple):
-    """Of a producer, each a second."""
+    """Rates of a producer, each per second."""
 
     messages_in: float
     bytes_in: float
     chunks_in: float
     dropped: float
-    """Messages; see Producer.dropped."""
+    """Messages dropped; see Producer.dropped."""
 
 
 SHARED: Final = Access(ProducerAccessMode.Shared)
 
 
 class Producer:
-    """A producer: who it is, and how many of its messages are on their way to the disk."""
+    """A producer: its identity, counters and pending messages."""
 
     # As in ManagedLedger.
     __slots__ = (
@@ -70,33 +70,33 @@ class Producer:
         self.access = access
         self.connected_since = now.wall
         self.metadata: dict[str, str] = {}
-        """What its client says of it."""
+        """Metadata set by the client."""
         self.pending = 0
-        """Messages (entries) that are sent and have no receipt yet."""
+        """Received entries without a receipt so far."""
         self.closed = False
         self.suspended = 0
-        """Since when its messages are dropped (ms since 1970) because too many receipts wait for publish rates; 0 where
-        they are not. The producer is closed once the receipts have left."""
+        """Since when its messages are dropped (ms since 1970) because the publish rate holds back too many receipts; 0
+        if not suspended. The producer is closed once those receipts are sent."""
         self.encrypted = False
-        """Whether it says that it encrypts what it sends."""
+        """Whether the client declared that it encrypts its messages."""
         self.schema_version = b""
         self.fenced: ProducerFenced | None = None
-        """Why it was closed before it was open, where somebody else took the topic."""
+        """Set if another producer fenced it out before it was open."""
         self.messages_in = 0
         self.bytes_in = 0
         self.chunks_in = 0
-        """Entries that were chunks of larger messages."""
+        """Entries that are chunks of larger messages."""
         self.dropped = 0
-        """Messages to a non-persistent topic that at least one subscription had no room for."""
+        """Messages to a non-persistent topic that at least one subscription dropped."""
         self._meter = Meter(now.monotonic, len(ProducerRates._fields))
         self._receipt = ReceiptEncoder(producer_id).encode
         self._drained: list[Callable[[Now], None]] = []
         self._limits = topic.limits
         self._hold: ReceiptHold | None = None
-        """What the publish rates hold back of it; None while there are none."""
+        """Receipts held back by the publish rates; None without rates."""
 
     def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int, now: Now) -> None:
-        """The entry is durable: tell the client, at the rate at which the topic may be published to."""
+        """Send the receipt of a durable entry, at the publish rate of the topic."""
         self.cnx.pending_sends -= 1
         if self._hold is not None:
             self._hold_receipt(self._hold, Receipt(sequence_id, highest_sequence_id, ledger_id, entry_id), now)
@@ -107,8 +107,7 @@ class Producer:
             self._settle(now)
 
     def _hold_receipt(self, hold: ReceiptHold, receipt: Receipt, now: Now) -> None:
-        """Send a receipt at the publish rates. Suspend the producer if it holds back more than its connection has room
-        for."""
+        """Send a receipt at the publish rate. Suspend the producer if its held bytes exceed its connection's room."""
         before = hold.held
         hold.receipt(receipt, now)
         limiter = hold.limiter
@@ -121,7 +120,7 @@ class Producer:
             self._suspend(hold.waiting_bytes, now)
 
     def _suspend(self, waiting: int, now: Now) -> None:
-        """Drop further messages until all receipts have left; then close the producer, and its client sends them again.
+        """Drop further messages until all receipts are sent; then close the producer, so that its client resends them.
 
         An exclusive producer is never suspended: another one could take the topic while it is closed.
         """
@@ -134,7 +133,7 @@ class Producer:
         events.tell("producer-suspended", topic, text, now, producer=self.name, bytes=waiting)
 
     def _send_held(self, receipt: Receipt, now: Now) -> None:
-        """A receipt that a rate held back, or could have."""
+        """Send a receipt released by the publish rates."""
         self.pending -= 1
         self.outbox.send(self._receipt(*receipt))
         if self._drained:
@@ -142,24 +141,24 @@ class Producer:
 
     @property
     def held(self) -> ReceiptHold | None:
-        """What the publish rates hold back of it; None while there are none."""
+        """Receipts held back by the publish rates; None without rates."""
         return self._hold
 
     def let_go(self, now: Now) -> None:
-        """Hold back no receipt any more: the producer goes, or nothing is limited."""
+        """Release all held receipts, because the producer closes or no rate applies any more."""
         hold, self._hold = self._hold, None
         if hold is not None:
             hold.end(now)
 
     def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
-        """Other publish rates hold than those of ``before``."""
+        """Apply changed publish rates; ``before`` are the previous limiters."""
         if not self._limits.publish:
             self.let_go(now)
         elif self._hold is not None:
             self._hold.changed(before, now)
 
     def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
-        """The entry is not stored: tell the client why. It is disconnected right after."""
+        """Send the error of an entry that could not be stored. The caller disconnects the producer right after."""
         self.let_go(now)
         self.pending -= 1
         self.cnx.pending_sends -= 1
@@ -168,7 +167,7 @@ class Producer:
             self._settle(now)
 
     def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
-        """An entry of ``messages`` messages and ``size`` bytes is on its way."""
+        """Count an accepted entry of ``messages`` messages and ``size`` bytes."""
         if is_chunk:
             self.chunks_in += 1
             self.topic.producers.has_chunks = True
@@ -186,7 +185,7 @@ class Producer:
         self._meter.look(self._counters, now)
 
     def rates(self, now: Now) -> ProducerRates:
-        """Current rates, each per second."""
+        """Return the current rates."""
         return ProducerRates(*self._meter.rates(self._counters, now))
 
     @property
@@ -194,17 +193,17 @@ class Producer:
         return self.messages_in, self.bytes_in, self.chunks_in, self.dropped
 
     def close(self, drained: Callable[[], None], now: Now) -> None:
-        """The client closes: go at once, call back when every message has its receipt."""
+        """Close on the client's request; ``drained`` is called when every message has its receipt."""
         self.closed = True
         self.topic.remove_producer(self, now)
         self._drain(now, drained)
 
     def disconnect(self, now: Now, refused: tuple[int, PulsarBoxError] | None = None) -> None:
-        """The broker closes: the client is told to come back, when all that is on its way has its receipts.
+        """Close on the broker's initiative; the client gets CLOSE_PRODUCER after the receipts of all pending messages.
 
-        Told before, it would send that again, and it would be stored twice. What comes behind is not looked at, so all
-        stays in order. ``refused`` is the sequence id of a message that cannot be taken, and why: told in its turn too,
-        for clients give up the connection over it.
+        Earlier, it would resend those messages and they would be stored twice. Later messages are ignored, which keeps
+        the order. ``refused``: sequence id and error of a rejected message, sent after the receipts too, because
+        clients drop the connection on it.
         """
         if not self.closed:
             self.closed = True
@@ -220,11 +219,11 @@ class Producer:
         self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
     def fence(self, error: ProducerFenced, now: Now) -> None:
-        """Another producer has taken the topic: nothing that comes from now on is stored.
+        """Fence out the producer because another one took the topic: its later messages are not stored.
 
-        As with Pulsar the client is not told: its next message gets an error while others are on their way to the
-        disk, after that it costs the connection, and when the client comes back it is refused. A producer that is not
-        open yet gets the error as its answer.
+        As in Pulsar, the client is not notified. Its next message gets an error while earlier ones are pending, and
+        closes the connection after that; on reconnect the producer is rejected. A producer that is not open yet gets
+        the error as its reply.
         """
         if self.closed:
             return
@@ -236,7 +235,7 @@ class Producer:
         self._drain(now)
 
     def _drain(self, now: Now, drained: Callable[[], None] | None = None) -> None:
-        """It is closed: what its client still sends gets errors while messages are on their way."""
+        """Reject further messages of a closed producer while earlier ones are pending."""
         self.cnx.producer_drains(self)
         if drained is not None:
             self._drained.append(lambda when: drained())

@@ -1,9 +1,9 @@
-"""Who may produce on a topic: names, access modes, and the topic's epoch (PIP-68).
+"""Producer access to a topic: names, access modes and the topic epoch (PIP-68).
 
-Shared producers stand beside each other. One that wants the topic for itself gets it when nobody is there
-(Exclusive), when its turn comes (WaitForExclusive), or at once, by fencing out all others (ExclusiveWithFencing). Each
-time the topic is given to one alone its epoch grows by one, durably, before that one is told. A producer that comes
-back names the epoch it was given: if the topic has moved on, somebody else had it in between, and it stays out.
+A topic has any number of Shared producers or one exclusive producer. An exclusive producer is admitted if there is no
+other (Exclusive), when the topic becomes free (WaitForExclusive), or at once by fencing out all others
+(ExclusiveWithFencing). Each exclusive producer increments the topic epoch, durably, before its client gets the reply.
+A reconnecting producer sends its epoch: a higher one means another producer had the topic since, so it is rejected.
 """
 
 from collections.abc import Iterator
@@ -21,75 +21,75 @@ from pulsarbox.storage.catalog import topic_key
 
 
 class Claim(Protocol):
-    """A producer that wants to produce, and whoever is to hear what becomes of it."""
+    """A producer's request for access, and the callbacks for its outcome."""
 
     producer: Producer
 
     def admitted(self, now: Now) -> None:
-        """It may produce as soon as the rows written so far, the topic's epoch among them, are durable."""
+        """The producer may publish once all rows written so far, such as the topic epoch, are durable."""
 
     def queued(self, now: Now) -> None:
-        """It waits until the topic is free."""
+        """The producer waits until the topic is free."""
 
     def refused(self, error: PulsarBoxError, now: Now) -> None:
-        """It may not, as turns out after it was made to wait."""
+        """The producer was rejected after it had to wait."""
 
 
 class Producers:
-    """The producers of one topic, and those that wait to be."""
+    """The producers of one topic, and the claims that wait for access."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self.epoch: int | None = None
-        """Grows each time the topic is given to one producer alone; None while that has never happened."""
+        """Incremented for each exclusive producer; None if the topic never had one."""
         self.has_chunks = False
-        """Whether producers have sent chunks of larger messages since the topic came into memory."""
+        """Whether producers have sent chunks of larger messages since the topic was loaded."""
         self._present: dict[str, Producer] = {}
         self._holder: Producer | None = None
-        """The one that has the topic for itself."""
+        """The exclusive producer."""
         self._waiting: dict[Producer, Claim] = {}
-        """Those that wait for the topic to be free, in the order in which they came."""
+        """Claims that wait for the topic to become free, in order of arrival."""
         self._checking: dict[Producer, Claim] = {}
-        """Those that want a name whose owner's connection may be dead."""
+        """Claims to a name in use, while the broker checks whether its owner's connection is alive."""
 
     def __iter__(self) -> Iterator[Producer]:
-        """The producers that are in."""
+        """Iterate over the admitted producers."""
         return iter(list(self._present.values()))
 
     def __len__(self) -> int:
-        """The number of those that are in."""
+        """Return the number of admitted producers."""
         return len(self._present)
 
     def __contains__(self, who: object) -> bool:
-        """Whether a producer is in, or one of that name."""
+        """Return whether a producer, given itself or by name, is admitted."""
         return who in self._present or (isinstance(who, Producer) and self._present.get(who.name) is who)
 
     @property
     def waiting(self) -> int:
-        """The number of those that wait for the topic to be free."""
+        """The number of producers that wait for the topic to become free."""
         return len(self._waiting)
 
     @property
     def claims(self) -> list[Claim]:
-        """Of those that wait for the topic to be free, or for their name."""
+        """The claims that wait for the topic or for their name to become free."""
         return [*self._waiting.values(), *self._checking.values()]
 
     @property
     def unused(self) -> bool:
-        """Whether nobody is in and nobody wants to be."""
+        """Whether the topic has neither producers nor waiting claims."""
         return not (self._present or self._waiting or self._checking)
 
     def add(self, claim: Claim, now: Now) -> None:
-        """Let a producer in, or make it wait; the claim hears of it, before this returns or later.
+        """Admit a producer or queue it; the claim's callback runs before this returns or later.
 
-        Raises ProducerFenced, ProducerBusy; NamingError where a connection has the name twice.
+        Raises ProducerFenced, ProducerBusy; NamingError if its connection already has a producer of that name.
         """
         producer = claim.producer
         mode = producer.access.mode
         if mode == ProducerAccessMode.Shared:
             self._add_shared(claim, now)
         elif mode == ProducerAccessMode.ExclusiveWithFencing:
-            # Before anybody is fenced out: one that was fenced itself must not do it to its successor.
+            # Check before fencing: a producer that was fenced out itself must not fence its successor.
             self._check_epoch(producer)
             self._fence_all(now)
             self._give(claim, now)
@@ -111,7 +111,7 @@ class Producers:
     def remove(self, producer: Producer, now: Now, why: PulsarBoxError | None = None) -> None:
         """Remove a producer, or refuse its claim if it still waits. The next waiting producer may get the topic.
 
-        ``why``: the reason for which a claim is refused, by default that its client has closed the producer.
+        ``why``: the error for a waiting claim, by default that its client has closed the producer.
         """
         claim = self._waiting.pop(producer, None) or self._checking.pop(producer, None)
         if claim is not None:
@@ -132,7 +132,7 @@ class Producers:
                 self._give(claim, now)
 
     def close(self, now: Now, refusal: PulsarBoxError | None = None) -> None:
-        """The topic closes: its producers are told to come back, those that wait get ``refusal`` (or: try again)."""
+        """Disconnect all producers, and reject waiting claims with ``refusal`` or an error that lets clients retry."""
         claims = self.claims
         self._waiting.clear()
         self._checking.clear()
@@ -156,9 +156,9 @@ class Producers:
             other.cnx.check_alive(now, lambda alive, when: self._checked(claim, error if alive else None, when))
 
     def _checked(self, claim: Claim, error: PulsarBoxError | None, now: Now) -> None:
-        """It is known whether the owner of a name is alive; of a dead one nothing is left."""
+        """Continue a claim to a name in use. ``error`` is set if the owner is alive; a dead owner has been removed."""
         if self._checking.pop(claim.producer, None) is None:
-            return  # it does not want to come in any more
+            return  # the claim was withdrawn meanwhile
         if error is None:
             try:
                 self.add(claim, now)
@@ -173,7 +173,7 @@ class Producers:
         claim.admitted(now)
 
     def _give(self, claim: Claim, now: Now) -> None:
-        """Give the topic to one alone. A producer that comes back has the epoch that it had."""
+        """Admit an exclusive producer. A reconnecting one keeps its epoch."""
         producer = claim.producer
         epoch = producer.access.topic_epoch
         if epoch is None:
@@ -185,17 +185,17 @@ class Producers:
         self._admit(claim, now)
 
     def _keep_epoch(self, epoch: int) -> None:
-        """The epoch has changed."""
+        """Store a changed epoch."""
 
     def _comes(self, now: Now) -> None:
-        """A producer is about to be in."""
+        """Hook: a producer is about to be admitted."""
 
     def _went(self, producer: Producer, now: Now) -> None:
-        """A producer that was in is so no longer."""
+        """Hook: an admitted producer was removed."""
 
     def _fence_all(self, now: Now) -> None:
         claims, present = list(self._waiting.values()), list(self)
-        # All at once, before anybody hears of it: else the first to go would make room for one that waits.
+        # Clear all before any callback: the first removal would otherwise admit a waiting producer.
         self._waiting.clear()
         self._present.clear()
         self._holder = None
@@ -216,7 +216,7 @@ class Producers:
 
 
 class StoredProducers(Producers):
-    """Producers of a topic that is stored: its epoch stands in the topic's row, over restarts too."""
+    """The producers of a persistent topic, whose row stores the epoch across restarts."""
 
     def __init__(self, core: Core, name: TopicName) -> None:
         super().__init__(str(name))

@@ -1,8 +1,8 @@
-"""Damaged entries: reported once, kept aside as they are, never served; subscriptions go on behind them.
+"""Quarantine of damaged entries: each is reported once, stored as it is and never dispatched.
 
-Where the entry's header is whole, each subscription that comes to it counts it as acknowledged, so that it does not
-hold the disk of what follows. Where nothing is known of it (a volume that cannot be read), it is stepped over and
-stays in the backlog.
+Subscriptions continue after a damaged entry. If its header is intact, each subscription that reaches it acknowledges
+it, so that it does not keep its ledger from being trimmed. If nothing is known of it (an unreadable volume), it is
+skipped and stays in the backlog.
 """
 
 import logging
@@ -19,11 +19,11 @@ from pulsarbox.storage.cursor import ManagedCursor
 log = logging.getLogger(__name__)
 
 SetAside = Callable[[EntryDamaged, Now], None]
-"""A subscription's: a read has come to damaged entries; who asked for it goes on behind them."""
+"""A subscription's callback for a read that found damaged entries; the reader continues after them."""
 
 
 class Quarantine:
-    """Takes damaged entries out of the way."""
+    """Stores and reports damaged entries."""
 
     def __init__(self, catalog: Catalog, commits: GroupCommit, events: Events) -> None:
         self._catalog = catalog
@@ -31,8 +31,10 @@ class Quarantine:
         self._events = events
 
     def take(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> bool:
-        """A subscription has come to damaged entries. Whether the cursor has acknowledged them: its subscription has
-        to do what follows from that."""
+        """Quarantine damaged entries that a subscription has reached.
+
+        Return whether its cursor acknowledged them; the subscription then handles the consequences.
+        """
         self.report(damage, now)
         if damage.counts is None:
             return False
@@ -40,7 +42,7 @@ class Quarantine:
         return True
 
     def report(self, damage: EntryDamaged, now: Now) -> None:
-        """Damaged entries were found: keep them aside, once."""
+        """Report and store damaged entries, once."""
         key = quarantine_key(damage.ledger_id, damage.first)
         if key not in self._catalog:
             topic = self._catalog.owner(damage.ledger_id)

@@ -1,4 +1,4 @@
-"""Which topics there are: finding, creating and deleting them, and partitioned topics."""
+"""Topic registry: finds, creates, loads, unloads and deletes topics and partitioned topics."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -40,13 +40,13 @@ from pulsarbox.storage.recovery import StoredTopic, ledger_row
 log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.01
-"""How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
+"""How often to check whether a topic that is being unloaded has finished its reads and commits."""
 
 PAGE = 500
-"""Names that are listed in one turn."""
+"""Names listed in one turn."""
 
 PARTITIONS_MAX = 10_000
-"""Where a topic gets more of them, all are looked at in one turn, in which nobody else is served."""
+"""Adding partitions visits all of them in one turn, which blocks all other clients."""
 
 
 class Topics:
@@ -58,13 +58,13 @@ class Topics:
         self._permissions = permissions
         self._schemas = schemas
         self._topics: dict[str, Topic] = {}
-        """The topics in memory; of persistent ones there may be more in the catalog."""
+        """Loaded topics; the catalog may have more persistent ones."""
         self.leaving: set[str] = set()
-        """Partitioned topics that are on their way out, partition by partition: none may come into being."""
+        """Partitioned topics that are being deleted partition by partition; no partition may be created."""
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
-        """Those that are on their way out of it, and who is to hear of it."""
+        """Topics that are being unloaded, with the callbacks to run afterwards."""
         self.lists = TopicLists(core, partial(self.users_names, mode="PERSISTENT"))
-        """Of topics, as clients watch them."""
+        """Topic lists watched by clients."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
@@ -72,30 +72,30 @@ class Topics:
         core.unsubscribed.trim, core.unsubscribed.count = self._trim_unsubscribed, self._count_unsubscribed
         core.transactions.topic_of = self.persistent
         self.left: Callable[[Topic], None] = _nobody
-        """Is told of each topic that is not in memory any more."""
+        """Called with each topic that leaves memory."""
         self.rows_changed: Callable[[str], None] = _nobody
-        """Is told of each that has changed without being there."""
+        """Called with the name of each topic whose rows change while it is not in memory."""
         core.deadlines.start()
         core.unsubscribed.start([stored.name for stored in core.store.topics.values()])
 
     def __iter__(self) -> Iterator[Topic]:
-        """The topics in memory."""
+        """Iterate over the topics in memory."""
         return iter(list(self._topics.values()))
 
     def loaded(self, name: TopicName) -> Topic | None:
-        """The topic if it is in memory."""
+        """Return the topic if it is in memory, else None."""
         return self._topics.get(str(name))
 
     def in_memory(self, name: str) -> bool:
-        """Whether the topic of that full name is."""
+        """Return whether the topic with this full name is in memory."""
         return name in self._topics
 
     def exists(self, name: TopicName) -> bool:
-        """Whether there is such a topic."""
+        """Return whether the topic exists, in memory or in the catalog."""
         return str(name) in self._topics or (name.persistent and topic_key(str(name)) in self._core.catalog)
 
     def find(self, name: TopicName, now: Now) -> Topic | None:
-        """The topic, None where there is none."""
+        """Return the topic, loading it if necessary; None if it does not exist."""
         topic = self._topics.get(str(name))
         if topic is None and name.persistent:
             stored = self._core.store.topic(str(name))
@@ -107,12 +107,12 @@ class Topics:
         return topic
 
     def persistent(self, name: str, now: Now) -> PersistentTopic | None:
-        """The persistent topic of a name, None where there is none."""
+        """Return the persistent topic with this full name, loading it if necessary; None if it does not exist."""
         topic = self.find(parse_topic(name), now)
         return topic if isinstance(topic, PersistentTopic) else None
 
     def _unload(self, topic: PersistentTopic, now: Now) -> bool:
-        """Let a topic be rows again; whether it is out of the way. Not while somebody uses it."""
+        """Unload a topic unless it is in use; return whether it is out of memory."""
         if self._topics.get(str(topic.name)) is not topic:
             return True
         if not topic.can_unload():
@@ -122,15 +122,17 @@ class Topics:
         return True
 
     def _leave(self, topic: Topic) -> None:
-        """It is not in memory any more."""
+        """Remove a topic from memory."""
         del self._topics[str(topic.name)]
         self._core.policies.detach(topic.policies)
         topic.limits.end()
         self.left(topic)
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
-        """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
-        once ``done`` is called. Nothing is lost: what is on its way is stored first."""
+        """Disconnect a topic's clients and unload it, once messages in flight are stored.
+
+        Clients reconnect automatically; they can open the topic again once ``done`` is called.
+        """
         if topic in self._unloading:
             self._unloading[topic].append(done)
             return
@@ -155,10 +157,10 @@ class Topics:
         for done in self._unloading.pop(topic):
             done(now)
 
-    # By the passing of time
+    # Time-driven maintenance
 
     def _look_at(self, name: str, now: Now) -> None:
-        """A topic's deadline has come, or policies have changed: in memory or not, what is due is done."""
+        """Run a topic's maintenance at its deadline or on a policy change; load the topic only if necessary."""
         topic = self._topics.get(name)
         if isinstance(topic, PersistentTopic):
             topic.upkeep.look(now)
@@ -183,7 +185,7 @@ class Topics:
         self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
 
     def _trim_unsubscribed(self, name: str, now: Now) -> bool:
-        """Drop the oldest ledger of a topic, in memory or not, that is there for unsubscribed retention alone."""
+        """Drop a topic's oldest ledger that only unsubscribed retention keeps; return whether one was dropped."""
         topic = self._topics.get(name)
         if isinstance(topic, PersistentTopic):
             return topic.trim_unsubscribed(now)
@@ -194,13 +196,13 @@ class Topics:
         ledgers = TopicLedgers(self._core, stored, self._core.policies.of(parse_topic(name)), deadline)
         dropped = ledgers.trim_unsubscribed(now)
         if dropped:
-            deadline.want(now.wall)  # it may be inactive now
+            deadline.want(now.wall)  # the topic may be inactive now
         self._core.commits.unload(stored)
         self.rows_changed(name)
         return bool(dropped)
 
     def _count_unsubscribed(self, name: str, now: Now) -> None:
-        """Bring the count of a topic's messages up to date that no subscription has covered."""
+        """Update the count of a topic's unsubscribed messages."""
         topic, stored = self._topics.get(name), self._core.store.topic(name)
         if isinstance(topic, PersistentTopic):
             topic.ledgers.unsubscribed.count(now)
@@ -209,21 +211,20 @@ class Topics:
             self._core.commits.unload(stored)
 
     def _pass_by(self, name: str, now: Now) -> None:
-        """Policies have changed: one that is in memory has been told, unless it came there since."""
+        """Apply changed policies to a topic, unless it is in memory and was notified already."""
         topic = self._topics.get(name)
         if topic is None or not topic.policies.is_told:
             self._look_at(name, now)
 
     def _back_to_rows(self, topic: PersistentTopic, now: Now) -> None:
-        """A topic came into memory to be looked at: it need not stay there as long as one that was used."""
+        """Unload a topic that was loaded for maintenance only, without the delay for topics that were used."""
         if self._topics.get(str(topic.name)) is not topic or topic.is_connected:
             return
         if not self._unload(topic, now):
             self._core.timers.at(now.monotonic + 1, partial(self._back_to_rows, topic))
 
     def _let_go(self, topic: Topic, now: Now) -> None:
-        """Delete a topic that nobody has used for too long; where the settings say so, what is left of a partitioned
-        topic with its last partition."""
+        """Delete an inactive topic; with its last partition also the partitioned topic, if the settings say so."""
         name = topic.name
         if self._topics.get(str(name)) is not topic:
             return
@@ -235,10 +236,10 @@ class Topics:
             self.forget_partitioned(name.base, now)
 
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
-        """The topic for a client: found, or created where that is allowed.
+        """Return the topic for a client; create it if that is allowed.
 
-        Raises TopicNotFound (NamespaceNotFound where the namespace is missing); NotAllowed for a partitioned topic,
-        and for what is called like a partition and is none.
+        Raises TopicNotFound (NamespaceNotFound if the namespace is missing); NotAllowed for a partitioned topic, and
+        for a partition name whose topic is not partitioned.
         """
         self._check_domain(name)
         topic = self.find(name, now)
@@ -263,7 +264,7 @@ class Topics:
         return self._make(name, now)
 
     def of_box(self, name: TopicName, now: Now) -> PersistentTopic:
-        """A topic that the box keeps for itself, made where it is not there. Raises ServiceNotReady."""
+        """Return a topic that the box uses internally; create it if missing. Raises ServiceNotReady."""
         topic = self.find(name, now) or self._make(name, now)
         if topic in self._unloading:
             raise ServiceNotReady(f"Topic {name} is being unloaded, try again")
@@ -271,11 +272,11 @@ class Topics:
         return topic
 
     def auto_created(self, name: TopicName) -> AutoTopics:
-        """What comes into being where a client names a topic that does not exist."""
+        """Return the auto-creation policy that applies to a topic name."""
         return self._core.policies.of(name).get(AUTO_TOPICS)
 
     def _has_room(self, name: TopicName, more: int) -> bool:
-        """Whether the namespace of a topic may have so many more persistent ones."""
+        """Return whether the topic limit of the namespace allows ``more`` persistent topics."""
         limit = self._core.policies.of(name).get(MAX_TOPICS)
         if limit <= 0 or not name.persistent or is_system(str(name)):
             return True
@@ -287,7 +288,7 @@ class Topics:
         return present + more <= limit
 
     def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
-        """Create a topic that is not partitioned. Raises Conflict, NotFound, PreconditionFailed."""
+        """Create a non-partitioned topic. Raises Conflict, NotFound, PreconditionFailed."""
         self._require_namespace(name)
         self._check_domain(name)
         if self.exists(name):
@@ -300,7 +301,7 @@ class Topics:
                 what = f"it has {count} partitions" if count else "it is not partitioned"
                 raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
         if not self._has_room(name, 1):
-            raise Conflict(TOO_MANY_TOPICS)  # as in Pulsar, where partitioned ones are refused with another status
+            raise Conflict(TOO_MANY_TOPICS)  # as in Pulsar, which uses another status for partitioned topics
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -338,8 +339,7 @@ class Topics:
             self._core.events.tell("topic-created", str(name), "created", now)
 
     def make_partition(self, name: TopicName, number: int, now: Now) -> None:
-        """Make a partition that is not there, and of which it is known that it should be; a persistent one as rows
-        alone, until somebody uses it."""
+        """Create a missing partition of a partitioned topic; a persistent one only as rows, until it is used."""
         partition = name.partition(number)
         if self.exists(partition) or number >= self.partitions(name) or str(name) in self.leaving:
             return
@@ -352,7 +352,7 @@ class Topics:
     def delete(self, name: TopicName, now: Now, *, force: bool, why: Deletion = Deletion.REQUEST) -> None:
         """Delete a topic and its subscriptions.
 
-        Raises NotFound, Conflict where it is partitioned; without ``force`` PreconditionFailed while anybody is
+        Raises NotFound; Conflict if it is partitioned; without ``force`` PreconditionFailed while clients are
         connected.
         """
         topic = self.find(name, now)
@@ -377,24 +377,24 @@ class Topics:
             self._forget_settings(name, now)
 
     def _forget_settings(self, name: TopicName, now: Now) -> None:
-        """What was said of a topic by its name goes with it."""
+        """Delete a topic's schemas and policies."""
         self._schemas.delete(name, force=True)
         self._core.policies.put_topic(name, None, now)
 
     def check_open(self, topic: Topic) -> None:
-        """Raises ServiceNotReady where the topic was deleted meanwhile."""
+        """Raise ServiceNotReady if the topic was deleted or unloaded meanwhile."""
         if self._topics.get(str(topic.name)) is not topic:
             raise ServiceNotReady(f"Topic {topic.name} is being closed, try again")
 
     # Partitioned topics
 
     def partitions(self, name: TopicName) -> int:
-        """The number of partitions, 0 for a topic that is not partitioned."""
+        """Return the number of partitions, 0 for a topic that is not partitioned."""
         row = self._core.catalog.get(partitions_key(str(name)))
         return row["partitions"] if row else 0
 
     def partitioned_properties(self, name: TopicName) -> dict[str, str]:
-        """The properties of a partitioned topic; none for a topic that is not partitioned."""
+        """Return the properties of a partitioned topic; empty for a topic that is not partitioned."""
         row = self._core.catalog.get(partitions_key(str(name)))
         return row["properties"] if row else {}
 
@@ -409,9 +409,9 @@ class Topics:
     def begin_partitioned(
         self, name: TopicName, count: int, now: Now, properties: dict[str, str] | None = None
     ) -> None:
-        """Create a partitioned topic; its partitions are to be made, or are once somebody uses them.
+        """Create a partitioned topic without its partitions: the caller creates them, or their first use does.
 
-        Raises Conflict, NotFound, PreconditionFailed, NotAcceptable for a number that cannot be.
+        Raises Conflict, NotFound, PreconditionFailed; NotAcceptable for an invalid number of partitions.
         """
         self._require_namespace(name)
         self._check_domain(name)
@@ -426,12 +426,12 @@ class Topics:
         self._core.commits.put_row(partitions_key(str(name)), row)
 
     def grow(self, name: TopicName, count: int, now: Now, *, force: bool = False) -> None:
-        """Give a partitioned topic more partitions, and all of them the durable subscriptions of the first.
+        """Add partitions to a partitioned topic, and create the first partition's durable subscriptions on all of them.
 
-        A subscription starts with a partition's earliest message: what is published before the consumers have found the
-        new partition is theirs too. Partitions that are missing are made. Raises PreconditionFailed for the name of a
-        partition, Conflict where it is not partitioned or, without ``force``, has partitions beyond those it should
-        have; Unprocessable for fewer than there are, or too many.
+        A subscription starts at a partition's earliest message, so consumers also get messages published before they
+        discover the new partition. Missing partitions are created. Raises PreconditionFailed for the name of a
+        partition; Conflict if the topic is not partitioned or, without ``force``, topics with the names of later
+        partitions exist; Unprocessable for fewer partitions than now, or too many.
         """
         if name.base != name:
             raise PreconditionFailed("Partitioned Topic Name should not contain '-partition-'")
@@ -459,7 +459,7 @@ class Topics:
         self._spread_subscriptions(name, count, now)
 
     def _partitions_from(self, name: TopicName, first: int) -> list[str]:
-        """Topics that are called like partitions ``first`` and later of a topic."""
+        """Return the topics whose names are those of partitions ``first`` and later."""
         loaded = (str(topic.name) for topic in self._topics.values())
         stored = (key.partition("/")[2] for key in self._core.catalog.keys(topic_key(f"{name}-partition-")))
         found = {each for names in (loaded, stored) for each in names if each.startswith(f"{name}-partition-")}
@@ -482,15 +482,15 @@ class Topics:
                         made.dead_letters.set_policy(model.dead_letters.policy, now)
 
     def forget_partitioned(self, name: TopicName, now: Now) -> None:
-        """A partitioned topic is no more; its partitions are seen to elsewhere."""
+        """Delete a partitioned topic's metadata; the caller deletes its partitions."""
         self._core.commits.put_row(partitions_key(str(name)), None)
         self._permissions.forget_topic(name)
         self._forget_settings(name, now)
 
     def metadata(self, name: TopicName, now: Now, *, create: bool) -> int:
-        """Number of partitions for a client that asks before it connects; may create a partitioned topic.
+        """Return the number of partitions for a client's metadata request; may auto-create a partitioned topic.
 
-        Raises NamespaceNotFound, TopicNotFound where the topic is missing and ``create`` is not wanted.
+        Raises NamespaceNotFound; TopicNotFound if the topic is missing and must not be created.
         """
         count = self.partitions(name)
         if count or self.exists(name):
@@ -499,7 +499,7 @@ class Topics:
             return int(name.base == name)
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
-            raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
+            raise TopicNotFound(f"Topic {name} not found")  # as in Pulsar: no auto-creation beyond the partition count
         if not create:
             raise TopicNotFound(f"Topic {name} not found")
         if is_system(str(name)):
@@ -517,22 +517,22 @@ class Topics:
     # Lists
 
     def names(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> list[str]:
-        """The topics of a namespace by full name, partitions one by one, sorted.
+        """Return the sorted full names of a namespace's topics, including each partition.
 
-        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound where the namespace is missing.
+        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound if the namespace is missing.
         """
         return [name for page in self.pages(namespace, mode, system=system) for name in page]
 
     def users_names(self, namespace: str, mode: str) -> list[str]:
-        """The same for clients, who are told of no topics where there is no namespace."""
+        """Return the topic names for clients; empty if the namespace is missing."""
         return [name for page in self.users_pages(namespace, mode) for name in page]
 
     def users_pages(self, namespace: str, mode: str) -> Iterator[list[str]]:
-        """The same, piece by piece."""
+        """Return the topic names for clients in pages; none if the namespace is missing."""
         return self.pages(namespace, mode) if self._tenants.has_namespace(namespace) else iter(())
 
     def pages(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> Iterator[list[str]]:
-        """The same, piece by piece: topics may come and go meanwhile. Raises NotFound at once."""
+        """Return ``names`` in pages; topics may be created or deleted in between. Raises NotFound at once."""
         self._tenants.policies(namespace)
         return self._pages(namespace, mode, system)
 
@@ -549,7 +549,7 @@ class Topics:
                 yield page if system else [name for name in page if not is_system(name)]
 
     def partitioned_names(self, namespace: str, domain: str) -> list[str]:
-        """The partitioned topics of a namespace. Raises NotFound where the namespace is missing."""
+        """Return the full names of a namespace's partitioned topics. Raises NotFound if the namespace is missing."""
         self._tenants.policies(namespace)
         return [key.partition("/")[2] for key in self._core.catalog.keys(f"partitions/{domain}://{namespace}/")]
 
@@ -565,7 +565,7 @@ class Topics:
         settings = self._core.settings
         allowed = settings.enablePersistentTopics if name.persistent else settings.enableNonPersistentTopics
         if not allowed:
-            # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
+            # For both domains: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
             raise NotAllowed("Broker is unable to load persistent topic")
 
 
@@ -577,4 +577,4 @@ def _check_count(count: int) -> None:
 
 
 def _nobody(topic: object) -> None:
-    """Nobody watches."""
+    """Ignore the event until a listener is set."""

@@ -1,4 +1,4 @@
-"""The versions of topics' schemas, in memory: enough of each to recognise it."""
+"""In-memory cache of schema versions: digests that identify each version."""
 
 from collections import OrderedDict
 from hashlib import sha256
@@ -8,21 +8,21 @@ from pulsarbox.errors import IncompatibleSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 
 VERSIONS_MAX: Final = 20_000
-"""Versions that are kept in memory, of all topics together; each takes some 300 bytes."""
+"""Versions cached for all topics together; each takes about 300 bytes."""
 VERDICTS_MAX: Final = 64
-"""Refused or accepted schemas that are remembered for a topic."""
+"""Accepted and rejected schemas cached per topic."""
 
 Digest = tuple[int, bytes]
-"""A type of schema, and a digest of its definition or of what it means."""
+"""Schema type, and a digest of the definition or of its meaning."""
 
 
 def digest_of(schema: Schema) -> Digest:
-    """The digest by which a definition is recognised."""
+    """Return the digest that identifies a definition."""
     return schema.type, sha256(schema.schema_data).digest()
 
 
 class Verdict(NamedTuple):
-    """Which schema was checked, and by which strategy."""
+    """Key of a cached check: the schema and the strategy it was checked by."""
 
     digest: Digest
     strategy: str
@@ -39,11 +39,11 @@ class TopicVersions:
         self.by_meaning: dict[Digest, int] = {}
         """The first version with each meaning, of the versions up to ``understood``."""
         self.understood = 0
-        """How many versions were looked at for their meaning."""
+        """Number of versions whose meaning is in ``by_meaning``."""
         self.unknown: OrderedDict[Digest, None] = OrderedDict()
-        """Definitions that mean the same as no version; it holds until a version is added."""
+        """Definitions that mean the same as no version; cleared when a version is added."""
         self.verdicts: OrderedDict[Verdict, tuple[type[IncompatibleSchema], str] | None] = OrderedDict()
-        """The errors of schemas that cannot be the next version, None for those that can."""
+        """Results of checks: None for a schema that can be the next version, else its error; cleared likewise."""
 
     def add(self, number: int, schema: Schema) -> None:
         """Append a version."""
@@ -54,7 +54,7 @@ class TopicVersions:
         self.verdicts.clear()
 
     def recognise(self, digest: Digest, number: int | None) -> None:
-        """Remember that a definition means the same as a version, or as none."""
+        """Cache that a definition means the same as a version, or as none."""
         if number is None:
             self.unknown[digest] = None
             if len(self.unknown) > VERDICTS_MAX:
@@ -63,13 +63,13 @@ class TopicVersions:
             self.by_digest[digest] = number
 
     def judge(self, verdict: Verdict, error: IncompatibleSchema | None) -> None:
-        """Remember what came of a check; it holds until a version is added."""
+        """Cache the result of a check until a version is added."""
         self.verdicts[verdict] = None if error is None else (type(error), str(error))
         if len(self.verdicts) > VERDICTS_MAX:
             self.verdicts.popitem(last=False)
 
     def tell(self, verdict: Verdict) -> None:
-        """Raise the error that came of a check, if one did."""
+        """Raise the cached error of a check, if it failed."""
         found = self.verdicts[verdict]
         if found is not None:
             kind, text = found
@@ -77,21 +77,21 @@ class TopicVersions:
 
 
 class VersionCache:
-    """The versions of the topics whose schemas were asked for last."""
+    """LRU cache of topics' schema versions."""
 
     def __init__(self) -> None:
         self._topics: OrderedDict[str, TopicVersions] = OrderedDict()
         self._count = 0
 
     def get(self, topic: str) -> TopicVersions | None:
-        """The versions of a topic, None where they are not in memory."""
+        """Return the versions of a topic, None if they are not cached."""
         found = self._topics.get(topic)
         if found is not None:
             self._topics.move_to_end(topic)
         return found
 
     def put(self, topic: str, versions: TopicVersions) -> None:
-        """Keep the versions of a topic, and forget those of others where there are too many."""
+        """Cache the versions of a topic, and evict other topics above VERSIONS_MAX."""
         self.forget(topic)
         self._topics[topic] = versions
         self._count += len(versions.numbers) + 1
@@ -99,14 +99,14 @@ class VersionCache:
             self.forget(next(iter(self._topics)))
 
     def added(self, topic: str, number: int, schema: Schema) -> None:
-        """A version is stored."""
+        """Add a stored version to a cached topic."""
         found = self._topics.get(topic)
         if found is not None:
             found.add(number, schema)
             self._count += 1
 
     def forget(self, topic: str) -> None:
-        """The versions of a topic are deleted, or not wanted in memory."""
+        """Remove a topic from the cache."""
         found = self._topics.pop(topic, None)
         if found is not None:
             self._count -= len(found.numbers) + 1

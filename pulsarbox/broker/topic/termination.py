@@ -1,4 +1,4 @@
-"""The end of a topic: from some message on it takes no more, for good. Its producers and consumers are told.
+"""Topic termination: the topic permanently accepts no more messages, and its producers and consumers are notified.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/#terminate-topic (and PIP-9 for the consumers' side).
 """
@@ -19,12 +19,12 @@ Failed = Callable[[Exception], None]
 
 
 def refusal() -> TopicTerminated:
-    """What a producer is told, and whoever sends nevertheless."""
+    """Return the error for producers of a terminated topic."""
     return TopicTerminated("Topic was already terminated")
 
 
 class Termination:
-    """Whether, and where, a topic has ended."""
+    """Termination state of one topic."""
 
     # As in ManagedLedger.
     __slots__ = ("_key", "_topic", "_who_asked", "at", "begun", "ended")
@@ -35,24 +35,24 @@ class Termination:
         self._key = topic_key(str(topic.name))
         self._who_asked: list[tuple[Terminated, Failed]] = []
         self.at: Position | None = Position(*at) if at is not None else None
-        """The last message, which may be trimmed by now; entry -1 where the ledger had none."""
+        """Position of the last message, which may be trimmed by now; entry -1 if the ledger has none."""
         self.begun = self.ended = at is not None
-        """Nothing more is taken; and that is so for good, which is told."""
+        """``begun``: the topic accepts no more messages. ``ended``: that is durable and clients were notified."""
 
     @property
     def under_way(self) -> bool:
-        """Whether somebody waits for it: the topic is to stay in memory."""
+        """Whether a request waits for the termination, so that the topic must stay in memory."""
         return bool(self._who_asked)
 
     def check(self) -> None:
-        """Raises TopicTerminated where nothing can be published any more."""
+        """Raise TopicTerminated if the topic accepts no more messages."""
         if self.begun:
             raise refusal()
 
     def begin(self, done: Terminated, failed: Failed, now: Now) -> None:
-        """End the topic with what it has been sent so far; ``done`` comes when that is durable, with the last message.
+        """Terminate the topic after the messages received so far; ``done`` gets the last position once it is durable.
 
-        A topic that has ended is not ended again.
+        Calls ``done`` at once if the topic is terminated already.
         """
         if self.ended and self.at is not None:
             done(self.at, now)
@@ -63,7 +63,7 @@ class Termination:
             self._topic.core.commits.after_commit(self._settled)
 
     def _settled(self, now: Now) -> None:
-        """What was sent before is stored, or given up: what is the last message will stay so."""
+        """Store the last position: earlier messages are now durable or rejected, so it is final."""
         topic, commits = self._topic, self._topic.core.commits
         row = topic.core.catalog.get(self._key)
         if row is None or not topic.stored.in_use:

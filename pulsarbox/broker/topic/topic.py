@@ -1,4 +1,4 @@
-"""A topic: its producers and subscriptions; of a persistent one also what it stores."""
+"""Topics in memory: producers and subscriptions, and for persistent topics the stored messages."""
 
 from collections.abc import Callable, Iterator
 
@@ -44,7 +44,7 @@ Located = Callable[[Position, int, int, Now], None]
 
 
 class Topic:
-    """What persistent and non-persistent topics have in common: the producers."""
+    """Base class of persistent and non-persistent topics: producers, policies and limits."""
 
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
@@ -56,12 +56,12 @@ class Topic:
         self.admission = Admission(self)
         self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
-        """Messages and bytes from producers that have gone."""
+        """Messages and bytes received from producers that have since been removed."""
         self.gone_out = (0, 0)
-        """Messages and bytes that subscriptions sent that have gone."""
+        """Messages and bytes dispatched by subscriptions that have since been removed."""
 
     def _published(self) -> More | None:
-        """Counts what is published; None where dispatch is not limited."""
+        """Return a counter of published messages and bytes; None if dispatch has no rate limit."""
         return None
 
     def producers_now(self) -> Iterator[Producer]:
@@ -73,53 +73,53 @@ class Topic:
         return iter(())
 
     def _policies_changed(self, now: Now) -> None:
-        """Policies may be other ones: do what follows at once."""
+        """Apply policies that may have changed."""
         self.admission.changed(now)
         close_forbidden(self, now)
 
     def last_sequence_id(self, name: str) -> int:
-        """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
+        """Return a producer's highest stored sequence id; -1 if unknown or deduplication is off."""
         return -1
 
     def is_settling(self, name: str) -> bool:
-        """Whether ``last_sequence_id`` may change by what is on its way to the disk already."""
+        """Return whether messages that are not durable yet may still change ``last_sequence_id``."""
         return False
 
     def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
-        """Open a producer, or queue it; raises as Producers.add. ``again``: its client has opened it before."""
+        """Open a producer or queue it; raises as Producers.add. ``again``: its client had opened it before."""
         self.producers.add(claim, now)
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
-        """The producer has gone."""
+        """Remove a producer that was closed or lost its connection."""
         if producer in self.producers:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
         producer.let_go(now)
         self.producers.remove(producer, now)
 
     def check_takes(self) -> None:
-        """Raises TopicTerminated where the topic takes no more messages, ever."""
+        """Raise TopicTerminated if the topic was terminated."""
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
-        """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
+        """Accept a message, batch or chunk. Raise PulsarBoxError, and store nothing, if it is rejected."""
         raise NotImplementedError
 
     def all_subscriptions(self) -> Iterator[AnySubscription]:
-        """Its subscriptions."""
+        """Return an iterator over the topic's subscriptions."""
         raise NotImplementedError
 
     def close(self, now: Now) -> None:
-        """Let everybody go: clients are told to come back."""
+        """Disconnect all producers and consumers; their clients will reconnect."""
         self.producers.close(now)
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
 
     def subscription_went(self, subscription: AnySubscription) -> None:
-        """A subscription is no more."""
+        """Add the counters of a removed subscription to the topic's totals."""
         messages, size = subscription.gone
         self.gone_out = self.gone_out[0] + messages, self.gone_out[1] + size
 
     def look(self, now: Now) -> None:
-        """Keep the counters of everybody who is connected; see Meter.look."""
+        """Sample the counters of all connected producers and consumers; see Meter.look."""
         for producer in self.producers:
             producer.look(now)
         for subscription in self.all_subscriptions():
@@ -127,7 +127,7 @@ class Topic:
                 consumer.look(now)
 
     def check_idle(self) -> None:
-        """Raises PreconditionFailed where producers or consumers are connected."""
+        """Raise PreconditionFailed if producers or consumers are connected."""
         producers = len(self.producers)
         consumers = sum(len(subscription.consumers) for subscription in self.all_subscriptions())
         if producers or consumers:
@@ -148,8 +148,7 @@ class PersistentTopic(Topic):
         self.stored = stored
         stored.in_use = True
         self.ended_transactions = {True: 0, False: 0}
-        """Of those that have published here, how many were committed (True), and how many aborted, since it came into
-        memory."""
+        """Committed (True) and aborted (False) transactions with messages here since the topic was loaded."""
         self.traffic = Traffic(stored.ledger)
         self.upkeep = Upkeep(self)
         self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
@@ -161,11 +160,11 @@ class PersistentTopic(Topic):
         self.termination = Termination(self, topic_row)
         self.for_dead_letters = for_dead_letters(name, topic_row)
         self.warned_of_loss = False
-        """The log says that dead letters will be lost."""
+        """Whether the log has already warned that dead letters will be lost."""
         self._housekeeping = core.commits.housekeeping
         self._reads = 0
-        """Reads for somebody who is not connected any more, maybe."""
-        self.policies.on_change(self.dispatch)  # delays may end
+        """Reads in flight; the connection that requested one may be closed by now."""
+        self.policies.on_change(self.dispatch)  # messages may no longer be delayed
         self.deduplication: Deduplication | None = None
         self.update_deduplication()
         for cursor in stored.cursors.values():
@@ -203,11 +202,11 @@ class PersistentTopic(Topic):
             subscription.limit_unacked(now)
 
     def _deduplicates(self) -> bool:
-        """Whether messages are deduplicated: decided here and nowhere else."""
+        """Return whether messages are deduplicated; the only place where this is decided."""
         return self.policies.get(DEDUPLICATION)
 
     def update_deduplication(self) -> None:
-        """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
+        """Turn deduplication on or off. Off deletes the stored sequence ids, which would become stale."""
         if not self._deduplicates():
             self.deduplication = self.producers.deduplication = None
             names = self.stored.sequences.names()
@@ -218,7 +217,7 @@ class PersistentTopic(Topic):
             self.producers.deduplication = self.deduplication
 
     def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
-        """See Topic.admit. Beyond the backlog quota also raises ProducerHeld or ProducerQuotaExceeded."""
+        """See Topic.admit. Also raises ProducerHeld or ProducerQuotaExceeded above the backlog quota."""
         self.backlog.admit(claim, now, again=again)
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
@@ -244,7 +243,7 @@ class PersistentTopic(Topic):
         self.termination.check()
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
-        """See Topic.publish; the receipt leaves when the entry is durable."""
+        """See Topic.publish; the receipt is sent once the entry is durable."""
         parsed = parse_entry(payload)
         txn = self._transaction(producer, send) if send.txnid_least_bits or send.txnid_most_bits else None
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
@@ -258,13 +257,13 @@ class PersistentTopic(Topic):
         producer.published(entry[3], len(payload), is_chunk=bool(entry[2] & CHUNK))
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
-        """Put a message that may be stored into the open batch."""
+        """Add a message to the open batch; the caller has checked that it may be stored."""
         entry = self._entry(parsed, payload, now)
         self._append(entry, payload, now)
         return entry
 
     def _transaction(self, producer: Producer, send: CommandSend) -> TxnId:
-        """That of a message, which may be sent in it. Raises NotAllowed."""
+        """Return the transaction of a message. Raise NotAllowed if the message may not be part of it."""
         return self.core.transactions.of_send(send.txnid_most_bits, send.txnid_least_bits, producer).id
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, now: Now, more: int = 0) -> Entry:
@@ -301,7 +300,7 @@ class PersistentTopic(Topic):
             appended.append(entry)
 
     def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
-        """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""
+        """Return whether a message may be stored. Raise if the message itself is invalid or the topic is terminated."""
         if self.termination.begun:
             self.termination.check()
         if self.admission.measures:
@@ -317,17 +316,17 @@ class PersistentTopic(Topic):
         return True
 
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
-        """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
+        """Reject a message because the store accepts no writes; close the producer, to keep later ones in order."""
         error = PersistenceError(f"The message could not be stored: {reason}")
         producer.disconnect(now, (send.sequence_id, error))
 
     @property
     def is_consumed(self) -> bool:
-        """Whether consumers are connected: then what is published is worth keeping at hand."""
+        """Whether consumers are connected, so that published messages are worth caching."""
         return any(subscription.consumers for subscription in self.subscriptions.values())
 
     def confirmed(self, now: Now) -> None:
-        """Entries were confirmed: give them to the consumers."""
+        """Dispatch newly confirmed entries, and run the checks that depend on the topic's size."""
         if self.ledgers.trim_due:
             self.trim(now)
         if self.ledger.confirmed_bytes >= self.ledgers.unsubscribed.count_at:
@@ -339,21 +338,21 @@ class PersistentTopic(Topic):
         self.dispatch(now)
 
     def transactions_ended(self, now: Now) -> None:
-        """Entries that nobody could see can be seen, or never will be."""
+        """Dispatch entries of committed transactions, and skip those of aborted ones."""
         self.trim(now)
         self.confirmed(now)
         if self.expiry.on:
-            self.upkeep.soon(now)  # they may be too old already
+            self.upkeep.soon(now)  # entries of the transaction may have expired already
         if self.termination.ended:
             for subscription in self.subscriptions.values():
                 subscription.tell_end()
 
     def trim(self, now: Now) -> None:
-        """Drop the ledgers that nobody needs any more."""
+        """Drop the ledgers that neither a subscription nor retention needs."""
         self._dropped(self.ledgers.trim(now), now)
 
     def trim_unsubscribed(self, now: Now) -> bool:
-        """Drop the oldest ledger with messages that no subscription has covered; whether there was one that can go."""
+        """Drop the oldest ledger with unsubscribed messages; return whether one could be dropped."""
         dropped = self.ledgers.trim_unsubscribed(now)
         self._dropped(dropped, now)
         if dropped:
@@ -361,7 +360,7 @@ class PersistentTopic(Topic):
         return bool(dropped)
 
     def truncate(self, done: Callable[[Now], None], now: Now) -> None:
-        """Acknowledge everything for everybody, and drop it, whatever retention says."""
+        """Clear the backlog of every subscription and drop all ledgers, regardless of retention."""
         waiting = len(self.subscriptions) + 1
 
         def cleared(when: Now) -> None:
@@ -376,13 +375,13 @@ class PersistentTopic(Topic):
         cleared(now)
 
     def look_after_ledgers(self, now: Now) -> int:
-        """Close and drop the ledgers that are due; when to look again (ms since 1970; 0: not for this)."""
+        """Close and drop the ledgers that are due; return when to check again (ms since 1970; 0: never)."""
         dropped, again_at = self.ledgers.look(now)
         self._dropped(dropped, now)
         return again_at
 
     def _dropped(self, ledgers: list[int], now: Now) -> None:
-        """Ledgers are no more: subscriptions that are not durable go on behind them, as in Pulsar."""
+        """Move non-durable subscriptions past dropped ledgers, as in Pulsar."""
         if not ledgers:
             return
         first = next(iter(self.ledger.ledgers.values()))
@@ -401,14 +400,14 @@ class PersistentTopic(Topic):
         self.backlog.dropped(now)
 
     def dispatch(self, now: Now) -> None:
-        """Give the consumers what there is for them."""
+        """Dispatch the available messages of all subscriptions."""
         for subscription in list(self.subscriptions.values()):
             subscription.dispatch(now)
 
     # Subscriptions
 
     def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> Subscription:
-        """A new durable subscription at the start of the topic or at its end; durable with the next commit."""
+        """Create a durable subscription at the earliest or latest message; it is stored with the next commit."""
         ledger = self.ledger
         if earliest:
             info = next(iter(ledger.ledgers.values()))
@@ -420,7 +419,7 @@ class PersistentTopic(Topic):
     def subscribe_behind(
         self, name: str, start: tuple[Position, int, int], properties: dict[str, str], now: Now
     ) -> Subscription:
-        """A new durable subscription behind a position, given with its totals of messages and bytes."""
+        """Create a durable subscription; ``start`` is its mark-delete position with the totals up to there."""
         ledger, commits = self.ledger, self.core.commits
         cursor = ManagedCursor(commits.new_id(), name, ledger)
         cursor.reset(*start)
@@ -436,18 +435,18 @@ class PersistentTopic(Topic):
     def restore_subscription(
         self, cursor: ManagedCursor, properties: dict[str, str], row: Row | None = None
     ) -> Subscription:
-        """A subscription over a cursor that exists, and has this row."""
+        """Create the subscription of an existing cursor, from the cursor's row."""
         subscription = self.subscriptions[cursor.name] = Subscription(self, cursor, properties, row)
         return subscription
 
     def read_from(self, name: str, mark: Position, messages: int, size: int) -> Subscription:
-        """A subscription that is not durable and starts behind ``mark``, whose totals are given."""
+        """Create a non-durable subscription with mark-delete position ``mark`` and the totals up to there."""
         cursor = ManagedCursor(0, name, self.ledger, durable=False)
         cursor.reset(mark, messages, size)
         return self.restore_subscription(cursor, {})
 
     def remove_subscription(self, subscription: Subscription, now: Now) -> None:
-        """The subscription is no more; of a durable one the rows go with the next commit, and what it alone held."""
+        """Remove a subscription. The next commit deletes a durable one's rows and the ledgers it alone needed."""
         self._forget_subscription(subscription)
         if subscription.name == COMPACTION_SUBSCRIPTION:
             self.compaction.forget(now)
@@ -476,7 +475,7 @@ class PersistentTopic(Topic):
     def read_entry(
         self, position: Position, found: Callable[[Entry, Now], None], failed: Callable[[Exception], None], now: Now
     ) -> None:
-        """A confirmed entry: at once where it is in memory, else after a read."""
+        """Pass a confirmed entry to ``found``: at once if it is in memory, else after a read."""
         entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
         if entry is not None:
             found(entry, now)
@@ -491,7 +490,7 @@ class PersistentTopic(Topic):
         self.read_run(position, position.entry_id, 1, answer)
 
     def read_run(self, first: Position, last: int, max_bytes: int, answer: Answer) -> None:
-        """Confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``; the topic stays in memory."""
+        """Read confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``. Prevents unloading meanwhile."""
         self._reads += 1
 
         def read(entries: list[Entry], error: Exception | None, now: Now) -> None:
@@ -507,7 +506,7 @@ class PersistentTopic(Topic):
         failed: Callable[[Exception], None],
         now: Now,
     ) -> None:
-        """What an acknowledgement needs to know of an entry; None where there is none."""
+        """Pass to ``found`` what an acknowledgement needs to know of an entry; None if there is no such entry."""
         info = self.ledger.ledgers.get(position.ledger_id)
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
@@ -516,13 +515,13 @@ class PersistentTopic(Topic):
         def lost(error: Exception) -> None:
             if position.ledger_id in self.ledger.ledgers:
                 failed(error)
-            else:  # trimmed while it was read: everybody has acknowledged it
+            else:  # trimmed during the read, so every subscription has acknowledged it
                 found(None, now)
 
         self.read_entry(position, lambda entry, when: found(held_of(entry), when), lost, now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
-        """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
+        """Pass to ``located`` the mark-delete position before ``position`` or the next entry, with its totals."""
         ledger = self.ledger
         at = ledger.clamp(*position)
         if at > ledger.last_confirmed:
@@ -555,15 +554,15 @@ class PersistentTopic(Topic):
 
     @property
     def is_connected(self) -> bool:
-        """Whether anybody is, or wants to be."""
+        """Whether producers or consumers are connected, or producers wait to be admitted."""
         return not self.producers.unused or bool(self.backlog.waiting) or self.is_consumed
 
     def can_unload(self) -> bool:
-        """Whether nobody is connected and nothing is under way: the topic may be rows again."""
+        """Return whether the topic is unused and idle, so that it can be unloaded."""
         return not any(sub.fenced or not sub.durable for sub in self.subscriptions.values()) and self.is_settled()
 
     def is_settled(self) -> bool:
-        """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
+        """Return whether no client is connected and no operation is in progress; true some time after ``close``."""
         if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
             return False
         if self.stored.open.ending_now or self.compaction.run:
@@ -576,14 +575,14 @@ class PersistentTopic(Topic):
         return not any(sub.consumers or waits(sub.cursor) or sub.moving for sub in self.subscriptions.values())
 
     def unload(self) -> None:
-        """Let the topic be rows again; see ``can_unload``."""
+        """Write the topic's state back to its rows; see ``can_unload``."""
         self.upkeep.note_unused()
         self.ledger.tail.clear()
         self.core.commits.unload(self.stored)
         self.stored.in_use = False
 
     def delete(self, now: Now) -> None:
-        """Delete the topic with all it holds; clients are told to come back."""
+        """Delete the topic with its subscriptions and ledgers; disconnected clients will try to reconnect."""
         self.close(now)
         for subscription in list(self.subscriptions.values()):
             self._forget_subscription(subscription)

@@ -1,7 +1,8 @@
-"""Schemas of topics: versions from 0 on, the same schema keeps its version. Partitions share their topic's.
+"""Schema registry: the versions of each topic's schema, counted from 0. Partitions share their topic's schemas.
 
-The rules for definitions and compatibility are in ``protocol.schema``. Applying them can take long, so it is done by
-``Computations``. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
+Adding a schema again returns its existing version. ``protocol.schema`` has the rules for definitions and compatibility;
+applying them can take long, so ``Computations`` runs them in steps.
+Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
 """
 
 import json
@@ -26,13 +27,13 @@ from pulsarbox.storage.catalog import Row, schema_key
 T = TypeVar("T")
 
 _SCHEMA_BYTES_MAX: Final = 2 * DEFINITION_BYTES_MAX
-"""A schema with its properties; it may be one of keys and values."""
+"""Limit for a schema with its properties; a KeyValue schema holds two definitions."""
 _DELETED: Final = b'{"deleted":true}'
 _STEPS_A_VERSION: Final = 20
 _BYTES_A_STEP: Final = 2000
 _READABLE_MAX: Final = 1000
 _READABLE_BYTES_MAX: Final = 8 << 20
-"""Versions, and bytes of their rows, that a reader of stored messages is handed: the newest."""
+"""Limits of ReadableSchemas: the newest versions, up to this many and to this many bytes of rows."""
 
 
 class StoredSchema(NamedTuple):
@@ -45,16 +46,16 @@ class StoredSchema(NamedTuple):
 
     @property
     def version_bytes(self) -> bytes:
-        """The version as the protocol has it."""
+        """The version as encoded in the protocol: 8 bytes, big-endian."""
         return self.version.to_bytes(8, "big")
 
 
 class StillComparing(ServiceNotReady):
-    """A schema is still being compared with those of a topic."""
+    """The comparison of a schema with a topic's versions takes longer than one turn; the caller retries."""
 
 
 class ReadableSchemas(Mapping[int, Schema]):
-    """The newest versions of a topic's schema, for a thread that reads messages: each is decoded when it is needed."""
+    """The newest versions of a topic's schema, decoded lazily by a thread that reads messages."""
 
     def __init__(self, rows: Mapping[int, bytes]) -> None:
         self._rows = rows
@@ -83,7 +84,7 @@ class Schemas:
     # Reading
 
     def numbers(self, topic: TopicName) -> range:
-        """The numbers of a topic's versions. The first may be that of a deletion; none is missing between them."""
+        """Return the range of a topic's version numbers, which has no gaps. The first may mark a deletion."""
         catalog, name = self._core.catalog, str(topic.base)
         key = catalog.first(f"schema/{name}/")
         if key is None:
@@ -98,19 +99,19 @@ class Schemas:
         return range(first, below + 1)
 
     def versions(self, topic: TopicName) -> Iterator[StoredSchema]:
-        """All versions of a topic's schema, oldest first, each read when it is asked for."""
+        """Return an iterator over all versions of a topic's schema, oldest first, each read lazily."""
         found = (self.get(topic, number) for number in self.numbers(topic))
         return (each for each in found if each is not None)
 
     def get(self, topic: TopicName, version: int | None = None) -> StoredSchema | None:
-        """One version, or the newest with None; None where there is none."""
+        """Return a version, by default the newest; None if it does not exist."""
         if version is None:
             version = next(reversed(self.numbers(topic)), -1)
         row = self._core.catalog.get(schema_key(str(topic.base), version)) if 0 <= version < 2**63 else None
         return None if row is None or "deleted" in row else _from_row(version, row)
 
     def by_version(self, topic: TopicName) -> ReadableSchemas:
-        """The newest versions of a topic's schema, for a thread that reads its messages."""
+        """Return the newest versions of a topic's schema, for a thread that reads its messages."""
         rows: dict[int, bytes] = {}
         size = 0
         for number in reversed(self.numbers(topic)):
@@ -122,12 +123,12 @@ class Schemas:
         return ReadableSchemas(rows)
 
     def strategy(self, topic: TopicName) -> str:
-        """Which schemas may follow one another on a topic."""
+        """Return the topic's schema compatibility strategy."""
         if is_system(str(topic)):
             return compatibility.ALWAYS
         return self._core.policies.of(topic).get(SCHEMA_COMPATIBILITY)
 
-    # Computations, which raise InvalidSchema and IncompatibleSchema
+    # Computations; they raise InvalidSchema and IncompatibleSchema
 
     def run(
         self,
@@ -137,18 +138,20 @@ class Schemas:
         then: Callable[[T | PulsarBoxError, Now], None],
         now: Now,
     ) -> None:
-        """Carry out one of the computations below for a client; see ``Computations.run``. Raises InvalidSchema,
-        ServiceNotReady."""
+        """Run one of the computations below for a client; see ``Computations.run``.
+
+        Raises InvalidSchema, ServiceNotReady.
+        """
         size = schema.ByteSize()
         if size > _SCHEMA_BYTES_MAX:
             raise InvalidSchema(f"The schema has {size} bytes, and {_SCHEMA_BYTES_MAX} are allowed")
         self._core.computations.run(asker, size, steps, then, now)
 
     def at_once(self, schema: Schema, steps: Steps[T], now: Now) -> T:
-        """Carry out one of the computations below for the box itself.
+        """Run one of the computations below for the box itself, and return its result.
 
-        Raises StillComparing if it takes longer than one turn allows: it goes on, and a later attempt finds what came
-        of it.
+        Raises StillComparing if it takes longer than one turn allows. The computation continues, and a later call
+        finds its result.
         """
         results: list[T | PulsarBoxError] = []
         self.run(self, schema, steps, lambda result, when: results.append(result), now)
@@ -160,7 +163,7 @@ class Schemas:
         return result
 
     def finding(self, topic: TopicName, schema: Schema) -> Steps[StoredSchema | None]:
-        """The version that is the same as a schema; None where a topic has none."""
+        """Return the version that equals a schema; None if the topic has none."""
         found = yield from self._finding(topic, schema, Definitions())
         return None if found is None else self.get(topic, found)
 
@@ -170,8 +173,7 @@ class Schemas:
         yield from self._checking(topic, versions, schema, self.strategy(topic), Definitions())
 
     def bringing(self, topic: TopicName, schema: Schema, created: int) -> Steps[StoredSchema]:
-        """The version of a schema that a producer brings: a new one if it may follow those of the topic, and if clients
-        may bring new ones."""
+        """Return the version of a producer's schema. Add one if it is compatible and auto-update is allowed."""
         if self._core.policies.of(topic).get(ALLOW_AUTO_UPDATE) or is_system(str(topic)):
             return (yield from self.putting(topic, schema, created))
         known = yield from self.finding(topic, schema)
@@ -182,9 +184,9 @@ class Schemas:
     def putting(
         self, topic: TopicName, schema: Schema, created: int, allow: Callable[[], None] = lambda: None
     ) -> Steps[StoredSchema]:
-        """The version of a schema, a new one where the topic has no such; durable with the next commit.
+        """Return the version of a schema; if the topic has none, add it, to be stored with the next commit.
 
-        ``allow`` is called in the turn in which one would be added, and raises where it may not be.
+        ``allow`` is called in the turn that would add a version, and raises to prevent it.
         """
         definitions = Definitions()
         while True:
@@ -200,20 +202,22 @@ class Schemas:
                 return self._add(topic, schema, created)
 
     def trying(self, topic: TopicName, schema: Schema) -> Steps[None]:
-        """Check that a topic has a schema, or that it can be the next."""
+        """Check that a topic has a schema already, or that it can be the topic's next."""
         if (yield from self.finding(topic, schema)) is None:
             yield from self.checking(topic, schema)
 
     def keeping(self, topic: TopicName, schema: Schema, created: int) -> Steps[StoredSchema]:
-        """The version of a schema, a new one where the topic has no such, whatever its other schemas are: that of
-        messages that are stored already, and come from another topic."""
+        """Return the version of a schema; if the topic has none, add it without a compatibility check.
+
+        For messages that are stored already and come from another topic.
+        """
         known = yield from self.finding(topic, schema)
         return known or self._add(topic, schema, created)
 
     def meeting(self, topic: TopicName, schema: Schema, created: int, is_idle: Callable[[], bool]) -> Steps[None]:
-        """Check that a consumer can read what is written on a topic.
+        """Check that a consumer's schema can read the topic's messages.
 
-        A topic without a schema takes the consumer's while it is idle: nobody is connected, and nothing is stored.
+        A topic without a schema adopts the consumer's if it is idle: no client is connected and no message is stored.
         """
         versions = yield from self._loaded(topic)
         strategy = self.strategy(topic)
@@ -231,7 +235,7 @@ class Schemas:
             yield from self._checking(topic, versions, schema, strategy, Definitions())
 
     def _giving(self, topic: TopicName, schema: Schema, created: int, is_idle: Callable[[], bool]) -> Steps[None]:
-        """Make a consumer's schema the first of a topic."""
+        """Add a consumer's schema as the topic's first version."""
 
         def allow() -> None:
             if not is_idle():  # any more
@@ -242,7 +246,7 @@ class Schemas:
         yield from self.putting(topic, schema, created, allow)
 
     def _loaded(self, topic: TopicName) -> Steps[TopicVersions]:
-        """The versions of a topic, in memory."""
+        """Return the versions of a topic, loading them into the cache if necessary."""
         name = str(topic.base)
         while (found := self._cache.get(name)) is None:
             made, numbers, deletions = TopicVersions(), self.numbers(topic), self._deletions
@@ -256,7 +260,7 @@ class Schemas:
         return found
 
     def _finding(self, topic: TopicName, schema: Schema, definitions: Definitions) -> Steps[int | None]:
-        """The number of the version that is the same as a schema, by its definition or by what that means."""
+        """Return the number of the version whose definition, or the meaning of it, equals that of a schema."""
         versions = yield from self._loaded(topic)
         digest = digest_of(schema)
         found = versions.by_digest.get(digest)
@@ -280,7 +284,7 @@ class Schemas:
     def _checking(
         self, topic: TopicName, versions: TopicVersions, schema: Schema, strategy: str, definitions: Definitions
     ) -> Steps[None]:
-        """Check a definition, and whether it may follow the versions of a topic; or remember what came of that."""
+        """Check a definition and its compatibility with the topic's versions. Verdicts are cached."""
         verdict, count = Verdict(digest_of(schema), strategy), len(versions.numbers)
         if verdict not in versions.verdicts:
             refusal: IncompatibleSchema | None = None
@@ -308,7 +312,7 @@ class Schemas:
     # Changing
 
     def check_none(self, topic: TopicName) -> None:
-        """A producer brings no schema. Raises IncompatibleSchema where the topic has one and goes by it."""
+        """Admit a producer without a schema. Raise IncompatibleSchema if the topic has one and enforces validation."""
         if self._core.policies.of(topic).get(VALIDATION_ENFORCED) and self.get(topic) is not None:
             raise IncompatibleSchema(
                 "Producers cannot connect or send message without a schema to topics with a schema"
@@ -322,10 +326,10 @@ class Schemas:
         return stored
 
     def delete(self, topic: TopicName, *, force: bool = False) -> int:
-        """Forget all versions; the version that the deletion takes, -1 with ``force``.
+        """Delete all versions; return the version number that marks the deletion, -1 with ``force``.
 
-        Versions go on counting behind it, so that a stored message never means another schema than it was written
-        with. ``force`` forgets the count as well.
+        Later versions continue from this number, so the schema version of a stored message never refers to a
+        different schema. ``force`` restarts at 0.
         """
         version = self._next_version(topic)
         for number in self.numbers(topic):
@@ -349,7 +353,7 @@ def _on_active_topic(schema: Schema) -> IncompatibleSchema:
 
 
 def is_schema(schema: Schema) -> bool:
-    """Whether a producer or consumer brings a schema to be kept: bytes and AUTO_CONSUME are none."""
+    """Return whether a client's schema is to be registered; BYTES and AUTO_CONSUME are not."""
     return schema.type not in (BYTES, Schema.AutoConsume)
 
 

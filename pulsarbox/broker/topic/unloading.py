@@ -1,4 +1,4 @@
-"""Topics that nobody has used for a while become rows again: a topic costs disk, not memory."""
+"""Unloading of topics that have been unused for a while, so that idle topics use no memory."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 AT_ONCE = 25
-"""Topics that are looked at in one turn, which has other things to do as well; the next ones 10 ms later."""
+"""Topics checked in one turn; the next ones follow 10 ms later, so that other work is not delayed."""
 
 
 class IdleTopics:
-    """The persistent topics in memory, the longest unused first. One timer, only while there are any."""
+    """The persistent topics in memory, least recently used first. One timer, armed only while there are any."""
 
     def __init__(self, timers: Timers, after: float, unload: "Callable[[PersistentTopic, Now], bool]") -> None:
-        """``unload`` is given each topic ``after`` seconds after its last use (0: never); False: it is in use."""
+        """``unload`` is called ``after`` seconds after a topic's last use (0: never); it returns False if in use."""
         self._timers = timers
         self._after = after
         self._unload = unload
@@ -26,7 +26,7 @@ class IdleTopics:
         self._armed = False
 
     def used(self, topic: "PersistentTopic", now: Now) -> None:
-        """Somebody asked for the topic."""
+        """Record a use of the topic."""
         if self._after:
             self._topics[topic] = now.monotonic
             self._topics.move_to_end(topic)
@@ -46,5 +46,5 @@ class IdleTopics:
                 break
             del self._topics[topic]
             if not self._unload(topic, now):
-                self._topics[topic] = now.monotonic  # somebody uses it: look again later
+                self._topics[topic] = now.monotonic  # in use: check again later
         self._arm(now)

@@ -1,7 +1,7 @@
-"""The stretches of a topic's ledgers that anybody can see: for who reads much, and many at once.
+"""Visible segments of a topic's ledgers, for parallel bulk readers.
 
-Whoever asks learns of ledgers and runs, never of entries, so a topic of millions costs what its ledgers do, and its
-aborted transactions.
+A segment is a range of entries of one ledger, so the cost depends on the number of ledgers and aborted transactions,
+not of entries.
 """
 
 from collections.abc import Iterator
@@ -17,51 +17,51 @@ if TYPE_CHECKING:
 
 SEGMENTS_MAX: Final = 1000
 RUNS_MAX: Final = 10_000
-"""Hidden runs that are told at once; there may be one more for each segment."""
+"""Hidden runs in one answer; there may be one more for each segment."""
 
 
 class Whole(NamedTuple):
-    """What is known of a whole ledger, whatever of it was asked for or can be seen."""
+    """Totals of a whole ledger, regardless of the requested range and visibility."""
 
     entries: int
     before: int
-    """The topic's messages in front of it, counted from its first one on; those that went are counted too."""
+    """The topic's messages before this ledger, including trimmed ones."""
     after: int
-    """The same up to its end."""
+    """The topic's messages up to the end of this ledger, including trimmed ones."""
     closed: int
-    """When it was closed, or its topic ended in it (ms since 1970); 0 while it grows."""
+    """When the ledger was closed or its topic terminated in it (ms since 1970); 0 while it is open."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """Entries ``first`` to ``end`` (not included) of one ledger, as far as they can be seen."""
+    """Visible entries ``first`` to ``end`` (exclusive) of one ledger."""
 
     ledger_id: int
     first: int
     end: int
     messages: int
-    """In those that are not hidden; in proportion where less than the whole ledger was asked for."""
+    """Messages in entries that are not hidden; estimated by proportion for part of a ledger."""
     bytes: int
     whole: "Whole"
     hidden: list[tuple[int, int]] = field(default_factory=list)
-    """Runs of aborted transactions, first and last."""
+    """Runs of aborted transactions, as first and last entry id."""
 
 
 def end_of(topic: "PersistentTopic") -> tuple[Position, int]:
-    """The place behind the last entry that can be read, and the topic's messages up to there."""
+    """Return the position after the last readable entry, and the topic's messages up to there."""
     last, readable = topic.ledger.read_end, topic.stored.open.readable
     total = topic.ledger.confirmed_messages if readable is None else readable[1]
     return Position(last.ledger_id, last.entry_id + 1), min(total, topic.ledger.confirmed_messages)
 
 
 def begin_of(topic: "PersistentTopic") -> tuple[Position, int]:
-    """The place of the first entry there is or will be, and the topic's messages before it."""
+    """Return the position of the first existing or future entry, and the topic's messages before it."""
     first = topic.ledger.next(*topic.ledger.first_position())
     return first, topic.ledger.ledgers[first.ledger_id].messages_before
 
 
 class Segments:
-    """What there is from ``start`` to ``end`` (not included), found in steps."""
+    """Finds the segments from ``start`` to ``end`` (exclusive), in steps."""
 
     def __init__(self, topic: "PersistentTopic", start: Position, end: Position) -> None:
         self._topic = topic
@@ -69,10 +69,10 @@ class Segments:
         self._end = min(end, end_of(topic)[0])
         self.found: list[Seen] = []
         self.next: Position | None = None
-        """Where to go on, where there is too much for one answer."""
+        """Where the next answer begins; None if this one is complete."""
 
     def steps(self) -> Iterator[None]:
-        """Each is short."""
+        """Search in short steps; ``found`` and ``next`` have the result."""
         ledger = self._topic.ledger
         runs = 0
         for ledger_id in list(ledger.ledgers):
@@ -100,7 +100,7 @@ class Segments:
                 yield
 
     def put_off(self) -> Iterator[None]:
-        """No step: all is left for another answer."""
+        """Return no steps, and leave everything to the next answer."""
         self.next = self._start
         return iter(())
 
@@ -115,7 +115,7 @@ class Segments:
                 yield run
 
     def _cut(self, seen: Seen, at: int) -> None:
-        """Here, because of too many runs: the rest is for the next answer."""
+        """Cut a segment with too many runs at an entry; the next answer continues there."""
         share = (at - seen.first) / (seen.end - seen.first)
         seen.messages, seen.bytes = round(seen.messages * share), round(seen.bytes * share)
         self.next = Position(seen.ledger_id, at)
@@ -135,7 +135,7 @@ class Segments:
         return Whole(info.entries, info.messages_before, after, closed)
 
     def _weight(self, info: "LedgerInfo", first: int, end: int) -> tuple[int, int]:
-        """Messages and bytes of some entries."""
+        """Estimate the messages and bytes of entries ``first`` to ``end`` (exclusive) by proportion."""
         ledger, behind = self._topic.ledger, self._behind(info)
         messages, size = ledger.confirmed_messages - info.messages_before, ledger.confirmed_bytes - info.bytes_before
         if behind is not None:

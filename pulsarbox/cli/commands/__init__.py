@@ -1,5 +1,5 @@
-"""Administrative commands, one file per group: tenants, namespaces, topics, subscriptions, schemas, quotas, jobs.
+"""Administrative commands, one module per group: tenants, namespaces, topics, subscriptions, schemas, quotas, jobs.
 
-May import `cli.common`, `cli.connect`, client and protocol. Must not import the server, the broker or textual at import
-time.
+May import `cli.common`, `cli.connect`, client and protocol. Must not import the server, the broker or textual at
+import time.
 """

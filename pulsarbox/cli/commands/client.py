@@ -1,4 +1,4 @@
-"""``pulsarbox client``: who is connected to a box, and letting them go."""
+"""``pulsarbox client``: list and disconnect clients."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,7 @@ _COLUMNS: Final = (
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def client() -> None:
-    """Who is connected to a box: connections, producers, consumers. And letting one of them go.
+    """List the connections, producers and consumers of a box, and disconnect them.
 
     \b
     Examples:
@@ -46,15 +46,16 @@ def client() -> None:
 @scope_options
 @with_admin
 def list_clients(output: Output, scope: dict[str, str], admin: "Admin") -> None:
-    """List connections, and the producers and consumers on them. Of a box only.
+    """List connections and their producers and consumers.
 
-    For superusers and viewerRoles; admins of a tenant say --tenant, and see who is on topics there.
+    Requires a superuser or one of the viewerRoles. Tenant admins pass --tenant and see the clients of its topics. Not
+    supported against Apache Pulsar.
 
-    Fields: id, kind (connection, producer, consumer), address, role (who it has proved to be), version (of the client),
-    topic, subscription, name, rate and bytes (a second over the last minute, in or out), unacked (of a consumer; of a
-    producer messages without a receipt yet), permits, since (ms since 1970), producers and consumers (of a connection),
-    held (bytes whose receipts a publish rate holds back), cause, causeText and causeSince (why a producer waits for
-    receipts, or a connection is not read), tls, connection (the id of the one it is on).
+    Fields: id, kind (connection, producer, consumer), address, role (authenticated), version (of the client), topic,
+    subscription, name, rate and bytes (per second over the last minute, in or out), unacked (of a consumer; for a
+    producer, messages without a receipt), permits, since (ms since 1970), producers and consumers (of a connection),
+    held (bytes whose receipts a publish rate delays), cause, causeText and causeSince (why a producer waits for
+    receipts, or a connection is not read), tls, connection (its connection's id).
 
     \b
     Examples:
@@ -77,24 +78,27 @@ def _rows(admin: "Admin", query: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def _place(client_id: str) -> tuple[int, str, int]:
-    """Where an id stands: a connection before what is on it."""
+    """Sort key of a client ID: a connection comes before its producers and consumers."""
     connection, _, own = client_id.partition("-")
     return int(connection), own[:1], int(own[1:] or 0)
 
 
 @client.command()
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--filter", "filter_text", metavar="EXPRESSION", help="All for whom it holds, as of `client list`.")
+@click.option(
+    "--filter", "filter_text", metavar="EXPRESSION", help="Disconnect all matching clients; fields as in `client list`."
+)
 @yes_option
 @dry_run_option
 @with_admin
 def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Let clients go, by the ids of `client list` or by a filter. They come back by themselves. Of a box only.
+    """Disconnect clients by ID or by filter.
 
-    Of a connection everything goes that is on it. A producer or consumer is closed alone (CLOSE_PRODUCER,
-    CLOSE_CONSUMER); what a consumer had not acknowledged goes to others, or is sent to it again. Takes a superuser.
+    Takes the IDs of `client list`. Closing a connection closes all its producers and consumers; a single producer or
+    consumer is closed with CLOSE_PRODUCER or CLOSE_CONSUMER. Clients reconnect automatically, and unacknowledged
+    messages are redelivered. Requires a superuser. Not supported against Apache Pulsar.
 
-    On a terminal the id has to be typed in, or the number of clients; elsewhere --yes is needed.
+    Prompts for the ID, or the number of clients, on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -103,11 +107,11 @@ def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool
       pulsarbox client kick --filter 'kind == "connection" and startswith(address, "10.1.")' --dry-run
     """
     if bool(ids) == (filter_text is not None):
-        raise Misused("say who is to go: ids, or --filter; not both")
+        raise Misused("specify client IDs or --filter, not both")
     if filter_text is not None:
         found = {row["id"]: row for row in _found(admin, filter_text)}
         ids = tuple(each for each, row in found.items() if each == row["connection"] or row["connection"] not in found)
-    what = f"let {len(ids)} clients go" if len(ids) > 1 else f"let the client {ids[0]} go"
+    what = f"disconnect {len(ids)} clients" if len(ids) > 1 else f"disconnect client {ids[0]}"
     confirm(what, list(ids), yes=yes, dry_run=dry_run)
     carry_out([("kicked", each, partial(admin.kick, each)) for each in ids], dry_run=dry_run)
 
@@ -122,5 +126,5 @@ def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:
             raise click.BadParameter(str(error).removeprefix("filter: "), param_hint="--filter") from None
         raise ending(error) from None
     if not rows:
-        raise NotThere(f"no client for whom it holds: {filter_text}")
+        raise NotThere(f"no client matches --filter: {filter_text}")
     return rows

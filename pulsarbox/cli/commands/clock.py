@@ -1,4 +1,4 @@
-"""``pulsarbox clock``: show the clock of a box, and move a virtual one forward."""
+"""``pulsarbox clock``: show the clock of a box, and advance a virtual one."""
 
 import json
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ _PATH: Final = "/pulsarbox/v1/clock"
 
 @click.group(cls=Group)
 def clock() -> None:
-    """Show the clock of a box, or move it forward where it is virtual (`pulsarbox start --clock virtual`).
+    """Show the clock of a box, and advance it if it is virtual (`pulsarbox start --clock virtual`).
 
-    The clock of retention, delays and ages. Connections and their time-outs do not notice when it is moved; what falls
-    due by it is done at once. It goes forward only, and the data keeps how far it is ahead.
+    This clock drives retention, delayed delivery and message ages, but not connections and their timeouts. Advancing
+    it runs everything that falls due. It never moves back, and its offset is stored in the data directory.
 
     \b
     Examples:
@@ -35,7 +35,7 @@ def clock() -> None:
 @admin_options
 @OUTPUT
 def show(admin: Target, output: str) -> None:
-    """Show what time it is for the box.
+    """Show the time of the box.
 
     \b
     Examples:
@@ -46,7 +46,7 @@ def show(admin: Target, output: str) -> None:
 
 
 def _duration(context: click.Context, parameter: click.Parameter, value: str) -> int:
-    """10d, 1h30m, 250ms: in milliseconds."""
+    """Parse 10d, 1h30m or 250ms into milliseconds."""
     try:
         return duration(value)
     except ValueError as error:
@@ -58,15 +58,16 @@ def _duration(context: click.Context, parameter: click.Parameter, value: str) ->
 @admin_options
 @OUTPUT
 def advance(by: int, admin: Target, output: str) -> None:
-    """Move a virtual clock forward BY weeks, days, hours, minutes, seconds or milliseconds (10d, 1h30m, 250ms).
+    """Advance a virtual clock BY a duration.
 
-    It returns when what falls due by it is done and on disk.
+    Units: weeks, days, hours, minutes, seconds and milliseconds (10d, 1h30m, 250ms). Returns once everything that
+    falls due is done and on disk.
 
     \b
     Exit codes:
-      0  it is moved
-      4  the clock of that box is not virtual
-      6  no box answers
+      0  advanced
+      4  the clock of the box is not virtual
+      6  the box is unreachable
 
     \b
     Examples:
@@ -81,14 +82,16 @@ def advance(by: int, admin: Target, output: str) -> None:
 @admin_options
 @OUTPUT
 def set_to(instant: str, admin: Target, output: str) -> None:
-    """Move a virtual clock forward to an INSTANT (ISO 8601; UTC where it names no zone), which is to lie ahead.
+    """Advance a virtual clock to an INSTANT.
+
+    INSTANT is an ISO 8601 time after the current time of the box; UTC if it has no time zone.
 
     \b
     Exit codes:
-      0  it is moved
-      1  the instant lies behind, or is none
-      4  the clock of that box is not virtual
-      6  no box answers
+      0  advanced
+      1  INSTANT is in the past or invalid
+      4  the clock of the box is not virtual
+      6  the box is unreachable
 
     \b
     Examples:

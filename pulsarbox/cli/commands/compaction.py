@@ -1,4 +1,4 @@
-"""``pulsarbox topic compact``: ask for a compaction, watch it, cancel it."""
+"""``pulsarbox topic compact``: start, watch and cancel compactions."""
 
 import time
 from functools import partial
@@ -21,24 +21,25 @@ _WORDS: Final = {"NOT_RUN": "not compacted", "SUCCESS": "compacted", "RUNNING": 
 
 @click.command()
 @click.argument("name", metavar="TOPIC")
-@click.option("--wait", is_flag=True, help="Until it has ended; on stderr it says how far it is.")
-@click.option("--status", is_flag=True, help="Only say how the last one went, or goes.")
-@click.option("--cancel", is_flag=True, help="Stop the one that is running; the compacted view stays what it was.")
+@click.option("--wait", is_flag=True, help="Wait for the end; report progress on stderr.")
+@click.option("--status", is_flag=True, help="Show the status of the current or last compaction.")
+@click.option("--cancel", is_flag=True, help="Cancel the running compaction; the compacted view is unchanged.")
 @dry_run_option
 @output_options
 @with_admin
 def compact(name: str, wait: bool, status: bool, cancel: bool, dry_run: bool, output: Output, admin: "Admin") -> None:
-    """Compact TOPIC: readers of the compacted view then get the latest message of every key, and what comes behind.
+    """Compact TOPIC.
 
-    The log itself stays what it is. Of a partitioned topic each partition is compacted.
+    Readers of the compacted view get the latest message of each key, followed by the messages published since. The
+    topic itself is unchanged. For a partitioned topic, compacts each partition.
 
     Fields with --status: name, topic, status (not compacted, running, compacted, failed), phase, read, to_read, keys,
     written, error.
 
     \b
     Exit codes:
-      1  it failed (with --wait): the compacted view is what it was
-      4  it is running already, or there is nothing to cancel
+      1  with --wait: the compaction failed; the compacted view is unchanged
+      4  already running, or nothing to cancel
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``pulsarbox dlq``: the topics that dead letters are in, what they have in common, and what is done with them."""
+"""``pulsarbox dlq``: list dead letter topics, group and process their messages."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 
 _MORE: Final = {
-    "show": LazyCommand("pulsarbox.cli.commands.dlq_messages:show", "Show dead letters; nothing changes."),
+    "show": LazyCommand("pulsarbox.cli.commands.dlq_messages:show", "Show dead letters without acknowledging them."),
     "export": LazyCommand(
-        "pulsarbox.cli.commands.dlq_messages:export", "Write dead letters as envelopes that produce reads."
+        "pulsarbox.cli.commands.dlq_messages:export", "Write dead letters to stdout as JSON envelopes."
     ),
-    "replay": LazyCommand("pulsarbox.cli.commands.dlq_jobs:replay", "Put dead letters back, as a job in the box."),
-    "drop": LazyCommand("pulsarbox.cli.commands.dlq_jobs:drop", "Acknowledge dead letters, as a job in the box."),
+    "replay": LazyCommand("pulsarbox.cli.commands.dlq_jobs:replay", "Republish dead letters, as a job of the box."),
+    "drop": LazyCommand("pulsarbox.cli.commands.dlq_jobs:drop", "Acknowledge dead letters, as a job of the box."),
 }
 
 
 @click.group(cls=LazyGroup, lazy_commands=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
 def dlq() -> None:
-    """Dead letters: which topics have them, why they failed, and back again. When the box moves a message there,
-    `sub dead-letter` says.
+    """Inspect, group, replay, drop and export dead letters.
+
+    `pulsarbox sub dead-letter` sets when the box moves a message to a dead letter topic.
 
     \b
     Examples:
@@ -44,12 +45,12 @@ def dlq() -> None:
 @output_options
 @with_admin
 def list_topics(namespace: str | None, output: Output, admin: "Admin") -> None:
-    """List the topics for dead letters, and for messages to be tried again, of NAMESPACE or of all.
+    """List the dead letter and retry topics of NAMESPACE, by default of all namespaces.
 
-    Topics are for that where they end with -DLQ or -RETRY, as clients call them, or where the box has moved dead
-    letters there. Fields: topic, messages (stored), size (bytes), subscriptions, backlogs (messages of each
-    subscription), lost (true: it has no subscription and no retention, so what comes is dropped), last (when something
-    came last, ms since 1970). Of a box only.
+    Includes topics that end with -DLQ or -RETRY, as clients name them, and topics to which the box has moved dead
+    letters. Fields: topic, messages (stored), size (bytes), subscriptions, backlogs (messages per subscription), lost
+    (true: without subscription and retention, so new messages are dropped), last (last publish, ms since 1970). Not
+    supported against Apache Pulsar.
 
     \b
     Examples:
@@ -98,11 +99,11 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
     "--subscription",
     metavar="SUB",
     shell_complete=completions.subscriptions,
-    help="What this subscription has not acknowledged; by default that of the only one there is.",
+    help="Group the backlog of this subscription; default: the only one of TOPIC.",
 )
-@click.option("--stored", is_flag=True, help="All that is stored, acknowledged or not.")
-@click.option("--filter", "which", metavar="E", help="Only messages for which E holds: see `dlq replay`.")
-@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Look at so many of the newest entries. [10000]")
+@click.option("--stored", is_flag=True, help="Group all stored messages, acknowledged or not.")
+@click.option("--filter", "which", metavar="E", help="Select matching messages; see `dlq replay`.")
+@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
 @form_option
 @with_admin
 def groups(
@@ -114,16 +115,17 @@ def groups(
     output: Output,
     admin: "Admin",
 ) -> None:
-    """Group the dead letters of TOPIC by why they failed: what their properties say of an error, without the numbers
-    and ids in it, where they come from, and what their payload looks like.
+    """Group the dead letters of TOPIC by cause.
 
-    Fields: fingerprint (for --filter), count (messages), reason, origin, subscription (that gave up), shape, first and
-    last (when they became dead letters, ms since 1970), sample (the id of the newest), sampleTopic. Of a box only.
+    Messages share a group if they have the same error in their properties (ignoring numbers and IDs), origin topic
+    and payload shape. Fields: fingerprint (for --filter), count (messages), reason, origin, subscription (that gave
+    up), shape, first and last (time of becoming dead letters, ms since 1970), sample (ID of the newest), sampleTopic.
+    Not supported against Apache Pulsar.
 
     \b
     Exit codes:
-      2  an option cannot be used, or TOPIC has several subscriptions and none is named
-      3  there is no such topic or subscription
+      2  an option is invalid, or TOPIC has several subscriptions and none is named
+      3  the topic or subscription does not exist
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``pulsarbox dlq replay`` and ``drop``: dead letters put back, or acknowledged, by a job in the box."""
+"""``pulsarbox dlq replay`` and ``drop``: republish or acknowledge dead letters by a job of the box."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,14 @@ _FILTER = click.option(
     "--filter",
     "expression",
     metavar="E",
-    help="Only messages for which E holds, such as 'fingerprint == \"a1b2c3d4e5f6\"' or 'props.region == \"eu\"'.",
+    help="Select matching messages, such as 'fingerprint == \"a1b2c3d4e5f6\"' or 'props.region == \"eu\"'.",
 )
 _SUBSCRIPTION = click.option(
     "-s",
     "--subscription",
     metavar="SUB",
     shell_complete=completions.subscriptions,
-    help="What this subscription has not acknowledged; needed where TOPIC has several.",
+    help="Process the backlog of this subscription; required if TOPIC has several.",
 )
 
 
@@ -35,43 +35,45 @@ _SUBSCRIPTION = click.option(
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
 @_SUBSCRIPTION
 @_FILTER
-@click.option("--to", "target", metavar="TOPIC", help="Where to; by default each goes where it comes from.")
-@click.option("--rate", type=click.FloatRange(0), help="Messages a second; 0 is unlimited. [100]")
-@click.option("--set", "put", metavar="NAME=VALUE", multiple=True, help="Give each this property.")
-@click.option("--unset", "remove", metavar="NAME", multiple=True, help="Take this property away.")
-@click.option("--key", metavar="KEY", help="Give each this key.")
-@click.option("--payload", metavar="TEXT", help="Give each this payload; it has to be what the topic's schema says.")
+@click.option("--to", "target", metavar="TOPIC", help="Target topic. [default: the origin of each message]")
+@click.option("--rate", type=click.FloatRange(0), help="Messages per second; 0 for no limit. [default: 100]")
+@click.option("--set", "put", metavar="NAME=VALUE", multiple=True, help="Set a property; repeatable.")
+@click.option("--unset", "remove", metavar="NAME", multiple=True, help="Remove a property; repeatable.")
+@click.option("--key", metavar="KEY", help="Set the key.")
+@click.option("--payload", metavar="TEXT", help="Replace the payload; must match the topic's schema.")
 @click.option(
-    "--payload-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The same, of a file."
+    "--payload-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Replace the payload by a file's content.",
 )
-@click.option("--edit", metavar="JSON", help="All of that in one: setProperties, removeProperties, key, payload.")
-@click.option("--skip-refused", is_flag=True, help="Go on where a topic refuses a message, which is kept. [pause]")
+@click.option("--edit", metavar="JSON", help="Edits as one object: setProperties, removeProperties, key, payload.")
+@click.option("--skip-refused", is_flag=True, help="Skip rejected messages and keep them. [default: pause]")
 @click.option(
-    "--max-returned", type=click.IntRange(0), help="Stop when so many are dead letters again; 0: never. [100]"
+    "--max-returned", type=click.IntRange(0), help="Stop after this many messages fail again; 0: never. [default: 100]"
 )
 @click.option(
-    "--max-returned-share", type=click.FloatRange(0, 1), help="Stop when more than this share are; 0: never. [0.2]"
+    "--max-returned-share",
+    type=click.FloatRange(0, 1),
+    help="Stop if a greater share of messages fails again; 0: never. [default: 0.2]",
 )
-@click.option(
-    "--wait", is_flag=True, help="Until it has ended; how far it is goes to stderr. Ctrl-C leaves it running."
-)
+@click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr. Ctrl-C leaves the job running.")
 @dry_run_option
 @form_option
 @with_admin
 def replay(name: str, output: Output, admin: "Admin", wait: bool, dry_run: bool, **given: Any) -> None:
-    """Put the dead letters of TOPIC back: a job of the box, which publishes and acknowledges each in one commit.
+    """Republish the dead letters of TOPIC, as a job of the box.
 
-    It begins slowly, and stops by itself where what it puts back becomes dead letters again. Messages that come after
-    it has begun are not meant. While it runs nobody else can consume with its subscription. A dry run counts what would
-    go where, and what would be refused and why. Of a box only.
+    The job publishes and acknowledges each message in one commit. It starts slowly, and stops if replayed messages
+    fail again. It covers the messages present at its start, and holds the subscription exclusively while it runs. A
+    dry run counts the messages per target, and the rejections by reason. Not supported against Apache Pulsar.
 
     \b
     Exit codes:
-      1  with --wait, or a dry run: it did not come to its end (tripped, paused, failed, cancelled)
-      2  an option cannot be used
-      3  there is no such topic or subscription
+      1  with --wait, or a dry run: the job did not complete (tripped, paused, failed, cancelled)
+      2  an option is invalid
+      3  the topic or subscription does not exist
       4  the subscription has consumers, or another job
-      8  with --wait, or a dry run: some messages were refused, and are kept
+      8  with --wait, or a dry run: some messages were rejected and kept
 
     \b
     Examples:
@@ -97,10 +99,8 @@ def replay(name: str, output: Output, admin: "Admin", wait: bool, dry_run: bool,
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
 @_SUBSCRIPTION
 @_FILTER
-@click.option("--all", "everything", is_flag=True, help="All of them, in place of --filter.")
-@click.option(
-    "--wait", is_flag=True, help="Until it has ended; how far it is goes to stderr. Ctrl-C leaves it running."
-)
+@click.option("--all", "everything", is_flag=True, help="Drop all messages, instead of --filter.")
+@click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr. Ctrl-C leaves the job running.")
 @dry_run_option
 @yes_option
 @form_option
@@ -115,15 +115,16 @@ def drop(
     yes: bool,
     **given: Any,
 ) -> None:
-    """Acknowledge dead letters of TOPIC: those that --filter says, and were there when it began. A job of the box.
+    """Acknowledge dead letters of TOPIC, as a job of the box.
 
-    It cannot be undone: nobody else gets them from that subscription. Of a box only.
+    The job covers the messages present at its start. This cannot be undone: the subscription never delivers them
+    again. Not supported against Apache Pulsar.
 
     \b
     Exit codes:
-      1  with --wait, or a dry run: it did not come to its end
+      1  with --wait, or a dry run: the job did not complete
       2  neither --filter nor --all, or no terminal to confirm on and no --yes
-      3  there is no such topic or subscription
+      3  the topic or subscription does not exist
       4  not confirmed; the subscription has consumers, or another job
 
     \b
@@ -143,7 +144,7 @@ def _common(given: dict[str, Any], dry_run: bool) -> dict[str, Any]:
 
 
 def _edit_of(text: str | None) -> dict[str, Any]:
-    """Of --edit. Raises Misused."""
+    """Parse --edit. Raises Misused."""
     if text is None:
         return {}
     import json
@@ -158,7 +159,7 @@ def _edit_of(text: str | None) -> dict[str, Any]:
 
 
 def _edit(given: dict[str, Any]) -> dict[str, Any] | None:
-    """What is changed of each message. Raises Misused."""
+    """Return the edits to apply to each message, None for none. Raises Misused."""
     pairs = [each.partition("=") for each in given["put"]]
     wrong = next((name for name, equals, _ in pairs if not equals or not name), None)
     if wrong is not None:

@@ -1,4 +1,4 @@
-"""``pulsarbox dlq show`` and ``export``: the messages that dead letter topics have."""
+"""``pulsarbox dlq show`` and ``export``: the messages of dead letter topics."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -21,29 +21,32 @@ _SUBSCRIPTION = click.option(
     "--subscription",
     metavar="SUB",
     shell_complete=completions.subscriptions,
-    help="What this subscription has not acknowledged; by default that of the only one there is.",
+    help="Read the backlog of this subscription; default: the only one of TOPIC.",
 )
-_STORED = click.option("--stored", is_flag=True, help="All that is stored, acknowledged or not.")
+_STORED = click.option("--stored", is_flag=True, help="Read all stored messages, acknowledged or not.")
 
 
 @click.command()
 @click.argument("topic", shell_complete=completions.topics)
 @_SUBSCRIPTION
 @_STORED
-@click.option("-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="At most so many messages.")
+@click.option(
+    "-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of messages."
+)
 @form_options("table")
 @service_and_late_admin_options
 def show(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
-    """Show dead letters of TOPIC, decoded by their schema. Nothing is acknowledged.
+    """Show dead letters of TOPIC without acknowledging them.
 
-    --filter knows, beside what `consume` knows: origin, origin_id, subscription, reason, replays and fingerprint.
+    Decodes payloads by their schema. Besides the fields of `consume --filter`, --filter supports origin, origin_id,
+    subscription, reason, replays and fingerprint.
 
     \b
     Exit codes:
-      0    shown, or there is nothing to show
-      2    an option cannot be used, or TOPIC has several subscriptions and none is named
-      3    there is no such topic or subscription
-      6, 7 the broker cannot be reached; the end was not reached
+      0    success, even without messages
+      2    an option is invalid, or TOPIC has several subscriptions and none is named
+      3    the topic or subscription does not exist
+      6, 7 the broker is unreachable; the end was not reached in time
 
     \b
     Examples:
@@ -58,17 +61,17 @@ def show(service: Target, admin: Callable[[], Target], topic: str, **options: An
 @click.argument("topic", shell_complete=completions.topics)
 @_SUBSCRIPTION
 @_STORED
-@click.option("-n", "--count", type=click.IntRange(1), help="At most so many messages. [all]")
-@click.option("--filter", "expression", metavar="E", help="Only messages for which E holds: see `dlq show`.")
-@click.option("--no-progress", is_flag=True, help="No line that says how far it is.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Maximum number of messages. [default: all]")
+@click.option("--filter", "expression", metavar="E", help="Select matching messages; see `dlq show`.")
+@click.option("--no-progress", is_flag=True, help="Do not show progress.")
 @service_and_late_admin_options
 def export(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
-    """Write dead letters of TOPIC to stdout, one JSON envelope a line: `pulsarbox produce -i ndjson` reads them back.
+    """Write dead letters of TOPIC to stdout, one JSON envelope per line.
 
-    Nothing is acknowledged. docs/cli.md has the fields of an envelope.
+    `pulsarbox produce -i ndjson` reads them back. Acknowledges nothing. docs/cli.md lists the fields of an envelope.
 
     \b
-    Exit codes: as of `dlq show`
+    Exit codes: as for `dlq show`
 
     \b
     Examples:
@@ -96,7 +99,7 @@ def _look(service: Target, admin: Callable[[], Target], topic: str, options: dic
 
 
 def only_subscription(admin: "Admin", topic: str) -> str | None:
-    """The one that is meant where none is named; None where there is none. Raises Misused where there are several."""
+    """Return the only subscription of a topic, None without any. Raises Misused if there are several."""
     from pulsarbox.cli.connect.admin_client import suggesting, topic_named
     from pulsarbox.names import COMPACTION_SUBSCRIPTION
 

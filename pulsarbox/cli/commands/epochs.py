@@ -1,4 +1,4 @@
-"""``pulsarbox epochs``: sinks that commit by epoch, such as queries of Spark, and how far they are."""
+"""``pulsarbox epochs``: sinks that commit by epoch, such as Spark queries."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -22,7 +22,7 @@ _HOME: Final = "public/default/"
 
 
 def sink_named(text: str) -> str:
-    """``tenant/namespace/sink``; a name alone is in public/default. Raises Misused."""
+    """Return the full name ``tenant/namespace/sink``; public/default is the default. Raises Misused."""
     name = text if "/" in text else _HOME + text
     if name.count("/") < 2 or not all(name.split("/", 2)):
         raise Misused(f"{text!r} is no sink: write its name, or tenant/namespace/name, as `pulsarbox epochs list` does")
@@ -31,10 +31,10 @@ def sink_named(text: str) -> str:
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def epochs() -> None:
-    """Look at the sinks that commit by epoch, as Spark writes exactly once, and forget them. Of a box only.
+    """Show and forget sinks that commit by epoch, as Spark's exactly-once writes do.
 
-    A stream of Spark is a sink with the name of its sinkId, or else its query's id; a batch write with a jobId is
-    job-JOBID.
+    The sink of a Spark stream is named by its sinkId, or else by its query ID; that of a batch write with a jobId is
+    job-JOBID. Not supported against Apache Pulsar.
 
     \b
     Examples:
@@ -49,10 +49,10 @@ def epochs() -> None:
 @output_options
 @with_admin
 def list_sinks(namespace: str | None, output: Output, admin: "Admin") -> None:
-    """List the sinks of NAMESPACE that have committed an epoch, of all namespaces without one.
+    """List the sinks of NAMESPACE that have committed an epoch, by default of all namespaces.
 
-    Fields: sink (tenant/namespace/name), epoch (the last that is published), seconds (since then), committed (when, in
-    ms since 1970), writer (who may write: the id of a query, or the job), run (the start of it that writes).
+    Fields: sink (tenant/namespace/name), epoch (last published), seconds (since then), committed (ms since 1970),
+    writer (ID of the query or job that may write), run (ID of its current run).
 
     \b
     Examples:
@@ -92,11 +92,11 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
 @output_options
 @with_admin
 def show_sink(sink: str, output: Output, admin: "Admin") -> None:
-    """Show one sink. Fields: those of `epochs list`.
+    """Show one sink. Fields as in `epochs list`.
 
     \b
     Exit codes:
-      3  there is no such sink, or it has committed nothing
+      3  the sink does not exist, or has committed nothing
 
     \b
     Examples:
@@ -120,18 +120,18 @@ def _one(admin: "Admin", sink: str) -> Found:
 @dry_run_option
 @with_admin
 def forget(sinks: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Forget sinks: their writers, and which epochs are published. Nothing that is published is touched.
+    """Forget the writers and published epochs of sinks. Published messages are unaffected.
 
-    A query that goes on with such a sink begins it anew, and what it had published but not noted in its checkpoint is
-    published again; a job of that name is written again. On a terminal the name has to be typed in; elsewhere --yes is
-    needed.
+    A query that continues with a forgotten sink starts it anew: epochs that it had published but not yet recorded in
+    its checkpoint are published again. A job of the same name runs again. Prompts for the name on a terminal;
+    otherwise requires --yes.
 
     \b
     Exit codes:
-      2  a name cannot be one, or no terminal to confirm on and no --yes
-      3  it had committed nothing
-      4  not confirmed, or an epoch of it is being committed
-      8  some could be forgotten, and some not
+      2  a name is invalid, or no terminal to confirm on and no --yes
+      3  the sink has committed nothing
+      4  not confirmed, or an epoch is being committed
+      8  some sinks were forgotten, others not
 
     \b
     Examples:
@@ -146,6 +146,6 @@ def forget(sinks: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> 
 
 def _forget(admin: "Admin", sink: str) -> None:
     told = admin.last_epoch(sink)
-    admin.forget_sink(sink)  # in any case: it may have begun one
+    admin.forget_sink(sink)  # always: the sink may have an uncommitted epoch
     if told is None:
         raise NotThere(f"sink {sink} had committed nothing; if somebody has begun an epoch of it, that is forgotten")

@@ -1,4 +1,4 @@
-"""``pulsarbox events``: what has happened in a box, and what happens now."""
+"""``pulsarbox events``: show past events of a box, and follow new ones."""
 
 import json
 import sys
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 PAGE: Final = 1000
 AGAIN_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 60.0
-"""How long a box that is followed may be away."""
+"""How long --follow waits for an unreachable box."""
 _COLOURS: Final = {"warning": "yellow", "error": "red"}
 
 
 @click.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until Ctrl-C.")
-@click.option("-n", "--count", type=click.IntRange(0), help="The newest so many; 20, all that --since asks for.")
-@click.option("--since", metavar="TIME", help="Only from then on: -1h, 2026-11-21T10:00.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
+@click.option("-n", "--count", type=click.IntRange(0), help="Number of newest events. [default: 20; all with --since]")
+@click.option("--since", metavar="TIME", help="Start at this time: -1h, 2026-11-21T10:00.")
 @click.option(
     "--filter",
     "filter_text",
     metavar="EXPRESSION",
-    help='Only events for which it holds: `severity != "info" and kind == "quota-hit"`, or /text.',
+    help='Show only matching events: `severity != "info" and kind == "quota-hit"`, or /text.',
 )
 @click.option(
     "-o",
@@ -40,7 +40,7 @@ _COLOURS: Final = {"warning": "yellow", "error": "red"}
     type=click.Choice(("table", "json", "ndjson")),
     default="table",
     show_default=True,
-    help="A line each for the eye, or data: names of fields stay.",
+    help="Output format. Field names are stable in all but table.",
 )
 @scope_options
 @with_admin
@@ -53,19 +53,19 @@ def events(
     filter_text: str | None,
     output: str,
 ) -> None:
-    """Show what has happened in a box, oldest first: quotas, evictions, dead letters, clients, changes, faults.
+    """Show the events of a box, oldest first: quotas, evictions, dead letters, clients, changes, faults.
 
-    The box keeps the newest over restarts (eventsMaxMbytes). Of many alike, the first is an event and the others are a
-    number ten seconds later. Fields: sequence, time (ms since 1970, by the clock of the box), severity (info, warning,
-    error), kind, subject, text, count, fields. --follow goes on when the box is back after a restart. For superusers
-    and viewerRoles; admins of a tenant say --tenant, and see what is about topics there.
+    The box keeps the newest events across restarts, up to eventsMaxMbytes. Repeated events are summed up: the first
+    is shown, and the others as one count ten seconds later. Fields: sequence, time (ms since 1970, by the clock of
+    the box), severity (info, warning, error), kind, subject, text, count, fields. --follow survives a restart of the
+    box. Requires a superuser or one of the viewerRoles. Tenant admins pass --tenant and see the events of its topics.
 
     \b
     Exit codes:
-      0    they were shown
-      2    an option cannot be used
-      5    who asks may not see them
-      6    the box cannot be reached, with --follow for a minute
+      0    success
+      2    an option is invalid
+      5    not authorized
+      6    the box is unreachable; with --follow, for a minute
       130  Ctrl-C
 
     \b
@@ -86,14 +86,14 @@ def events(
         at = _past(admin, query, count, bool(since), output)
         if follow:
             _follow(admin, query, at, output)
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `| head`, is gone
         abandon_stdout()
     except KeyboardInterrupt:
         raise Interrupted("no longer followed" if follow else "interrupted") from None
 
 
 def _since(text: str) -> str:
-    """As the box reads it: what is relative counts by its clock, what is absolute is of this machine's zone."""
+    """Return the query value: a relative time unchanged, to count by the clock of the box; others in milliseconds."""
     try:
         at = moment(text)
     except ValueError as error:
@@ -102,7 +102,7 @@ def _since(text: str) -> str:
 
 
 def _past(admin: "Admin", query: dict[str, str], count: int | None, all_: bool, output: str) -> int:
-    """Show what was; the number behind which it goes on."""
+    """Print past events. Return the sequence number after which to follow."""
     rows: list[dict[str, Any]] = []
     wanted = count if count is not None else (None if all_ else 20)
     page = admin.events(**query | {"limit": str(min(PAGE, max(wanted or PAGE, 1)))})
@@ -129,7 +129,7 @@ def _follow(admin: "Admin", query: dict[str, str], at: int, output: str) -> None
     while True:
         try:
             while (page := admin.events(**query, after=str(at)))["events"] or int(page["next"]) > at:
-                _print(page["events"], output)  # what happened before it was connected, or while it was not
+                _print(page["events"], output)  # events from before the connection
                 at, lost = int(page["next"]), None
             for event in admin.follow_events(**query, after=str(at)):
                 lost = None

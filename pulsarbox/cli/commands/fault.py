@@ -1,4 +1,4 @@
-"""``pulsarbox fault``: what goes wrong on purpose in a box that was started with ``--faults``."""
+"""``pulsarbox fault``: rules for injected faults in a box started with ``--faults``."""
 
 import json
 from typing import Any, Final
@@ -16,10 +16,10 @@ _ACTIONS: Final = ("error", "delay", "drop", "disconnect", "duplicate")
 
 @click.group(cls=Group)
 def fault() -> None:
-    """Inject faults by rule, to see how applications take them. The box must have been started with `--faults`.
+    """Inject faults by rule, to test applications. The box must run with `--faults`.
 
-    A rule says which commands of which clients it is about, how often it strikes, and what happens then. Rules are
-    asked in the order in which they were added; the first that strikes decides.
+    A rule selects commands of clients, how often to fire, and the action. Rules are evaluated in the order in which
+    they were added; the first that fires applies.
 
     \b
     Examples:
@@ -33,43 +33,43 @@ def fault() -> None:
 
 @fault.command()
 @click.argument("action", type=click.Choice(_ACTIONS))
-@click.option("--command", multiple=True, help="Commands of the protocol: send, ack, lookup, ... May be repeated.")
-@click.option("--topic", help="Topic, or a pattern of whole names: 'persistent://public/default/orders-*'.")
-@click.option("--client", help="Pattern of the version that the client tells (Pulsar-CPP-v*), or its host:port.")
+@click.option("--command", multiple=True, help="Protocol command: send, ack, lookup, ...; repeatable.")
+@click.option("--topic", help="Topic, or a pattern of full names: 'persistent://public/default/orders-*'.")
+@click.option("--client", help="Pattern of client versions (Pulsar-CPP-v*), or host:port of a client.")
 @click.option("--producer", help="Pattern of producer names.")
 @click.option("--subscription", help="Pattern of subscription names.")
 @click.option("--consumer", help="Pattern of consumer names.")
 @click.option(
     "--at",
     type=click.Choice(["request", "answer"]),
-    help="request: instead of carrying the command out. answer: it is carried out, this happens to its answer.",
+    help="request: apply the action instead of the command. answer: execute it, apply the action to the response.",
 )
-@click.option("--error", help="With error: the Pulsar error, such as PersistenceError. UnknownError without it.")
-@click.option("--delay", help="With delay: how long, such as 250ms or 2s.")
-@click.option("--nth", type=click.IntRange(1), help="Only the Nth time that all else fits.")
-@click.option("--every", type=click.IntRange(1), help="Every so many times.")
-@click.option("--first", type=click.IntRange(1), help="Only the first so many times.")
-@click.option("--probability", type=click.FloatRange(0, 1), help="So likely each time, from 0 to 1.")
-@click.option("--seed", type=click.IntRange(0), help="Of the probability: the same seed draws the same.")
+@click.option("--error", help="For error: the Pulsar error. [default: UnknownError]")
+@click.option("--delay", help="For delay: duration, such as 250ms or 2s.")
+@click.option("--nth", type=click.IntRange(1), help="Fire only on the Nth match.")
+@click.option("--every", type=click.IntRange(1), help="Fire on every Nth match.")
+@click.option("--first", type=click.IntRange(1), help="Fire on the first N matches only.")
+@click.option("--probability", type=click.FloatRange(0, 1), help="Fire with this probability per match, 0 to 1.")
+@click.option("--seed", type=click.IntRange(0), help="Seed for --probability, for reproducible runs.")
 @admin_options
 @OUTPUT
 def add(action: str, admin: Target, output: str, **options: Any) -> None:
-    """Add a rule, behind those that there are.
+    """Append a rule.
 
     \b
     ACTION:
-      error       the client is told an error of the Pulsar protocol
-      delay       the command (or its answer) waits; what follows from the same producer or consumer waits behind it
-      drop        the command is lost (or, --at answer, its answer is: it was carried out)
-      disconnect  the connection is closed
-      duplicate   the answer comes twice
+      error       respond with an error of the Pulsar protocol
+      delay       delay the command (or its response), and those that follow from the same producer or consumer
+      drop        drop the command; with --at answer, execute it and drop the response
+      disconnect  close the connection
+      duplicate   send the response twice
 
     \b
     Exit codes:
-      0  it is added
-      1  the rule makes no sense
-      4  that box injects no faults: it was started without --faults
-      6  no box answers
+      0  added
+      1  the rule is invalid
+      4  the box was started without --faults
+      6  the box is unreachable
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def add(action: str, admin: Target, output: str, **options: Any) -> None:
 @admin_options
 @OUTPUT
 def listing(admin: Target, output: str) -> None:
-    """List the rules: what each is about, how often it fitted and how often it struck.
+    """List the rules, with counts of matches and of fired faults.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def listing(admin: Target, output: str) -> None:
 @admin_options
 @OUTPUT
 def remove(number: int, admin: Target, output: str) -> None:
-    """Take rule NUMBER away, and show what it had done.
+    """Remove rule NUMBER, and show its final counts.
 
     \b
     Examples:
@@ -114,7 +114,7 @@ def remove(number: int, admin: Target, output: str) -> None:
 @fault.command()
 @admin_options
 def clear(admin: Target) -> None:
-    """Take all rules away. What they have delayed still comes.
+    """Remove all rules. Delayed commands and responses still arrive.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Holes of a subscription: what is not acknowledged before something that is, out of the statistics of a broker."""
+"""Holes of a subscription: unacknowledged entries before acknowledged ones, from the broker's statistics."""
 
 import re
 from typing import Any, Final
@@ -9,9 +9,9 @@ _RANGE: Final = re.compile(r"\((\d+):(-?\d+)\.\.(\d+):(-?\d+)\]")
 
 
 def holes_of(stats: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The holes of a subscription by the internal statistics of its topic: first, last, entries of each.
+    """Return the holes of a subscription from the internal statistics of its topic: first, last, entries.
 
-    A range that a broker tells goes from an entry that it does not hold to its last one.
+    A reported range excludes its start and includes its end.
     """
     cursor = stats["cursors"][name]
     entries = {each["ledgerId"]: each["entries"] for each in stats["ledgers"]}
@@ -28,7 +28,7 @@ def holes_of(stats: dict[str, Any], name: str) -> list[dict[str, Any]]:
     holes = []
     for before_ledger, before_entry, ledger_id, last in ranges:
         first = (through[0], through[1] + 1)
-        if first[1] >= entries.get(first[0], 0) and first[0] != before_ledger:  # a ledger that is done with
+        if first[1] >= entries.get(first[0], 0) and first[0] != before_ledger:  # the end of a full ledger
             later = [each for each in entries if each > first[0] and entries[each]]
             first = (min(later, default=before_ledger), 0)
         count = _between(entries, first, (before_ledger, before_entry))
@@ -42,7 +42,7 @@ def holes_of(stats: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _between(entries: dict[int, int], first: tuple[int, int], last: tuple[int, int]) -> int:
-    """Entries from one to another, both counted, over the ledgers between them."""
+    """Return the number of entries from ``first`` to ``last``, inclusive, across ledgers."""
     if first[0] == last[0]:
         return last[1] - first[1] + 1
     inner = sum(count for ledger, count in entries.items() if first[0] < ledger < last[0])

@@ -1,4 +1,4 @@
-"""``pulsarbox job``: what the box was asked to do with dead letters, and how far it is."""
+"""``pulsarbox job``: list, pause, resume and cancel dead letter jobs."""
 
 import time
 from collections.abc import Callable
@@ -22,9 +22,10 @@ _EVERY_SECONDS: Final = 0.3
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def job() -> None:
-    """Jobs: dead letters that the box puts back, or drops. `pulsarbox dlq replay` and `dlq drop` begin them.
+    """List, pause, resume and cancel dead letter jobs.
 
-    A job belongs to the box: it goes on when the command that began it has ended, and over restarts.
+    `pulsarbox dlq replay` and `pulsarbox dlq drop` start them. A job runs in the box, independently of the command
+    that started it, and continues after a restart.
 
     \b
     Examples:
@@ -34,7 +35,7 @@ def job() -> None:
 
 
 def row_of(told: dict[str, Any]) -> dict[str, Any]:
-    """A job as a row of a table: the fields of the API, names of topics as people write them."""
+    """Return a job as a row: the fields of the API, with short topic names."""
     target = told["target"]
     targets = {short(name): count for name, count in told["targets"].items()}
     return told | {
@@ -49,13 +50,14 @@ def row_of(told: dict[str, Any]) -> dict[str, Any]:
 @output_options
 @with_admin
 def list_jobs(output: Output, admin: "Admin") -> None:
-    """List the jobs of the box, the newest first: those that have not ended, and the last 100 that have.
+    """List the jobs of the box, newest first: unfinished ones and the last 100 finished.
 
     Fields: id, kind (dlq-replay, dlq-drop), state (running, paused, done, cancelled, failed, tripped), topic,
-    subscription, target, filter, edit, rate (messages a second, 0: unlimited), dryRun, maxReturned, maxReturnedShare,
-    skipRefused, total (messages when it began), seen, done, skipped (by the filter), failed (refused, and kept),
-    returned (dead letters again), reasons, targets, returnedIn (by topic), started, ended (ms since 1970), by, error.
-    Of a box only.
+    subscription, target, filter, edit, rate (messages per second, 0: unlimited), dryRun, maxReturned,
+    maxReturnedShare, skipRefused, total (messages at its start), seen, done, skipped (by the filter), failed (rejected
+    and kept), returned (failed again), reasons, targets, returnedIn (by topic), started, ended (ms since 1970), by,
+    error.
+    Not supported against Apache Pulsar.
 
     \b
     Examples:
@@ -71,11 +73,11 @@ def list_jobs(output: Output, admin: "Admin") -> None:
 @output_options
 @with_admin
 def show_job(number: int, output: Output, admin: "Admin") -> None:
-    """Show one job: what was asked for, how far it is, where messages went, and why others did not.
+    """Show one job: its parameters, progress, targets and rejections.
 
     \b
     Exit codes:
-      3  there is no such job
+      3  the job does not exist
 
     \b
     Examples:
@@ -87,13 +89,13 @@ def show_job(number: int, output: Output, admin: "Admin") -> None:
 
 
 def found_of(admin: "Admin", number: int) -> Found:
-    """One job, as it is shown."""
+    """Return one job for output."""
     row = row_of(admin.job(number))
     return Found([row], COLUMNS, name="id", lines=lines_of(row))
 
 
 def lines_of(row: dict[str, Any]) -> list[str]:
-    """A job in words."""
+    """Describe a job in text lines."""
     what = "put back" if row["kind"] == "dlq-replay" else "dropped"
     if row["dryRun"]:
         what = f"would be {what}"
@@ -119,12 +121,12 @@ def _changing(action: str, doc: str) -> Callable[..., Any]:
 
 pause = _changing(
     "pause",
-    """Let a job rest until it is resumed, over restarts too. Its subscription is free meanwhile.
+    """Pause a job until it is resumed, even across restarts. Releases its subscription.
 
     \b
     Exit codes:
-      3  there is no such job
-      4  it is not running
+      3  the job does not exist
+      4  the job is not running
 
     \b
     Examples:
@@ -133,12 +135,12 @@ pause = _changing(
 )
 resume = _changing(
     "resume",
-    """Go on with a job that is paused, or that has tripped: what came back so far does not count any more.
+    """Resume a paused or tripped job. Resets its count of messages that failed again.
 
     \b
     Exit codes:
-      3  there is no such job
-      4  it is not paused, or its subscription has consumers
+      3  the job does not exist
+      4  the job is not paused, or its subscription has consumers
 
     \b
     Examples:
@@ -147,12 +149,12 @@ resume = _changing(
 )
 cancel = _changing(
     "cancel",
-    """Stop a job for good. What it has done stays done; what it has not stays where it is.
+    """Cancel a job for good. Processed messages stay processed; the others stay where they are.
 
     \b
     Exit codes:
-      3  there is no such job
-      4  it has ended
+      3  the job does not exist
+      4  the job has ended
 
     \b
     Examples:
@@ -162,7 +164,10 @@ cancel = _changing(
 
 
 def wait_for(admin: "Admin", number: int) -> dict[str, Any]:
-    """The row of a job once it rests or has ended; how far it is goes to stderr. Raises Interrupted: it goes on."""
+    """Wait until a job is no longer running, with progress on stderr, and return its row.
+
+    Raises Interrupted on Ctrl-C; the job continues.
+    """
     said = ""
     try:
         while True:
@@ -181,7 +186,7 @@ def wait_for(admin: "Admin", number: int) -> dict[str, Any]:
 
 
 def check_ended(row: dict[str, Any]) -> None:
-    """Raises the ending of a command whose job did not do all that it was to do."""
+    """Raise Failed if the job is not done, Partly if it rejected messages."""
     if row["state"] != "done":
         raise Failed(f"job {row['id']} is {row['state']}" + (f": {clean(row['error'])}" if row["error"] else ""))
     if row["failed"]:

@@ -1,4 +1,4 @@
-"""Rates and quotas of a topic for the eye: what is allowed, what is used, who has set it, how long it held back."""
+"""Rates and quotas of a topic as text: limit, usage, level that set it, and throttled time."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -20,7 +20,7 @@ _AGE: Final = "backlog-quota:message_age"
 _THEN: Final = {
     "producer_request_hold": "producers are held",
     "producer_exception": "producers are refused",
-    "consumer_backlog_eviction": "the oldest messages leave the backlog",
+    "consumer_backlog_eviction": "the oldest messages are evicted",
 }
 _POLICIES: Final = {
     ("dispatch", "topic"): "dispatch-rate",
@@ -33,7 +33,7 @@ _OF_A_SUBSCRIPTION: Final = ("dispatch-rate", "subscription-dispatch-rate", _SIZ
 
 
 def parts_of(topic: TopicName, stats: Stats) -> Iterator[tuple[TopicName, Stats]]:
-    """A topic and its statistics; of a partitioned topic each partition and its own."""
+    """Yield a topic with its statistics, or each partition with its own."""
     partitions = stats.get("partitions")
     if not partitions:
         yield topic, stats
@@ -43,7 +43,7 @@ def parts_of(topic: TopicName, stats: Stats) -> Iterator[tuple[TopicName, Stats]
 
 
 def rows_of(topic: TopicName, stats: Stats, policies: Held, subscription: str | None) -> Iterator[Row]:
-    """The limits of one topic or partition that hold, as rows; with a subscription, those that hold for it."""
+    """Yield the effective limits of a topic or partition as rows, or those of one subscription."""
     subscriptions = stats["subscriptions"]
     if subscription is None:
         for each in stats.get("limits", ()):
@@ -82,7 +82,7 @@ def _row(topic: TopicName, subscription: str, report: dict[str, Any]) -> Row:
 
 
 def _amount(report: dict[str, Any], which: str, what: str, by: str = "") -> str:
-    """Messages and bytes, as far as they are limited."""
+    """Format messages and bytes, each only if limited."""
     said = []
     if report[f"messages{by or which}"]:
         said.append(_counted(report[f"messages{which}"], what))
@@ -117,7 +117,7 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
 
 
 def _producers(topic: TopicName, stats: Stats) -> Iterator[Row]:
-    """The producers that wait: for a publish rate, or because nothing is read from their connection."""
+    """Yield the waiting producers: throttled by a publish rate, or on a connection that is not read."""
     for each in stats.get("publishers", ()):
         why = each.get("why")
         if why is not None:
@@ -137,11 +137,11 @@ def _producers(topic: TopicName, stats: Stats) -> Iterator[Row]:
             }
 
 
-# Explaining
+# Explanation
 
 
 def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: str | None) -> list[str]:
-    """For each limit which level says what, which of them holds, and what it does now."""
+    """Return text lines for each limit: the value per level, the effective one, and its current usage."""
     parts = list(parts_of(topic, stats))
     lines: list[str] = []
     if subscription is not None:
@@ -165,7 +165,7 @@ def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: st
 
 
 def _state(topic: TopicName, name: str, stats: Stats | None) -> list[str]:
-    """Why a subscription has a backlog, and until when."""
+    """Describe the backlog of a subscription: cause and time to drain."""
     if stats is None:
         return []
     backlog = stats.get("backlogMessages", stats["msgBacklog"])
@@ -180,17 +180,17 @@ def _state(topic: TopicName, name: str, stats: Stats | None) -> list[str]:
 
 
 def _chain(name: str, policy: dict[str, Any]) -> list[str]:
-    """The levels, the strongest first, and which of them holds."""
+    """List the levels in order of precedence, and mark the effective one."""
     said = {each["level"]: each["value"] for each in reversed(policy["levels"])}
     lines = [name]
     for level in ("topic", "namespace", "broker"):
-        words = value_words(said[level]) if level in said else "says nothing"
-        lines.append(clean(f"  {level:<9}  {words}{'    <- holds' if level == policy['level'] else ''}"))
+        words = value_words(said[level]) if level in said else "not set"
+        lines.append(clean(f"  {level:<9}  {words}{'    <- in effect' if level == policy['level'] else ''}"))
     return lines
 
 
 def _now(name: str, rows: list[Row]) -> list[str]:
-    """What the limits of a policy do right now; of many partitions those that hold back, or else the first."""
+    """Describe the current usage of a policy's limits: of the throttling partitions, or else of the first."""
     if name in (_SIZE, _AGE):
         mine = [row for row in rows if row["limit"] == ("backlog size" if name == _SIZE else "backlog age")]
     else:
@@ -209,12 +209,12 @@ def _in_use(row: Row) -> str:
     if row["waiting"]:
         said += f"; {row['waiting']} wait{'s' if row['waiting'] == 1 else ''}"
     if row["held"]:
-        said += f"; held something back for {row['held']} of the last minute"
+        said += f"; throttled for {row['held']} of the last minute"
     return said
 
 
 def value_words(value: Any) -> str:
-    """The value of a rate or a quota, for the eye."""
+    """Format the value of a rate or quota policy."""
     if not isinstance(value, dict):
         return "no limit" if value is None else str(value)
     if "policy" in value or "limitSize" in value:

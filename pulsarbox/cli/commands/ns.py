@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def ns() -> None:
-    """Create, delete, list and look at namespaces. `prod` alone means public/prod.
+    """Create, delete, list and inspect namespaces. `prod` alone means public/prod.
 
     \b
     Examples:
@@ -31,11 +31,11 @@ def ns() -> None:
 
 @ns.command()
 @click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True)
-@click.option("--bundles", type=click.IntRange(1), metavar="N", help="Hash ranges, as tools show them; 4 by default.")
+@click.option("--bundles", type=click.IntRange(1), metavar="N", help="Number of bundles. [default: 4]")
 @dry_run_option
 @with_admin
 def create(names: tuple[str, ...], bundles: int | None, dry_run: bool, admin: "Admin") -> None:
-    """Create namespaces. Their tenant must exist.
+    """Create namespaces. The tenant must exist.
 
     \b
     Examples:
@@ -63,14 +63,16 @@ def _create(admin: "Admin", namespace: str, bundles: int | None) -> None:
 
 @ns.command()
 @click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True, shell_complete=completions.namespaces)
-@click.option("-f", "--force", is_flag=True, help="With all its topics, where the broker allows that.")
+@click.option("-f", "--force", is_flag=True, help="Delete its topics too, if the broker allows it.")
 @yes_option
 @dry_run_option
 @with_admin
 def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Delete namespaces; those that have topics by force only (forceDeleteNamespaceAllowed).
+    """Delete namespaces.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    A namespace with topics requires --force, and forceDeleteNamespaceAllowed=true on the broker.
+
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -97,7 +99,7 @@ def _delete(admin: "Admin", namespace: str, force: bool) -> None:
 @output_options
 @with_admin
 def list_namespaces(tenant: str | None, output: Output, admin: "Admin") -> None:
-    """List the namespaces of TENANT, or of all tenants. Fields: name, tenant.
+    """List the namespaces of TENANT, by default of all tenants. Fields: name, tenant.
 
     \b
     Examples:
@@ -128,8 +130,8 @@ def _listed(admin: "Admin", tenant: str | None) -> Found:
 @click.argument("name", metavar="NAMESPACE", shell_complete=completions.namespaces)
 @click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
 @click.argument("value", metavar="[VALUE]", required=False)
-@click.option("--unset", is_flag=True, help="Take the policy away: the broker's own value holds again.")
-@click.option("--levels", is_flag=True, help="All policies with the level that has set each, the broker's too.")
+@click.option("--unset", is_flag=True, help="Remove the policy; the broker's value applies again.")
+@click.option("--levels", is_flag=True, help="Show the effective policies, with the level that sets each.")
 @dry_run_option
 @output_options
 @with_admin
@@ -143,10 +145,10 @@ def policy(
     output: Output,
     admin: "Admin",
 ) -> None:
-    """Show the policies of a namespace, or show, set or unset one POLICY.
+    """Show the policies of a namespace; show, set or unset one POLICY.
 
-    A VALUE is a number, true or false, a word, words with commas between, name=value pairs, or JSON as in the Admin
-    API; docs/policies.md lists them. Without a POLICY all forms but the table print what the Admin API answers.
+    VALUE is a number, true or false, a word, a comma-separated list, name=value pairs, or JSON as in the Admin API;
+    docs/policies.md lists the policies. Without POLICY, formats other than table print the Admin API response.
 
     \b
     Examples:

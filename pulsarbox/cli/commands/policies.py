@@ -1,4 +1,4 @@
-"""What `ns policy` and `topic policy` share: a policy shown, set, taken away, by the table of policies."""
+"""Shared part of `ns policy` and `topic policy`: show, set and unset a policy by the policy table."""
 
 import json
 from functools import partial
@@ -23,18 +23,18 @@ _QUOTAS: Final = "`pulsarbox quota set` and `pulsarbox quota unset` change backl
 
 
 class Subject:
-    """A topic or a namespace, and its policies."""
+    """Policies of a topic or a namespace."""
 
     def __init__(self, admin: "Admin", of: TopicName | str) -> None:
-        """``of``: a topic, or ``tenant/namespace``."""
+        """``of`` is a topic, or ``tenant/namespace``."""
         self._admin = admin
         self._of = of
         self.name = str(of)
 
-    # Showing
+    # Reading
 
     def show(self, output: Output, policy: str) -> None:
-        """All policies, or one: value and level."""
+        """Print all policies, or one, with value and level."""
         show(output, partial(self._one, policy) if policy else self._all)
 
     def _all(self) -> Found:
@@ -50,7 +50,7 @@ class Subject:
         lines = [f"{rows[0]['setting']}    ({rows[0]['level']})"]
         if rows[0]["stored_only"]:
             lines.append(f"Nothing follows from it: {rows[0]['stored_only']}.")
-        if "unsubscribed" in rows[0]:  # of a box, with retention
+        if "unsubscribed" in rows[0]:  # pulsarbox only, with retention
             lines.append(rule_words(rows[0]["unsubscribed"]))
         return Found(rows, name="policy", lines=lines)
 
@@ -58,10 +58,10 @@ class Subject:
         with self.suggesting():
             return self._admin.policies(self._of)
 
-    # Changing
+    # Writing
 
     def set(self, policy: str, text: str, *, dry_run: bool) -> None:
-        """Set a policy to what a word of the command line stands for."""
+        """Set a policy to the value of a command line argument."""
         row, place = self._place(policy)
         value = _value(row, text)
         carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
@@ -69,7 +69,7 @@ class Subject:
             say(f"nothing follows from {policy}: {row.stored_only}")
 
     def unset(self, policy: str, *, dry_run: bool) -> None:
-        """Take a policy away: the level above holds again."""
+        """Remove a policy; the value of the level above applies again."""
         row, place = self._place(policy)
         carry_out([(f"unset {policy} of", self.name, partial(self._unset, row, place))], dry_run=dry_run)
 
@@ -108,7 +108,7 @@ class Subject:
 
     @property
     def path(self) -> str:
-        """Below /admin/v2."""
+        """Path below /admin/v2."""
         from pulsarbox.client.admin import path_of, quoted
 
         if isinstance(self._of, TopicName):
@@ -116,7 +116,7 @@ class Subject:
         return f"/namespaces/{quoted(*self._of.split('/'))}"
 
     def suggesting(self) -> Any:
-        """See ``admin.suggesting``."""
+        """Append name suggestions to errors; see ``admin_client.suggesting``."""
         topic = self._of if isinstance(self._of, TopicName) else topic_named(f"{self._of}/-")
         return suggesting(self._admin, topic)
 
@@ -141,7 +141,7 @@ class Subject:
 
 
 def _row(name: str, found: dict[str, Any]) -> Row:
-    """A policy as one row: ``setting`` is its value as it can be typed; ``applied``: something follows from it."""
+    """Return a policy as a row: ``setting`` is its value as accepted by `policy`, ``applied`` whether it has effect."""
     from pulsarbox.protocol.policies.policy_values import meaningful
 
     return {"policy": name, "setting": _typed(meaningful(found["value"])), "applied": not found["stored_only"], **found}
@@ -158,9 +158,9 @@ def _typed(value: Any) -> str:
 
 
 def _value(row: "PolicyRow", text: str) -> Any:
-    """The value of a word: JSON where it looks so, else by the policy's shape. Raises Misused.
+    """Parse a value: as JSON if it looks like JSON, otherwise by the policy's shape. Raises Misused.
 
-    Numbers are refused that a broker takes and that mean nothing.
+    Rejects meaningless numbers that brokers accept.
     """
     from pulsarbox.protocol.policies.policy_values import problem
 
@@ -182,14 +182,14 @@ def _value(row: "PolicyRow", text: str) -> Any:
 
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of policies, for the shell."""
+    """Complete policy names in a shell."""
     from pulsarbox.protocol.policies.table import NAMES
 
     return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def called(subject: Subject, policy: str, value: str | None, *, unset: bool, dry_run: bool, output: Output) -> None:
-    """Show, set or unset, as the command line says. Raises Misused."""
+    """Show, set or unset a policy, depending on the arguments. Raises Misused."""
     if unset and (value is not None or not policy):
         raise Misused("--unset takes a policy away: name the policy, and give no value")
     if unset:

@@ -1,4 +1,4 @@
-"""``pulsarbox quota``: the limits of a topic, what of them is used; how large a backlog may become, and how old."""
+"""``pulsarbox quota``: limits of a topic and their usage; backlog quotas."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -31,11 +31,11 @@ _NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE", shell_co
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def quota() -> None:
-    """The limits of a topic: what of them is used, who has set them, and what they hold back. And backlogs limited.
+    """Show and explain the limits of a topic; set backlog quotas.
 
-    `set` and `unset` limit the size and the age of a backlog, of a topic or of each topic of a namespace; rates are
-    policies: `pulsarbox topic policy`, `pulsarbox ns policy`. `tenant/namespace` is a namespace; `orders` and
-    `tenant/namespace/orders` are topics.
+    `set` and `unset` change the backlog quota of a topic, or of each topic of a namespace: size, age, or both. Set
+    rates with `pulsarbox topic policy` and `pulsarbox ns policy`. `tenant/namespace` names a namespace; `orders` and
+    `tenant/namespace/orders` name topics.
 
     \b
     Examples:
@@ -73,21 +73,21 @@ def _read(how: Any, value: str | None, least: int) -> int | None:
 
 @quota.command("set")
 @_NAME
-@click.option("--size", metavar="SIZE", callback=_size, help="So many bytes: 2G, 500M.")
-@click.option("--age", metavar="TIME", callback=_age, help="The oldest message may be so old: 1h, 7d.")
+@click.option("--size", metavar="SIZE", callback=_size, help="Maximum backlog size in bytes: 2G, 500M.")
+@click.option("--age", metavar="TIME", callback=_age, help="Maximum age of the oldest message: 1h, 7d.")
 @click.option(
     "--then",
     type=click.Choice(tuple(THEN)),
     required=True,
-    help="hold producers until there is room, refuse them, or evict the oldest messages from the backlog.",
+    help="Action at the limit: hold producers, refuse them, or evict the oldest messages from the backlog.",
 )
-@click.option("--exclude-delayed", is_flag=True, help="Messages that are not due yet do not count. Boxes only.")
+@click.option("--exclude-delayed", is_flag=True, help="Do not count delayed messages. pulsarbox only.")
 @dry_run_option
 @with_admin
 def set_quota(
     name: str, size: int | None, age: int | None, then: str, exclude_delayed: bool, dry_run: bool, admin: "Admin"
 ) -> None:
-    """Set the limit of the size of a backlog, of its age, or of both. Each has its own rule for what is done then.
+    """Set a backlog quota by size, by age, or both. Each has its own --then.
 
     \b
     Examples:
@@ -111,12 +111,12 @@ def set_quota(
 
 @quota.command()
 @_NAME
-@click.option("--size", is_flag=True, help="That of the size.")
-@click.option("--age", is_flag=True, help="That of the age.")
+@click.option("--size", is_flag=True, help="Remove only the size quota.")
+@click.option("--age", is_flag=True, help="Remove only the age quota.")
 @dry_run_option
 @with_admin
 def unset(name: str, size: bool, age: bool, dry_run: bool, admin: "Admin") -> None:
-    """Take the quotas of a topic or a namespace away, or one of them. What the level above says holds again.
+    """Remove the backlog quotas of a topic or a namespace. The values of the level above apply again.
 
     \b
     Examples:
@@ -149,7 +149,7 @@ def _unset(admin: "Admin", subject: Subject, kind: str) -> None:
         admin.ask("DELETE", f"{subject.path}/backlogQuota", backlogQuotaType=kind)
 
 
-# Showing
+# Reading
 
 
 @quota.command("show")
@@ -158,12 +158,13 @@ def _unset(admin: "Admin", subject: Subject, kind: str) -> None:
 @output_options
 @with_admin
 def show_quota(topic_name: str, subscription: str | None, output: Output, admin: "Admin") -> None:
-    """Show the limits that hold for TOPIC, or for one SUBSCRIPTION of it: rates and backlog quotas. Of a box only.
+    """Show the effective rates and backlog quotas of TOPIC, or of one SUBSCRIPTION.
 
-    Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (what shares it), topic, subscription,
+    Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (its scope), topic, subscription,
     allowed, used, setBy (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
-    (how long of the last minute it held something back; of a quota: now). Limits of partitions are their own. A row
-    "producer" is a producer that waits: how many receipts, how many bytes, and why.
+    (throttled time in the last minute; "now" for an exceeded quota). Each partition has its own limits. A row
+    "producer" is a waiting producer, with its pending receipts and bytes, and the cause. Not supported against Apache
+    Pulsar.
 
     \b
     Examples:
@@ -185,12 +186,13 @@ def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> Found:
 @quota.command()
 @_TOPIC
 @_SUBSCRIPTION
-@click.option("--watch", metavar="S", type=click.FloatRange(0.1), help="Again and again, every S seconds.")
+@click.option("--watch", metavar="S", type=click.FloatRange(0.1), help="Repeat every S seconds until Ctrl-C.")
 @with_admin
 def explain(topic_name: str, subscription: str | None, watch: float | None, admin: "Admin") -> None:
-    """Say for each limit of TOPIC which level sets what, which of them holds, and what it does now. Of a box only.
+    """Explain the limits of TOPIC: the value per level, the effective one, and its current usage.
 
-    With a SUBSCRIPTION: why it has a backlog, when that is gone at present rates, and the limits of its delivery.
+    With SUBSCRIPTION, also shows the cause of its backlog, the time to drain it at current rates, and the limits of
+    its delivery. Not supported against Apache Pulsar.
 
     \b
     Examples:
@@ -210,7 +212,7 @@ def _explained(admin: "Admin", topic: TopicName, subscription: str | None) -> Fo
 
 
 def _asked(admin: "Admin", topic: TopicName, subscription: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Statistics, of each partition where there are some, and policies. Raises NotThere for a missing subscription."""
+    """Return the statistics, per partition if any, and the policies. Raises NotThere for a missing subscription."""
     with suggesting(admin, topic, subscription):
         partitions = admin.partitions(topic)
         stats = admin.stats(topic, partitions, each=bool(partitions))

@@ -1,4 +1,4 @@
-"""``pulsarbox schema``: the schemas of topics."""
+"""``pulsarbox schema``: topic schemas."""
 
 import json
 import sys
@@ -32,15 +32,15 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Incompatible(Failed):
-    """The schema may not follow those of the topic."""
+    """The schema is incompatible with the existing versions."""
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def schema() -> None:
-    """Show, add, check and delete the schemas of topics.
+    """Show, upload, check and delete topic schemas.
 
-    A topic keeps every version of its schema. What may follow what says the policy schema-compatibility-strategy of its
-    namespace or its own (`pulsarbox topic policy TOPIC schema-compatibility-strategy BACKWARD`).
+    A topic keeps every version of its schema. The policy schema-compatibility-strategy of the topic or its namespace
+    governs new versions (`pulsarbox topic policy TOPIC schema-compatibility-strategy BACKWARD`).
 
     \b
     Examples:
@@ -52,11 +52,11 @@ def schema() -> None:
 
 @schema.command("show")
 @click.argument("topic")
-@click.option("--version", "number", metavar="N", type=click.IntRange(0), help="This version. [the newest]")
+@click.option("--version", "number", metavar="N", type=click.IntRange(0), help="Schema version. [default: latest]")
 @output_options
 @with_admin
 def show_schema(topic: str, number: int | None, output: Output, admin: "Admin") -> None:
-    """Show a version of the schema of TOPIC: its type, its properties, and its definition.
+    """Show a schema version of TOPIC: type, properties and definition.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def show_schema(topic: str, number: int | None, output: Output, admin: "Admin") 
 @output_options
 @with_admin
 def list_versions(topic: str, output: Output, admin: "Admin") -> None:
-    """List the versions of the schema of TOPIC. Fields: version, type, created, size, definition.
+    """List the schema versions of TOPIC. Fields: version, type, created, size (bytes), properties, definition.
 
     \b
     Examples:
@@ -85,15 +85,15 @@ def list_versions(topic: str, output: Output, admin: "Admin") -> None:
 
 
 def _definition(command: _F) -> _F:
-    """Gives a command a file, and what it is; see ``_body``."""
+    """Add FILE and its options to a command; see ``_body``."""
     options = (
         click.argument("file", metavar="[FILE]", required=False),
         click.option("--type", "kind", type=click.Choice(TYPES, case_sensitive=False),
-                     help="Type of the schema. [as the file says, else AVRO]"),
+                     help="Schema type. [default: as in FILE, else AVRO]"),
         click.option("--message", metavar="NAME",
-                     help="The message that is meant, of a file of descriptors (PROTOBUF_NATIVE)."),
+                     help="Full message name in the descriptor set (PROTOBUF_NATIVE)."),
         click.option("--property", "properties", metavar="K=V", multiple=True,
-                     help="A property of the schema; repeatable."),
+                     help="Schema property; repeatable."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -106,16 +106,16 @@ def _definition(command: _F) -> _F:
 @dry_run_option
 @with_admin
 def upload(topic: str, dry_run: bool, admin: "Admin", **told: Any) -> None:
-    """Add a version to the schema of TOPIC, from FILE (- is stdin). The same schema again adds none.
+    """Upload a schema version for TOPIC from FILE (- for stdin). An identical schema adds no version.
 
-    FILE has a definition in Avro's language (AVRO, JSON, PROTOBUF); a set of descriptors as `protoc --include_imports
-    -o FILE` writes it, with --message (PROTOBUF_NATIVE); key and value as a JSON object (KEY_VALUE); or what
-    pulsar-admin takes, {"type": ..., "schema": ..., "properties": ...}. Other types need no file.
+    FILE is an Avro definition (AVRO, JSON, PROTOBUF); a descriptor set written by `protoc --include_imports -o FILE`,
+    with --message (PROTOBUF_NATIVE); a JSON object of key and value (KEY_VALUE); or the format of pulsar-admin,
+    {"type": ..., "schema": ..., "properties": ...}. Primitive types need no file.
 
     \b
     Exit codes:
-      2    the schema is none, or an option cannot be used
-      4    it may not follow the schemas that the topic has
+      2    the schema or an option is invalid
+      4    incompatible with the existing versions
     \b
     Examples:
       pulsarbox schema upload orders order.avsc
@@ -137,13 +137,13 @@ def upload(topic: str, dry_run: bool, admin: "Admin", **told: Any) -> None:
 @_definition
 @with_admin
 def check(topic: str, admin: "Admin", **told: Any) -> None:
-    """Say whether the schema in FILE may follow those of TOPIC, and why not. FILE is as for `upload`.
+    """Check whether the schema in FILE is compatible with those of TOPIC. FILE as for `upload`.
 
     \b
     Exit codes:
-      0    it may
-      1    it may not
-      2    it is no schema, or an option cannot be used
+      0    compatible
+      1    incompatible
+      2    the schema or an option is invalid
     \b
     Examples:
       pulsarbox schema check orders order.avsc
@@ -157,14 +157,14 @@ def check(topic: str, admin: "Admin", **told: Any) -> None:
 
 @schema.command()
 @click.argument("topic")
-@click.option("-f", "--force", is_flag=True, help="Forget the numbers of versions too: they begin with 0 again.")
+@click.option("-f", "--force", is_flag=True, help="Restart version numbers at 0.")
 @yes_option
 @dry_run_option
 @with_admin
 def delete(topic: str, force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Delete all versions of the schema of TOPIC. Its messages stay, and are not decoded any more.
+    """Delete all schema versions of TOPIC. Stored messages stay, but can no longer be decoded.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -176,11 +176,11 @@ def delete(topic: str, force: bool, yes: bool, dry_run: bool, admin: "Admin") ->
     carry_out([("deleted the schema of", short(name), do)], dry_run=dry_run)
 
 
-# What is sent ---------------------------------------------------------------------------------------------------------
+# Requests -------------------------------------------------------------------------------------------------------------
 
 
 def _body(file: str | None, kind: str | None, message: str | None, properties: tuple[str, ...]) -> dict[str, Any]:
-    """The body of a request. Raises Misused."""
+    """Return the request body. Raises Misused."""
     pairs = dict(_pair(each) for each in properties)
     data = _content(file) if file is not None else b""
     if kind in _WITHOUT_DEFINITION:
@@ -206,7 +206,7 @@ def _body(file: str | None, kind: str | None, message: str | None, properties: t
 
 
 def _content(file: str) -> bytes:
-    """Raises Misused."""
+    """Read a file, or stdin for ``-``. Raises Misused."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -221,7 +221,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _descriptors(data: bytes, message: str) -> str:
-    """A set of descriptors as PROTOBUF_NATIVE has it. Raises Misused."""
+    """Return a descriptor set as a PROTOBUF_NATIVE schema definition. Raises Misused."""
     from base64 import b64encode
 
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -231,7 +231,7 @@ def _descriptors(data: bytes, message: str) -> str:
         files = FileDescriptorSet.FromString(data).file
     except DecodeError:
         raise Misused("the file is no set of descriptors: protoc --include_imports -o FILE writes one") from None
-    # A message may stand within another: then the outer one is what its file begins with.
+    # A nested message is found by its outermost message.
     names = {
         ".".join(filter(None, (each.package, made.name))): each.name for each in files for made in each.message_type
     }
@@ -253,14 +253,14 @@ def _path(topic: TopicName, what: str) -> str:
 
 
 def _check(admin: "Admin", topic: TopicName, body: dict[str, Any]) -> str:
-    """The strategy by which a schema may be the topic's next. Raises _Incompatible."""
+    """Return the strategy that accepts the schema as the next version. Raises _Incompatible."""
     told = admin.ask("POST", _path(topic, "compatibility"), body)
     if not told["compatibility"]:
         raise _Incompatible(told.get("reason") or f"not by {told['schemaCompatibilityStrategy']}")
     return str(told["schemaCompatibilityStrategy"])
 
 
-# What is shown --------------------------------------------------------------------------------------------------------
+# Output ---------------------------------------------------------------------------------------------------------------
 
 
 def _rows(admin: "Admin", topic: TopicName) -> list[dict[str, Any]]:
@@ -282,7 +282,7 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(text: str) -> Any:
-    """A definition as JSON where it is some, for whoever reads ours."""
+    """Return a definition parsed as JSON, or unchanged if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

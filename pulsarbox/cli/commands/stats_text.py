@@ -1,4 +1,4 @@
-"""Statistics of a topic and of a subscription for the eye."""
+"""Statistics of topics and subscriptions as text."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ PUBLISHERS_SHOWN = 20
 
 
 def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list[str]:
-    """A topic: what it is, then its producers and its subscriptions."""
+    """Describe a topic: its statistics, then its producers and subscriptions."""
     facts = {
         "topic": str(name) + (f", {partitions} partitions" if partitions else ""),
         "in": f"{stats['msgRateIn']:,.1f} messages/s, {megabytes(int(stats['msgThroughputIn']))}/s,"
@@ -56,17 +56,17 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
 
 
 def columns_with(backlogs: Columns) -> list[str]:
-    """Return the columns of a table of subscriptions behind their names."""
+    """Return the columns of a subscription table after the name column."""
     return ["type", "consumers", *backlogs.names, "unacked", "rate_out", "rate_acked", "why"]
 
 
 def named(topic: TopicName, stats: dict[str, Any]) -> list[tuple[TopicName, str, dict[str, Any]]]:
-    """The subscriptions in order of their names, each with the topic."""
+    """Return the subscriptions sorted by name, each with its topic."""
     return [(topic, name, stats["subscriptions"][name]) for name in sorted(stats["subscriptions"])]
 
 
 def publisher_row(publisher: dict[str, Any]) -> Row:
-    """A producer."""
+    """Return a producer as a table row."""
     return {
         "producer": publisher.get("producerName"),
         "rate": publisher["msgRateIn"],
@@ -79,7 +79,7 @@ def publisher_row(publisher: dict[str, Any]) -> Row:
 
 
 def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
-    """A subscription, in the fields that lists of them have."""
+    """Return a subscription as a row of `sub list`."""
     why = stats.get("why") or {}
     return {
         "name": name,
@@ -105,7 +105,7 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
 
 
 def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> list[str]:
-    """A subscription: what it is, then its consumers."""
+    """Describe a subscription: its statistics, then its consumers."""
     why = stats.get("why")
     backlog = f"{stats['msgBacklog']:,} entries, {megabytes(stats['backlogSize'])}"
     if stats.get("backlogMessages", stats["msgBacklog"]) != stats["msgBacklog"]:
@@ -162,7 +162,7 @@ def _letters(told: dict[str, Any]) -> str:
 
 
 def since(wall: int) -> str:
-    """How long ago an instant was (ms since 1970), for the eye."""
+    """Format the time since an instant (ms since 1970)."""
     return f"{_passed(wall)} ago"
 
 
@@ -171,7 +171,7 @@ def _passed(wall: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time, for the eye."""
+    """Format a duration in its largest unit."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
@@ -179,14 +179,14 @@ def duration(seconds: float) -> str:
 
 
 def document_lines(document: Row) -> list[str]:
-    """The fields of a document that have something to say, one a line."""
+    """Return the non-empty fields of a document, one per line."""
     told = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
     width = max(map(len, told))
     return [f"{clean(name):<{width}}  {cell(value)}" for name, value in told.items()]
 
 
 def _drained_in(seconds: int) -> str:
-    """When a backlog is gone at present rates; a negative number of seconds is never."""
+    """Format the time to drain a backlog at current rates; negative means never."""
     if seconds < 0:
         return "never: no more is acknowledged than published"
     return f"{duration(seconds)}, at the rates of the last minute"

@@ -28,12 +28,12 @@ _MANY: Final = click.argument(
 )
 
 END_OF_TIME: Final = 9_999_999_999_999
-"""Later than any message was published (ms since 1970): the end of a topic, where a cursor is set by time."""
+"""A publish time (ms since 1970) after that of any message: resets a cursor to the end of a topic."""
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def sub() -> None:
-    """Create, delete, list, move and clear the subscriptions of a topic.
+    """Create, delete, list, seek and clear subscriptions.
 
     \b
     Examples:
@@ -51,14 +51,16 @@ sub.add_command(dead_letter)
 @sub.command()
 @_TOPIC
 @_MANY
-@click.option("--at", "place", type=AT, default="latest", show_default=True, help="Where it starts; as WHERE of seek.")
-@click.option("--property", "properties", metavar="K=V", multiple=True, help="A property of it; repeatable.")
+@click.option(
+    "--at", "place", type=AT, default="latest", show_default=True, help="Start position, as WHERE of `sub seek`."
+)
+@click.option("--property", "properties", metavar="K=V", multiple=True, help="Subscription property; repeatable.")
 @dry_run_option
 @with_admin
 def create(
     topic_name: str, names: tuple[str, ...], place: Place, properties: tuple[str, ...], dry_run: bool, admin: "Admin"
 ) -> None:
-    """Create durable subscriptions. A TOPIC that does not exist is created where the broker allows that.
+    """Create durable subscriptions. Creates a missing TOPIC if the broker allows it.
 
     \b
     Examples:
@@ -88,14 +90,14 @@ def _create(admin: "Admin", topic: TopicName, place: Place, properties: dict[str
 @sub.command()
 @_TOPIC
 @_MANY
-@click.option("-f", "--force", is_flag=True, help="Also while consumers are connected: they are sent away.")
+@click.option("-f", "--force", is_flag=True, help="Delete even with connected consumers, and disconnect them.")
 @yes_option
 @dry_run_option
 @with_admin
 def delete(topic_name: str, names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
     """Delete subscriptions. A name may be a pattern of * and ?.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -116,7 +118,7 @@ def _delete(admin: "Admin", topic: TopicName, force: bool, name: str) -> None:
 
 
 def _meant(admin: "Admin", topic: TopicName, names: tuple[str, ...]) -> list[str]:
-    """Subscriptions by name, and those that fit patterns. Raises NotThere."""
+    """Return the subscriptions that match names or patterns. Raises NotThere."""
     with suggesting(admin, topic):
         there = admin.subscriptions(topic)
     found: dict[str, None] = {}
@@ -145,12 +147,12 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
     Fields: name, topic, type, durable, consumers, backlog (messages), backlog_entries (a batch is one entry),
-    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages a second), rate_dropped and dropped
-    (messages of a non-persistent topic, a second and in all), rate_chunks (entries a second that are chunks), ranges
-    (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1: never), why (the reason why
-    nothing is being sent: both of a box; why not of a partitioned topic), dead_letters (messages that the box moved),
-    properties.
-    Apache Pulsar counts entries only: there backlog is entries, and backlog_unit and the column say so.
+    backlog_unit, backlog_bytes, unacked, rate_out and rate_acked (messages per second), rate_dropped and dropped
+    (messages of a non-persistent topic, per second and in total), rate_chunks (chunks per second), ranges
+    (acknowledged beyond the first gap), expired, seconds_to_drain (at current rates, -1: never; pulsarbox only), why
+    (cause of no delivery; pulsarbox only, not for partitioned topics), dead_letters (messages moved by the box),
+    properties. Apache Pulsar counts only entries: backlog is then in entries, as shown by backlog_unit and the column
+    title.
 
     \b
     Examples:
@@ -177,9 +179,9 @@ def _listed(admin: "Admin", topic: TopicName) -> Found:
 @output_options
 @with_admin
 def stats(topic_name: str, subscription: str, output: Output, admin: "Admin") -> None:
-    """Show one subscription: its backlog, its consumers, and why they are not being sent anything.
+    """Show one subscription: its backlog, its consumers, and the cause if nothing is delivered.
 
-    All forms but the table print what the Admin API answers.
+    Other output formats print the Admin API response.
 
     \b
     Examples:
@@ -207,10 +209,10 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
 @dry_run_option
 @with_admin
 def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin: "Admin") -> None:
-    """Set a subscription somewhere else: its consumers are sent away, come back, and begin there.
+    """Reset a subscription to a position. Disconnects its consumers, which reconnect and resume there.
 
-    WHERE is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published then or later), or a
-    message id: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
+    WHERE is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or a
+    message ID: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
 
     \b
     Examples:
@@ -245,8 +247,9 @@ def _seek(admin: "Admin", topic: TopicName, place: Place, name: str) -> None:
 @dry_run_option
 @with_admin
 def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "Admin") -> None:
-    """Acknowledge the next N messages of a subscription, unread. A batch counts as one. Of a partitioned topic name the
-    partition.
+    """Skip the next N messages of a subscription.
+
+    Acknowledges them without delivery. A batch counts as one message. For a partitioned topic, name the partition.
 
     \b
     Examples:
@@ -281,9 +284,9 @@ def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
 @dry_run_option
 @with_admin
 def clear(topic_name: str, names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Acknowledge the whole backlog of subscriptions, unread. A name may be a pattern of * and ?.
+    """Clear the backlog of subscriptions. A name may be a pattern of * and ?.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -307,9 +310,9 @@ def _clear(admin: "Admin", topic: TopicName, name: str) -> None:
 @_TOPIC
 @click.argument("names", metavar="[SUBSCRIPTION...]", nargs=-1, shell_complete=completions.subscriptions)
 @click.option(
-    "--older", "age", type=DURATION_OPTION, metavar="DURATION", help="What was published longer ago: 1h, 30m."
+    "--older", "age", type=DURATION_OPTION, metavar="DURATION", help="Expire messages published longer ago: 1h, 30m."
 )
-@click.option("--through", "place", type=AT, metavar="ID", help="Everything up to this message, which goes as well.")
+@click.option("--through", "place", type=AT, metavar="ID", help="Expire messages up to and including this one.")
 @yes_option
 @dry_run_option
 @with_admin
@@ -322,9 +325,9 @@ def expire(
     dry_run: bool,
     admin: "Admin",
 ) -> None:
-    """Acknowledge what is old, unread: of the named subscriptions, or of all of TOPIC.
+    """Expire old messages of the named subscriptions, by default of all subscriptions of TOPIC.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -359,7 +362,7 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | No
             raise
         if place is not None:
             raise InTheWay(f"nothing expired of {name}: there is no such message yet") from error
-        say(f"{name} has no backlog")  # so nothing in it is old
+        say(f"{name} has no backlog")  # nothing to expire
 
 
 @sub.command()
@@ -368,10 +371,10 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | No
 @output_options
 @with_admin
 def holes(topic_name: str, subscription: str, output: Output, admin: "Admin") -> None:
-    """Show what is not acknowledged although later messages are: each run of entries, and how many they are.
+    """Show unacknowledged entries that precede acknowledged ones.
 
-    Such holes are messages that a consumer holds, gave back, or never answered. Fields: name, topic, first and last
-    (ledger:entry), entries. Of a partitioned topic those of all partitions. A broker tells its first 10,000 ranges.
+    A hole is a range of messages that a consumer holds, rejected, or never acknowledged. Fields: name, topic, first
+    and last (ledger:entry), entries. Covers all partitions. A broker reports up to 10,000 acknowledged ranges.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``pulsarbox sub dead-letter``: the policy by which the box moves dead letters of a subscription."""
+"""``pulsarbox sub dead-letter``: the server-side dead letter policy of a subscription."""
 
 import functools
 from collections.abc import Callable
@@ -24,21 +24,19 @@ _NONE: Final = "none: clients see to their dead letters themselves"
 
 
 def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --to and --keep-for; it is called with ``given``, what they say in the words of the API."""
+    """Add --to and --keep-for to a command, passed to it as API fields in ``given``."""
 
     @functools.wraps(command)
     def called(*args: Any, target: str | None, initial: str | None, **kwargs: Any) -> Any:
         said = {"deadLetterTopic": target, "initialSubscriptionName": initial}
         return command(*args, given={name: value for name, value in said.items() if value is not None}, **kwargs)
 
-    to = click.option(
-        "--to", "target", metavar="TOPIC", help="The dead letter topic; TOPIC-SUBSCRIPTION-DLQ by default."
-    )
+    to = click.option("--to", "target", metavar="TOPIC", help="Dead letter topic. [default: TOPIC-SUBSCRIPTION-DLQ]")
     keep_for = click.option(
         "--keep-for",
         "initial",
         metavar="NAME",
-        help="The subscription it gets where it has none, to keep what comes; dead-letters by default, '' for none.",
+        help="Subscription to create on a dead letter topic without any; '' for none. [default: dead-letters]",
     )
     return to(keep_for(called))
 
@@ -48,7 +46,7 @@ def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("subscription", metavar="SUBSCRIPTION")
 @click.argument("count", metavar="[COUNT]", type=click.IntRange(0), required=False)
 @_target_options
-@click.option("--unset", is_flag=True, help="Take the policy away: the box moves nothing any more.")
+@click.option("--unset", is_flag=True, help="Remove the policy.")
 @dry_run_option
 @output_options
 @with_admin
@@ -62,16 +60,16 @@ def dead_letter(
     output: Output,
     admin: "Admin",
 ) -> None:
-    """Show, set or unset the policy by which the box itself moves dead letters of a subscription.
+    """Show, set or unset the server-side dead letter policy of a subscription.
 
-    A message that was given back, or lost with its consumer, more than COUNT times goes to the dead letter topic and
-    not to a consumer: once, whatever crashes, for clients of every language. Shared and Key_Shared subscriptions only;
-    the others redeliver in order, and count nothing. Not supported against Apache Pulsar.
+    The box moves a message that is rejected, or lost with its consumer, more than COUNT times to the dead letter
+    topic: exactly once, even across crashes, for clients in every language. Shared and Key_Shared subscriptions only;
+    the others redeliver in order and count no redeliveries. Not supported against Apache Pulsar.
 
-    Of a batch, the messages that are not acknowledged are moved. Clients acknowledge single messages of a batch only if
-    they are told to: batch_index_ack_enabled=True in Python, enableBatchIndexAcknowledgment(true) in Java,
-    EnableBatchIndexAcknowledgment in Go. Without that the box cannot know them, and one rejected message of a batch of
-    100 makes 100 dead letters; their property DEAD_LETTER_REASON says so.
+    Moves only the unacknowledged messages of a batch. Clients acknowledge single messages of a batch only if enabled:
+    batch_index_ack_enabled=True in Python, enableBatchIndexAcknowledgment(true) in Java,
+    EnableBatchIndexAcknowledgment in Go. Otherwise one rejected message in a batch of 100 yields 100 dead letters,
+    as their property DEAD_LETTER_REASON states.
 
     Fields: topic, subscription, maxRedeliverCount, deadLetterTopic, initialSubscriptionName.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def tenant() -> None:
-    """Create, delete, list and look at tenants.
+    """Create, delete, list and inspect tenants.
 
     \b
     Examples:
@@ -30,8 +30,12 @@ def tenant() -> None:
 
 @tenant.command()
 @click.argument("names", metavar="TENANT...", nargs=-1, required=True)
-@click.option("--admin-role", "roles", metavar="ROLE", multiple=True, help="Who may administer it; repeatable.")
-@click.option("--cluster", "clusters", metavar="NAME", multiple=True, help="Where it may be used. Without: everywhere.")
+@click.option(
+    "--admin-role", "roles", metavar="ROLE", multiple=True, help="Role that may administer the tenant; repeatable."
+)
+@click.option(
+    "--cluster", "clusters", metavar="NAME", multiple=True, help="Allowed cluster; repeatable. [default: all]"
+)
 @dry_run_option
 @with_admin
 def create(
@@ -57,14 +61,16 @@ def _create(admin: "Admin", roles: tuple[str, ...], clusters: tuple[str, ...], n
 
 @tenant.command()
 @click.argument("names", metavar="TENANT...", nargs=-1, required=True, shell_complete=completions.tenants)
-@click.option("-f", "--force", is_flag=True, help="With everything in it, where the broker allows that.")
+@click.option("-f", "--force", is_flag=True, help="Delete its namespaces too, if the broker allows it.")
 @yes_option
 @dry_run_option
 @with_admin
 def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Delete tenants; those that have namespaces by force only (forceDeleteTenantAllowed).
+    """Delete tenants.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    A tenant with namespaces requires --force, and forceDeleteTenantAllowed=true on the broker.
+
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``pulsarbox topic``: topics, one or many."""
+"""``pulsarbox topic``: topics."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,7 @@ _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 
 @click.group(cls=Group, context_settings=_SETTINGS)
 def topic() -> None:
-    """Create, delete, list and look at topics.
+    """Create, delete, list and inspect topics.
 
     A topic is `orders`, `tenant/namespace/orders`, or a full name such as `persistent://public/default/orders`.
 
@@ -48,8 +48,10 @@ def topic() -> None:
 
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("-p", "--partitions", type=click.IntRange(1), metavar="N", help="So many partitions. Without: none.")
-@click.option("--property", "properties", metavar="K=V", multiple=True, help="A property of the topic; repeatable.")
+@click.option(
+    "-p", "--partitions", type=click.IntRange(1), metavar="N", help="Number of partitions. [default: not partitioned]"
+)
+@click.option("--property", "properties", metavar="K=V", multiple=True, help="Topic property; repeatable.")
 @dry_run_option
 @with_admin
 def create(
@@ -72,7 +74,7 @@ def create(
 
 
 def pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """``k=v`` options as a dict. Raises BadParameter."""
+    """Parse ``k=v`` options into a dict. Raises BadParameter."""
     wrong = [text for text in texts if "=" not in text[1:]]
     if wrong:
         raise click.BadParameter(f"'{wrong[0]}' is not name=value")
@@ -95,21 +97,21 @@ def _create(admin: "Admin", name: TopicName, partitions: int | None, properties:
 
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completions.topics)
-@click.option(
-    "-f", "--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away."
-)
+@click.option("-f", "--force", is_flag=True, help="Delete even with connected clients, and disconnect them.")
 @yes_option
 @dry_run_option
 @with_admin
 def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Delete topics with all their messages and subscriptions. A name may be a pattern: * and ? within a namespace.
+    """Delete topics with all their messages and subscriptions.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    A name may be a pattern of * and ? within a namespace.
+
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Exit codes:
-      4  somebody is connected (--force), or it was not confirmed
-      8  some are deleted, some are not
+      4  clients are connected (use --force), or not confirmed
+      8  some topics were deleted, others not
 
     \b
     Examples:
@@ -125,7 +127,7 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
 
 
 def _meant(admin: "Admin", text: str) -> list[TopicName]:
-    """The topic of a name; those of a namespace that fit a pattern. Raises NotThere."""
+    """Return the named topic, or the topics of a namespace that match a pattern. Raises NotThere."""
     found = topic_named(text)
     if not is_pattern(found.local):
         if found.base == found and str(found) not in every_topic(admin, found.namespace, found.domain):
@@ -138,7 +140,7 @@ def _meant(admin: "Admin", text: str) -> list[TopicName]:
 
 
 def _whole(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
-    """The topics of a namespace with their number of partitions; partitions are not among them."""
+    """Return the topics of a namespace with their partition counts, without the partitions themselves."""
     partitioned = admin.partitioned_topics(namespace, domain)
     found = dict.fromkeys(partitioned, 0)
     for name in admin.topics(namespace, domain):
@@ -160,20 +162,20 @@ def _delete(admin: "Admin", name: TopicName, force: bool) -> None:
 
 @topic.command("list")
 @click.argument("namespace", default="public/default", shell_complete=completions.namespaces)
-@click.option("--all", "everywhere", is_flag=True, help="Of all namespaces of all tenants.")
-@click.option("--partitions", "expand", is_flag=True, help="Partitions one by one.")
-@click.option("--system", is_flag=True, help="Those that the broker keeps for itself, which are not shown otherwise.")
-@click.option("--stats", is_flag=True, help="With rates and backlogs: one request for each topic.")
+@click.option("--all", "everywhere", is_flag=True, help="List the topics of all namespaces of all tenants.")
+@click.option("--partitions", "expand", is_flag=True, help="List each partition separately.")
+@click.option("--system", is_flag=True, help="List system topics, which are hidden otherwise.")
+@click.option("--stats", is_flag=True, help="Include rates and backlogs. Takes a request per topic.")
 @output_options
 @with_admin
 def list_topics(
     namespace: str, everywhere: bool, expand: bool, system: bool, stats: bool, output: Output, admin: "Admin"
 ) -> None:
-    """List the topics of NAMESPACE (public/default).
+    """List the topics of NAMESPACE, by default public/default.
 
-    Fields: name, topic (the full name), namespace, domain, partitions; with --stats also rate_in and rate_out
-    (messages a second), storage (bytes), producers, subscriptions, backlog (messages of all subscriptions),
-    backlog_entries and backlog_unit (as `pulsarbox sub list` has them).
+    Fields: name, topic (full name), namespace, domain, partitions; with --stats also rate_in and rate_out (messages
+    per second), storage (bytes), producers, subscriptions, backlog (messages, summed over subscriptions),
+    backlog_entries and backlog_unit (as in `pulsarbox sub list`).
 
     \b
     Examples:
@@ -187,12 +189,12 @@ def list_topics(
 
 
 def _single(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
-    """The topics of a namespace, partitions one by one."""
+    """Return the topics of a namespace, each partition separately."""
     return dict.fromkeys(admin.topics(namespace, domain), 0)
 
 
 def _system(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
-    """The topics in a namespace that the broker keeps for itself, partitions one by one."""
+    """Return the system topics of a namespace, each partition separately."""
     return dict.fromkeys(admin.system_topics(namespace, domain), 0)
 
 
@@ -227,7 +229,7 @@ def _row(name: str, partitions: int) -> Row:
 
 
 def _with_numbers(admin: "Admin", row: Row) -> Row | None:
-    """With statistics; None for a topic that is gone meanwhile."""
+    """Add statistics to a row. Return None if the topic has been deleted meanwhile."""
     from pulsarbox.client.admin import Refused
 
     try:
@@ -252,11 +254,11 @@ def _with_numbers(admin: "Admin", row: Row) -> Row | None:
 @output_options
 @with_admin
 def stats(name: str, output: Output, admin: "Admin") -> None:
-    """Show what goes on on TOPIC: rates, storage, producers, subscriptions and why they are not being sent to.
+    """Show the statistics of TOPIC: rates, storage, producers, subscriptions, and causes of no delivery.
 
-    All forms but the table print what the Admin API answers; of a partitioned topic the partitions are summed up.
-    Rates are of the last minute. A backlog is in messages; in the other forms backlogMessages, beside msgBacklog,
-    which counts entries as in Apache Pulsar.
+    Other output formats print the Admin API response, summed over partitions. Rates are averages over the last
+    minute. Backlogs are in messages: backlogMessages in the other formats, besides msgBacklog, which counts entries as
+    in Apache Pulsar.
 
     \b
     Examples:
@@ -281,7 +283,7 @@ def _stats(admin: "Admin", name: TopicName) -> Found:
 @dry_run_option
 @with_admin
 def unload(names: tuple[str, ...], dry_run: bool, admin: "Admin") -> None:
-    """Let topics out of memory. Their clients are sent away and come back; nothing is lost.
+    """Unload topics from memory. Clients are disconnected and reconnect; no data is lost.
 
     \b
     Examples:
@@ -305,10 +307,12 @@ def _unload(admin: "Admin", name: TopicName) -> None:
 @dry_run_option
 @with_admin
 def terminate(names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """End topics: nothing can be published to them any more, for good. What they hold stays, and can be consumed.
+    """Terminate topics: reject new messages permanently, and keep the stored ones.
 
-    Producers are sent away. Consumers get the rest; those of Java and Rust are told once they have acknowledged all.
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Disconnects producers. Consumers get the remaining messages; Java and Rust clients are notified after acknowledging
+    all of them.
+
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Examples:
@@ -334,16 +338,16 @@ def _terminate(admin: "Admin", name: TopicName) -> None:
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
 @click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
 @click.argument("value", metavar="[VALUE]", required=False)
-@click.option("--unset", is_flag=True, help="Take the policy away: what the namespace or the broker says holds again.")
+@click.option("--unset", is_flag=True, help="Remove the policy; the value of the level above applies.")
 @dry_run_option
 @output_options
 @with_admin
 def policy(
     name: str, policy_name: str, value: str | None, unset: bool, dry_run: bool, output: Output, admin: "Admin"
 ) -> None:
-    """Show what policies hold for TOPIC and which level has set each, or show, set or unset one POLICY of it.
+    """Show the effective policies of TOPIC and the level that sets each; show, set or unset one POLICY.
 
-    The policies of a partitioned topic are those of all its partitions. VALUE is as for `pulsarbox ns policy`.
+    Policies of a partitioned topic apply to all its partitions. VALUE as for `pulsarbox ns policy`.
 
     \b
     Examples:
@@ -362,7 +366,7 @@ def policy(
 @output_options
 @with_admin
 def partitions(name: str, count: int | None, dry_run: bool, output: Output, admin: "Admin") -> None:
-    """Show the partitions of TOPIC, or give it more: N in all. There can never be fewer again.
+    """Show the partitions of TOPIC, or increase their number to N. It cannot be decreased.
 
     Fields: name, topic, partition, rate_in, rate_out, storage, backlog (messages), backlog_entries, backlog_unit.
 
@@ -391,7 +395,7 @@ def _partitions(admin: "Admin", name: TopicName) -> Found:
     with suggesting(admin, name):
         count = admin.partitions(name)
         if not count:
-            admin.stats(name, 0)  # it may not exist
+            admin.stats(name, 0)  # raises if the topic does not exist
         parts: dict[str, Any] = admin.stats(name, count)["partitions"] if count else {}
     numbered = sorted((topic_named(each).partition_index, each) for each in parts)
     rows = [

@@ -19,7 +19,7 @@ Id = tuple[int, int]
 
 
 def txn_id(text: str) -> Id:
-    """The two halves of a transaction's id: ``0:17``, ``(0,17)`` as Pulsar writes it, or 17. Raises ValueError."""
+    """Parse a transaction ID: ``0:17``, ``(0,17)`` as Pulsar prints it, or 17. Raises ValueError."""
     halves = text.strip().strip("()").replace(",", ":").split(":")
     if len(halves) == 1:
         halves = ["0", *halves]
@@ -37,7 +37,7 @@ ID: Final = Words("id", txn_id)
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def txn() -> None:
-    """Look at transactions that are open, and abort them. An open one holds back the readers of its topics.
+    """List, show and abort transactions. An open transaction blocks the readers of its topics.
 
     \b
     Examples:
@@ -48,14 +48,21 @@ def txn() -> None:
 
 
 @txn.command("list")
-@click.option("--open-for", "age", type=DURATION, default="0s", metavar="T", help="Open for at least that long: 1m.")
+@click.option(
+    "--open-for",
+    "age",
+    type=DURATION,
+    default="0s",
+    metavar="T",
+    help="Show transactions open for at least T, such as 1m.",
+)
 @output_options
 @with_admin
 def list_transactions(age: float, output: Output, admin: "Admin") -> None:
-    """List the transactions that are open, the oldest first.
+    """List open transactions, oldest first.
 
-    Fields: id, state, seconds (that it has been open), timeout (ms after which it is aborted), owner (the role that
-    began it), topics (that it publishes to), subscriptions (on which it acknowledges: topic/subscription).
+    Fields: id, state, seconds (open for), timeout (ms after which it is aborted), owner (role that began it), topics
+    (published to), subscriptions (acknowledged on: topic/subscription).
 
     \b
     Examples:
@@ -93,7 +100,7 @@ def _shown(halves: Id) -> str:
 @output_options
 @with_admin
 def show_transaction(txn_id: Id, output: Output, admin: "Admin") -> None:
-    """Show one transaction that is open, or ended not long ago. Fields: those of `txn list`; opened (ms since 1970).
+    """Show an open or recently ended transaction. Fields as in `txn list`, and opened (ms since 1970).
 
     \b
     Examples:
@@ -114,9 +121,9 @@ def _one(admin: "Admin", halves: Id) -> Found:
 @dry_run_option
 @with_admin
 def abort(txn_ids: tuple[Id, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
-    """Abort transactions, whoever began them: what they published is dropped, what they acknowledged is sent again.
+    """Abort transactions of any owner: drop their messages and redeliver what they acknowledged.
 
-    On a terminal the id has to be typed in; elsewhere --yes is needed.
+    Prompts for the ID on a terminal; otherwise requires --yes.
 
     \b
     Examples:

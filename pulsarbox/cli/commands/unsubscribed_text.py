@@ -1,4 +1,4 @@
-"""Messages that no subscription has covered, for the eye: how many a topic keeps, by which rule, until when."""
+"""Unsubscribed retention as text: messages kept without a subscription, the rule, and the expiry."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,7 +11,7 @@ SETTINGS: Final = "unsubscribedRetentionTimeInMinutes, unsubscribedRetentionSize
 
 
 def kept_words(kept: dict[str, Any]) -> str:
-    """The member ``unsubscribed`` of a topic's statistics."""
+    """Describe the member ``unsubscribed`` of a topic's statistics."""
     text = f"{messages(kept['messages'])}, {megabytes(kept['bytes'])}, that no subscription has covered"
     return f"{text}; kept {_until(kept['until'])}"
 
@@ -24,7 +24,7 @@ def _until(wall: int) -> str:
 
 
 def rule_words(rule: dict[str, Any] | None) -> str:
-    """Return the line about unsubscribed retention that applies to a topic."""
+    """Describe the unsubscribed retention that applies to a topic."""
     if rule is None:
         return "Messages that no subscription has covered are not kept beyond that, as in Pulsar."
     minutes, limit = rule["timeInMinutes"], rule["limit"]

@@ -1,6 +1,6 @@
-"""Backlogs in messages, the unit of the dashboard; in entries where the broker counts nothing else, as Apache Pulsar.
+"""Backlogs in messages, or in entries if the broker counts only those, as Apache Pulsar does.
 
-An entry is what a producer sends at once: a batch of messages, or one chunk of a large message.
+An entry is one send of a producer: a single message, a batch, or one chunk of a large message.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ ENTRIES: Final = "entries"
 
 
 class Columns(NamedTuple):
-    """The columns of a table that show backlogs, and their titles."""
+    """Backlog columns of a table, and their titles."""
 
     names: Sequence[str]
     titles: Mapping[str, str]
 
 
 def backlog_fields(subscriptions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return ``backlog``, ``backlog_unit`` and ``backlog_entries`` of the statistics of some subscriptions together."""
+    """Return ``backlog``, ``backlog_unit`` and ``backlog_entries``, summed over the statistics of subscriptions."""
     each = list(subscriptions)
     entries = sum(stats["msgBacklog"] for stats in each)
     if all("backlogMessages" in stats for stats in each):
@@ -28,7 +28,7 @@ def backlog_fields(subscriptions: Iterable[Mapping[str, Any]]) -> dict[str, Any]
 
 
 def backlog_columns(rows: Collection[Mapping[str, Any]]) -> Columns:
-    """Return the columns for rows that have these fields: entries have their own where they differ from messages."""
+    """Return the backlog columns for these rows. Entries get their own column if they differ from messages."""
     if any(row["backlog_unit"] == ENTRIES for row in rows):
         return Columns(["backlog"], {"backlog": "BACKLOG (ENTRIES)"})
     if any(row["backlog"] != row["backlog_entries"] for row in rows):

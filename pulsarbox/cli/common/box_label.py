@@ -1,4 +1,4 @@
-"""What a box is to those who look at it: ``--label`` and ``--label-color``, or what the context in use says."""
+"""Display label of a box: ``--label`` and ``--label-color``, or the values of the current context."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def checked_label(text: str | None, color: str | None) -> "Label | None":
-    """None where none is given. Raises Misused."""
+    """Return the label, or None without a text. Raises Misused."""
     if not text:
         if color:
             raise Misused("--label-color goes with --label: a colour alone says nothing to who does not see it")
@@ -25,7 +25,7 @@ def checked_label(text: str | None, color: str | None) -> "Label | None":
 
 
 def label_for(found: Target, text: str | None, color: str | None) -> "Label | None":
-    """The label of the command line, else of the context by which the box was found. Raises Misused."""
+    """Return the label given on the command line, else that of the context that located the box. Raises Misused."""
     if not text and found.by_context:
         context = current_context() or {}
         return checked_label(context.get("label"), color or context.get("label_color"))

@@ -1,4 +1,4 @@
-"""What writing commands share: --dry-run and --yes, the typed name, several things at once, what is said of each."""
+"""Confirmation and execution of changes: --dry-run, --yes, the typed name, and one report line per object."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,22 +16,22 @@ _PATTERN: Final = frozenset("*?[")
 
 
 def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --dry-run."""
-    return click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")(command)
+    """Add --dry-run to a command."""
+    return click.option("--dry-run", is_flag=True, help="Print the changes without making them.")(command)
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --yes."""
-    return click.option("--yes", is_flag=True, help="Do it without asking; needed where there is no terminal.")(command)
+    """Add --yes to a command."""
+    return click.option("--yes", is_flag=True, help="Skip the confirmation; required without a terminal.")(command)
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it stands for several names."""
+    """Return whether a name contains wildcards."""
     return not _PATTERN.isdisjoint(text)
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names that fit a pattern of * and ?. Raises NotThere."""
+    """Return the names that match a pattern of * and ?. Raises NotThere if none does."""
     found = [name for name in names if fnmatchcase(name, pattern)]
     if not found:
         raise NotThere(f"nothing fits '{pattern}'")
@@ -39,9 +39,9 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
-    """Have a loss confirmed: on a terminal by the name, or the number where there are several, typed in.
+    """Ask on the terminal to confirm a destructive change, by typing the name, or the count if there are several.
 
-    Raises Misused where nobody can be asked and nothing was said, InTheWay where the answer is another.
+    Raises Misused without --yes and without a terminal, InTheWay if the typed text does not match.
     """
     if yes or dry_run:
         return
@@ -63,10 +63,10 @@ def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
 
 
 def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_run: bool) -> None:
-    """Do one thing after the other: what is done to it, its name, the doing.
+    """Run the actions in order. Each is a triple: past-tense verb phrase, object name, callable.
 
-    Says each on stdout. What fails is said on stderr, and the others are done. Raises what the only one failed with;
-    Partly where some were done.
+    Report successes on stdout and failures on stderr, and continue after a failure. Raises the failure of a single
+    action; of several, Partly if some succeeded, otherwise the type of the first failure.
     """
     failures: list[Failed] = []
     for done, name, do in things:

@@ -1,7 +1,6 @@
-"""How a command ends: one exception for each exit code, and which of them an error of a broker becomes.
+"""Exit codes: one exception per code, and the mapping of broker errors to them.
 
-``docs/operations.md`` has the table. Raise one of these from anywhere in a command; click
-prints it and ends the process.
+``docs/operations.md`` has the table. Any part of a command may raise one of these; click prints it and exits.
 """
 
 import os
@@ -26,58 +25,58 @@ EXIT_UNREACHABLE: Final = 6
 EXIT_TIMEOUT: Final = 7
 EXIT_PARTIAL: Final = 8
 EXIT_HUNG_UP: Final = 129
-"""As a shell reports a process that SIGHUP has ended."""
+"""128 + SIGHUP, as a shell reports it."""
 EXIT_INTERRUPTED: Final = 130
 
 
 class Failed(click.ClickException):
-    """It failed, for a reason that none of the others names. The message says what to do as well."""
+    """General failure, covered by no other class. The message includes what to do."""
 
     exit_code: ClassVar[int] = EXIT_FAILED
 
     def show(self, file: TextIO | None = None) -> None:  # type: ignore[override] # click: IO[Any]
-        """One line on stderr, in the voice of ``say``; the message may quote a broker, so it is cleaned."""
+        """Print one line on stderr, formatted like ``say``. Sanitized, because the message may quote a broker."""
         click.echo(f"pulsarbox: {clean(self.message)}", file=file or sys.stderr)
 
 
 class Misused(Failed):
-    """Options that do not go together, or a value that cannot be used."""
+    """Conflicting options, or an invalid value."""
 
     exit_code = EXIT_USAGE
 
 
 class NotThere(Failed):
-    """What the command is about does not exist."""
+    """The named object does not exist."""
 
     exit_code = EXIT_NOT_FOUND
 
 
 class InTheWay(Failed):
-    """It exists already, is in use, or is in a state that forbids the request."""
+    """The object already exists, is in use, or is in a state that forbids the request."""
 
     exit_code = EXIT_CONFLICT
 
 
 class Denied(Failed):
-    """Who asked did not prove who it is, or may not do this."""
+    """The client is not authenticated or not authorized."""
 
     exit_code = EXIT_DENIED
 
 
 class Unreachable(Failed):
-    """Nobody answers where the broker should be."""
+    """The broker does not answer at its address."""
 
     exit_code = EXIT_UNREACHABLE
 
 
 class TimedOut(Failed):
-    """No answer in time, or ``--until`` was not reached."""
+    """No response in time, or ``--until`` was not reached."""
 
     exit_code = EXIT_TIMEOUT
 
 
 class Partly(Failed):
-    """Some of it was done, some was not."""
+    """Some of the changes succeeded and some failed."""
 
     exit_code = EXIT_PARTIAL
 
@@ -89,7 +88,7 @@ class Interrupted(Failed):
 
 
 class HungUp(Failed):
-    """The terminal that a command writes to was closed."""
+    """The terminal of the command was closed."""
 
     exit_code = EXIT_HUNG_UP
 
@@ -97,17 +96,17 @@ class HungUp(Failed):
         super().__init__("the terminal was closed")
 
 
-WHO: Final = "say who you are with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
+WHO: Final = "authenticate with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
 MAY: Final = (
-    "an admin of the tenant grants it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
+    "a tenant admin can grant it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
 )
 
 _GRANT: Final = ": admins of the tenant can grant it"
-"""What a box says itself, for clients that have nobody to say it better."""
+"""Hint that a box appends to its error for clients without hints; replaced by ``MAY`` here."""
 _HELP: Final = {401: WHO, 403: MAY}
-"""What to do, behind what the broker says."""
+"""Advice to append to the broker's message, by HTTP status."""
 _OF_ROLES: Final = "permission|authorized|kept for other roles"
-"""How brokers say that a role may not, this one and Pulsar's."""
+"""Words in authorization errors of pulsarbox and of Apache Pulsar."""
 
 _BY_STATUS: Final = {
     400: Misused,
@@ -122,19 +121,19 @@ _BY_STATUS: Final = {
     503: Unreachable,
     504: TimedOut,
 }
-"""By HTTP status, which the error table has for each error of the Pulsar protocol too."""
+"""Exit by HTTP status. The error table assigns a status to errors of the binary protocol, too."""
 _CONNECTED: Final = r"\bhas (\d+ )?(active|clients?|connected|subscriptions)\b"
 _PRECONDITIONS: Final = (
     (re.compile(rf"{_CONNECTED}|\bin use\b|\bbusy\b|\bnot empty\b", re.IGNORECASE), InTheWay),
     (re.compile(r"\b(does not|not) exists?\b", re.IGNORECASE), NotThere),
 )
-"""Brokers answer 412 to wrong values, and with these words to requests that something is in the way of."""
+"""Brokers answer 412 to invalid values, and, with these words, to conflicting requests."""
 _OF_CLIENTS: Final = (errors.ChecksumError, errors.UnsupportedVersion)
-"""Their status is that of a wrong request, which no command makes: something is wrong with the program."""
+"""Errors with a client-error status that no command can cause: these are failures of the program."""
 
 
 def ending(error: errors.PulsarBoxError) -> Failed:
-    """Return the ending of a command that met this error of a broker, on either of its ports."""
+    """Return the exit for a broker error, from the binary protocol or the Admin API."""
     status = getattr(error, "status", None)
     if status is not None:
         return ending_of_status(status, str(error), getattr(error, "method", ""))
@@ -149,17 +148,17 @@ def ending(error: errors.PulsarBoxError) -> Failed:
 
 
 def ending_of_status(status: int, message: str, method: str = "") -> Failed:
-    """Return the ending of a command that was answered this HTTP status (400 and up) by the Admin API."""
+    """Return the exit for an HTTP error status (400 and up) of the Admin API."""
     kind: type[Failed] = _BY_STATUS.get(status, Failed)
     if status == 412:
         kind = next((kind for words, kind in _PRECONDITIONS if words.search(message)), kind)
     if kind is InTheWay and method == "DELETE" and re.search(_CONNECTED, message, re.IGNORECASE):
-        message += ": --force deletes it nevertheless"
+        message += ": use --force to delete it anyway"
     return kind(_with_help(message or f"HTTP {status}", status))
 
 
 def _with_help(text: str, status: int) -> str:
-    # Much is forbidden (403) that nobody can grant: what is for superusers, and what is not about roles at all.
+    # Not every 403 can be granted: some requests need a superuser, and some have nothing to do with roles.
     can_be_granted = re.search(_OF_ROLES, text, re.IGNORECASE) and "superUserRoles" not in text
     if status not in _HELP or (status == 403 and not can_be_granted):
         return text
@@ -170,10 +169,9 @@ _T = TypeVar("_T")
 
 
 def run(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-    """Do the work of a command; whatever ends it early becomes one of the endings above.
+    """Run the body of a command and map its exceptions to the exits above.
 
-    Ctrl-C is 130, an error of the broker what the table says, a reader of stdout that has seen enough (``| head``) is
-    no failure: exit code 0, nothing is said.
+    Ctrl-C exits with 130. A closed pipe on stdout (``| head``) is no failure: exit silently with 0.
     """
     try:
         return work(*args, **kwargs)
@@ -187,7 +185,7 @@ def run(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
 
 
 def abandon_stdout() -> None:
-    """Whoever read stdout is gone: what is still buffered goes nowhere, so the end of the process says nothing."""
+    """Redirect stdout to /dev/null, so that flushing its buffer at exit raises no error after the reader is gone."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, taken at a moment that suits: between two messages, not within one."""
+"""Deferred Ctrl-C and SIGTERM, handled between two messages."""
 
 import contextlib
 import os
@@ -16,11 +16,11 @@ EXIT_TERMINATED: Final = 143
 
 
 class Interruption:
-    """While it is entered, the first signal only sets ``asked`` and wakes the loop; a second Ctrl-C ends at once."""
+    """Context in which the first signal only sets ``asked`` and wakes the loop; a second one interrupts at once."""
 
     def __init__(self, loop: Loop) -> None:
         self.asked = 0
-        """The number of the signal that came, 0 for none."""
+        """Number of the received signal, 0 for none."""
         self._loop = loop
         self._before: dict[int, Any] = {}
         self._wake = os.pipe()
@@ -30,7 +30,7 @@ class Interruption:
         for end in self._wake:
             os.set_blocking(end, False)
         self._loop.watch(reading, READ, lambda mask: self._woken())
-        with contextlib.suppress(ValueError):  # not the main thread: then nobody sends us signals
+        with contextlib.suppress(ValueError):  # not the main thread, which alone receives signals
             self._before = {number: signal.signal(number, self._came) for number in _SIGNALS}
             signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         return self
@@ -45,7 +45,7 @@ class Interruption:
             os.close(end)
 
     def is_asked(self) -> bool:
-        """Whether the command is to end."""
+        """Return whether the command should end."""
         return self.asked != 0
 
     def _came(self, number: int, frame: FrameType | None) -> None:
@@ -58,7 +58,7 @@ class Interruption:
             os.read(self._wake[0], 64)
 
     def ending(self, said: str) -> click.ClickException:
-        """What the command ends with that was asked to end."""
+        """Return the exit of a command that was interrupted, with the exit code of the signal."""
         ending = Interrupted(said)
         if self.asked == signal.SIGTERM:
             ending.exit_code = EXIT_TERMINATED  # type: ignore[misc] # of this one only

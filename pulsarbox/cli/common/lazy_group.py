@@ -1,4 +1,4 @@
-"""Groups of commands that import a command's module only when that command runs."""
+"""Command groups that import the module of a command only when it runs."""
 
 import importlib
 import re
@@ -14,15 +14,17 @@ _NEGATIVE: Final = re.compile(r"-\d")
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is (``package.module:name``), and its one line in the list of commands."""
+    """Target of a command (``package.module:name``) and its one-line summary."""
 
     target: str
     summary: str
 
 
 def negatives_as_arguments(command: click.Command, words: list[str]) -> list[str]:
-    """The words of a command, reordered so that ``-1h`` or ``-10`` in the place of an argument is one: options first,
-    then ``--``. No option begins with a digit."""
+    """Return the command line reordered so that ``-1h`` or ``-10`` parse as arguments: options, ``--``, arguments.
+
+    No option begins with a digit.
+    """
     if not any(map(_NEGATIVE.match, words)):
         return words
     takes = {name: _values(each) for each in command.params if isinstance(each, click.Option) for name in each.opts}
@@ -46,14 +48,14 @@ def negatives_as_arguments(command: click.Command, words: list[str]) -> list[str
 
 
 def _values(option: click.Option) -> tuple[int, bool]:
-    """How many words an option takes behind it, and whether it may stand without them."""
+    """Return how many values an option takes, and whether they are optional."""
     if option.is_flag or option.count:
         return 0, False
-    return option.nargs, isinstance(option.flag_value, str | int | float)  # else a mark of click's own
+    return option.nargs, isinstance(option.flag_value, str | int | float)  # otherwise a sentinel of click
 
 
 class Group(click.Group):
-    """A group that knows what an unknown command was meant to be."""
+    """Command group that suggests the nearest name for an unknown command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,18 +72,18 @@ class Group(click.Group):
         return found, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Click's own, but that the first sentence of a command is not cut off where the line is full."""
+        """List the commands as click does, without truncating their summaries."""
         rows = [(name, self.summary(name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
     def summary(self, name: str) -> str:
-        """What the list of commands says of one."""
+        """Return the line of a command in the list of commands."""
         return self.commands[name].get_short_help_str(limit=_SENTENCE_MAX)
 
 
 class LazyGroup(Group):
-    """A group whose commands are rows of a table. Listing them imports none of them."""
+    """Command group defined by a table. Listing its commands imports none of them."""
 
     def __init__(self, *args: Any, lazy_commands: Mapping[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,6 +1,6 @@
-"""What reading commands print: rows or one document, in the form that ``-o`` names, once or with ``--watch``.
+"""Output of commands that read: rows or one document, in the format of ``-o``, once or repeatedly with ``--watch``.
 
-Columns stand plain, without a library: rich takes longer to import than a request takes. Data goes to stdout.
+Tables need no library: importing rich takes longer than a request.
 """
 
 import functools
@@ -21,21 +21,21 @@ _T = TypeVar("_T", bound=Callable[..., Any])
 
 
 class Found(NamedTuple):
-    """What a command has to show."""
+    """Result of a command: rows, or one document."""
 
     rows: list[Row]
-    """Each has the columns, and may have more, which only the other forms print."""
+    """Fields besides ``columns`` appear only in the other formats."""
     columns: Sequence[str] = ()
     name: str = "name"
-    """The field that ``-o name`` prints."""
+    """Field printed by ``-o name``."""
     lines: list[str] | None = None
-    """Where there is one document, not a list: what the table form prints for it."""
+    """Text of a single document in the table format; None for a list."""
     titles: Mapping[str, str] = {}
-    """Titles of columns in the table, where they differ from the field's name in capitals."""
+    """Column titles that differ from the uppercase field name."""
 
 
 class Output(NamedTuple):
-    """How to show it."""
+    """Output options of a command."""
 
     form: str
     watch: float | None
@@ -43,7 +43,7 @@ class Output(NamedTuple):
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command -o, --watch and --filter; it is called with ``output``."""
+    """Add -o, --watch and --filter to a command, passed to it as ``output``."""
 
     @functools.wraps(command)
     def called(*args: Any, form: str, watch: float | None, filter_text: str | None, **kwargs: Any) -> Any:
@@ -53,7 +53,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--filter",
         "filter_text",
         metavar="EXPRESSION",
-        help='Only rows for which it holds: `backlog > 0 and startswith(topic, "a")`. Names are those of -o json.',
+        help='Show only matching rows: `backlog > 0 and startswith(topic, "a")`. Field names as in -o json.',
     )
     watching = click.option(
         "--watch",
@@ -61,7 +61,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.FloatRange(0.1),
         is_flag=False,
         flag_value=2,
-        help="Again every S seconds (2), until Ctrl-C. Where stdout is no terminal: ndjson, each row with its time.",
+        help="Repeat every S seconds (default 2) until Ctrl-C. Prints timestamped ndjson if stdout is no terminal.",
     )
     return _forms(watching(filtering(called)))
 
@@ -73,12 +73,12 @@ _forms: Final = click.option(
     type=click.Choice(FORMS),
     default="table",
     show_default=True,
-    help="Columns for the eye, or data: names of fields stay.",
+    help="Output format. Field names are stable in all but table.",
 )
 
 
 def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command -o alone; it is called with ``output``."""
+    """Add only -o to a command, passed to it as ``output``."""
 
     @functools.wraps(command)
     def called(*args: Any, form: str, **kwargs: Any) -> Any:
@@ -88,7 +88,7 @@ def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def show(output: Output, look: Callable[[], Found]) -> None:
-    """Look, and print what is found; again and again where it is watched."""
+    """Print the result of ``look``, repeatedly with --watch."""
     if output.watch is None:
         found = look()
         _print(_filtered(found, output), output.form)
@@ -131,7 +131,7 @@ def _wanted(text: str | None) -> Callable[[Row], bool] | None:
 
 
 class _Unknown(Exception):
-    """A row does not have the field."""
+    """The filter names a field that the row does not have."""
 
 
 def _field(row: Row, path: list[str]) -> Any:
@@ -184,7 +184,7 @@ _NO_TITLES: Final[Mapping[str, str]] = {}
 
 
 def table(columns: Sequence[str], rows: Sequence[Row], titles: Mapping[str, str] = _NO_TITLES) -> list[str]:
-    """Return the lines of a table: a title over each column, numbers to the right, nothing cut."""
+    """Return the lines of a table: titled columns, numbers right-aligned, nothing truncated."""
     heads = [titles.get(name, name.upper()) for name in columns]
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
@@ -200,7 +200,7 @@ def table(columns: Sequence[str], rows: Sequence[Row], titles: Mapping[str, str]
 
 
 def cell(value: Any) -> str:
-    """A value for the eye."""
+    """Format a value for a table cell."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):

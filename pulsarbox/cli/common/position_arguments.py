@@ -1,4 +1,4 @@
-"""Places of a topic as the Admin API takes them: WHERE of `sub seek`, --at and --through."""
+"""Topic positions for the Admin API: WHERE of `sub seek`, --at and --through."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,27 +16,27 @@ _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of three: a word, a message, an instant."""
+    """A position in a topic: a word (earliest, latest), a message ID, or a time."""
 
     word: str = ""
     id: MessageId | None = None
     time: int | None = None
     """Milliseconds since 1970."""
     text: str = ""
-    """As it was given."""
+    """The text on the command line."""
 
     def __str__(self) -> str:
         return self.text or self.word
 
     def of(self, topic: TopicName) -> TopicName:
-        """The topic that it is a place of: the partition that the message id names."""
+        """Return the topic of the position: the partition if the message ID names one."""
         if self.id is not None and self.id.partition >= 0 and topic.base == topic:
             return topic.partition(self.id.partition)
         return topic
 
     @property
     def body(self) -> dict[str, Any]:
-        """As the Admin API takes it; not of an instant."""
+        """The position as an Admin API body. Not for a time."""
         if self.id is None:
             return dict(_EARLIEST if self.word == "earliest" else _LATEST)
         body = {"ledgerId": self.id.ledger, "entryId": self.id.entry}
@@ -44,7 +44,7 @@ class Place:
 
 
 def parse_place(text: str) -> Place:
-    """A place. Raises ValueError, in words."""
+    """Parse a position. Raises ValueError."""
     if text in ("earliest", "latest"):
         return Place(word=text, text=text)
     if text.startswith("@") or is_ago(text):

@@ -1,4 +1,4 @@
-"""Where reading begins and where it ends: ``--from`` and ``--until``."""
+"""Start and end of reading: ``--from`` and ``--until``."""
 
 import re
 from enum import Enum
@@ -14,15 +14,15 @@ UNTIL_FORMS: Final = "end, a number of messages, a length of time (30s), @TIME, 
 
 
 class From(NamedTuple):
-    """Where reading begins."""
+    """Start of reading."""
 
     start: Start
     last: int = 0
-    """Not there, but so many messages before the end; 0 for not so."""
+    """Number of messages before the end to start at, instead of ``start``; 0 for none."""
 
 
 class End(Enum):
-    """What ends reading."""
+    """Condition that ends reading."""
 
     NEVER = "never"
     END = "end"
@@ -33,17 +33,17 @@ class End(Enum):
 
 
 class Until(NamedTuple):
-    """Where reading ends."""
+    """End of reading."""
 
     kind: End = End.NEVER
     number: int = 0
-    """Messages, milliseconds, or milliseconds since 1970, as ``kind`` says."""
+    """Messages (COUNT), milliseconds (DURATION), or milliseconds since 1970 (TIME)."""
     id: MessageId = LATEST
-    """The last message that is wanted."""
+    """The last message to read (ID)."""
 
 
 def message_id(text: str) -> MessageId | None:
-    """``ledger:entry``, ``ledger:entry:partition``, ``ledger:entry:partition:index``; None for anything else."""
+    """Parse ``ledger:entry``, ``ledger:entry:partition`` or ``ledger:entry:partition:index``; None for other text."""
     found = _ID.fullmatch(text)
     if found is None:
         return None
@@ -53,12 +53,12 @@ def message_id(text: str) -> MessageId | None:
 
 
 def is_ago(text: str) -> bool:
-    """Whether it is an instant such as ``-1h``, which need not be marked as one."""
+    """Return whether a text is a relative time such as ``-1h``, which needs no ``@``."""
     return re.fullmatch(r"-\d[\d.a-z]*[a-z]", text) is not None
 
 
 def parse_from(text: str, now: int | None = None) -> From:
-    """The value of --from. Raises ValueError, in words."""
+    """Parse the value of --from. Raises ValueError."""
     if text in ("earliest", "latest"):
         return From(Start(EARLIEST if text == "earliest" else LATEST))
     if re.fullmatch(r"-[1-9][0-9]{0,8}", text):
@@ -72,7 +72,7 @@ def parse_from(text: str, now: int | None = None) -> From:
 
 
 def parse_until(text: str, now: int | None = None) -> Until:
-    """The value of --until. Raises ValueError, in words."""
+    """Parse the value of --until. Raises ValueError."""
     if text == "end":
         return Until(End.END)
     if text.isascii() and text.isdigit():

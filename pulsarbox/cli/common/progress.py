@@ -1,4 +1,4 @@
-"""One line on stderr that says how far it is, where stderr is a terminal."""
+"""Progress line on stderr, shown only on a terminal."""
 
 import sys
 import time
@@ -10,10 +10,10 @@ _EVERY_SECONDS: Final = 0.2
 
 
 class Progress:
-    """Counts messages and bytes, and shows them now and then."""
+    """Count of messages and bytes, redrawn at intervals."""
 
     def __init__(self, verb: str, wanted: bool) -> None:
-        """``verb``: what happens to the messages, such as "stored". ``wanted``: False shows nothing."""
+        """``verb`` is the participle to show, such as "stored"; ``wanted`` False suppresses the line."""
         self.messages = 0
         self.size = 0
         self._verb = verb
@@ -23,7 +23,7 @@ class Progress:
         self._next = self._begin + _EVERY_SECONDS
 
     def add(self, messages: int, size: int) -> None:
-        """So many more."""
+        """Count messages and bytes, and redraw the line if due."""
         self.messages += messages
         self.size += size
         if self._shown and (now := time.monotonic()) >= self._next:
@@ -39,12 +39,12 @@ class Progress:
         self._drawn = True
 
     def say(self, text: str) -> None:
-        """Talk, in between."""
+        """Clear the line and print a diagnostic."""
         self.clear()
         say(text)
 
     def clear(self) -> None:
-        """Take the line away, before anything else is said."""
+        """Clear the line before other output."""
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -52,5 +52,5 @@ class Progress:
 
 
 def messages(count: int) -> str:
-    """``1 message``, ``1,000 messages``."""
+    """Return ``1 message``, ``1,000 messages``."""
     return f"{count:,} message{'' if count == 1 else 's'}"

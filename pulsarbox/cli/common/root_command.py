@@ -1,4 +1,4 @@
-"""The command itself: what holds for all commands alike, before one of them begins and when something is in its way."""
+"""Root command: setup and error handling shared by all commands."""
 
 import contextlib
 import errno
@@ -10,11 +10,11 @@ from pulsarbox.cli.common.lazy_group import LazyGroup
 
 _UTF8: Final = "utf-8"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a file says that stdout goes to, and that takes no more."""
+"""Errors of writing to a stdout that can take no more data."""
 
 
 class Root(LazyGroup):
-    """The group of all commands. What would otherwise end in a traceback ends in words."""
+    """Group of all commands. Turns errors of stdout and of argument encoding into messages instead of tracebacks."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _never_fail_for_a_letter()
@@ -35,12 +35,12 @@ class Root(LazyGroup):
 
 
 def _never_fail_for_a_letter() -> None:
-    """Where the terminal or the locale does not know a character, it shows as an escape."""
+    """Escape characters that the encoding of stdout or stderr cannot represent, instead of raising."""
     streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
     for stream in streams:
         encoding = getattr(stream, "encoding", None)
         if encoding is not None and encoding.lower() != _UTF8:
-            with contextlib.suppress(AttributeError, ValueError):  # not a stream of Python's own
+            with contextlib.suppress(AttributeError, ValueError):  # not a text stream of the io module
                 stream.reconfigure(errors="backslashreplace")
 
 

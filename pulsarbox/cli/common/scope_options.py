@@ -1,4 +1,4 @@
-"""Which part of a box a look at it is about: --tenant and --namespace, for those who may not see all of it."""
+"""--tenant and --namespace: restrict output to one tenant or namespace, as tenant admins need."""
 
 import functools
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from pulsarbox.cli.connect.admin_client import namespace_named
 
 
 def scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --tenant and --namespace; it is called with ``scope``, the words of the query for them."""
+    """Add --tenant and --namespace to a command, passed to it as query parameters in ``scope``."""
 
     @functools.wraps(command)
     def called(*args: Any, tenant: str | None, namespace: str | None, **kwargs: Any) -> Any:
@@ -21,7 +21,7 @@ def scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
             scope["namespace"] = namespace_named(namespace)
         return command(*args, scope=scope, **kwargs)
 
-    one = click.option("--namespace", metavar="NS", help="Only what is in this namespace (tenant/namespace).")
-    return click.option("--tenant", metavar="TENANT", help="Only what is in this tenant; its admins need it.")(
+    one = click.option("--namespace", metavar="NS", help="Restrict to this namespace (tenant/namespace).")
+    return click.option("--tenant", metavar="TENANT", help="Restrict to this tenant; required for its admins.")(
         one(called)
     )

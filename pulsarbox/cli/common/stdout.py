@@ -1,6 +1,6 @@
-"""Data to stdout, byte for byte; on a terminal without anything that the terminal would obey.
+"""Data on stdout, byte for byte; on a terminal, with control characters escaped.
 
-While whoever reads is slow, the client goes on: keep-alives are answered, and Ctrl-C is seen.
+While the reader is slow, the client keeps running: it answers keep-alives and reacts to Ctrl-C.
 """
 
 import io
@@ -19,25 +19,25 @@ from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.client.client import Client
 
 _PIECE: Final = select.PIPE_BUF
-"""Bytes that a pipe takes without blocking once it says that it can be written to."""
+"""Bytes that a writable pipe takes without blocking."""
 
 
 class NotWritten(Exception):
-    """The process was asked to end before all was written."""
+    """The command was interrupted before all data was written."""
 
 
 class Stdout:
-    """Where messages go."""
+    """Writer of message data to stdout."""
 
     def __init__(self, client: Client, interruption: Interruption) -> None:
-        if sys.stdout is None:  # Python's way to say that the process was started without one
+        if sys.stdout is None:  # the process was started with stdout closed
             raise Failed("stdout is closed: there is nowhere to write to")
         self.is_terminal = sys.stdout.isatty()
         self._client = client
         self._interruption = interruption
         try:
             self._number = sys.stdout.fileno()
-        except (io.UnsupportedOperation, AttributeError):  # a test's
+        except (io.UnsupportedOperation, AttributeError):  # replaced by a test
             self._number = -1
         self._poll = select.poll()
         self._written = 0
@@ -45,18 +45,18 @@ class Stdout:
         if self._number >= 0:
             sys.stdout.flush()
             self._poll.register(self._number, select.POLLOUT)
-            # Elsewhere the writing end of a pipe does not tell what is in it.
+            # Other systems do not report the fill level at the writing end of a pipe.
             self._is_pipe = sys.platform == "linux" and stat.S_ISFIFO(os.fstat(self._number).st_mode)
 
     @property
     def written(self) -> int:
-        """Bytes in all."""
+        """Total bytes written."""
         return self._written
 
     def read(self) -> int:
-        """How many of the bytes somebody has read at least. Only a pipe tells: a file or a terminal takes all at once.
+        """Return a lower bound of the bytes that have been read. Only a pipe holds bytes back; others take all at once.
 
-        Where others write to the same pipe, what is in it counts as ours.
+        If other processes write to the same pipe, their bytes in it count as ours.
         """
         if not self._is_pipe:
             return self._written
@@ -73,13 +73,14 @@ class Stdout:
             check_reader(self._number)
 
     def is_left(self) -> bool:
-        """Whether nobody reads it any more."""
+        """Return whether the reader has closed its end."""
         return self._number >= 0 and any(mask & select.POLLERR for _, mask in self._poll.poll(0))
 
     def write(self, data: bytes, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Return when all is written; ``meanwhile`` is called now and then while whoever reads is slow.
+        """Write all data, calling ``meanwhile`` repeatedly while the reader is slow.
 
-        Raises BrokenPipeError or HungUp once nobody can read, NotWritten, Failed."""
+        Raises BrokenPipeError or HungUp if the reader is gone, NotWritten if interrupted, Failed otherwise.
+        """
         if self.is_terminal:
             data = cleaned(data)
         if self._number < 0:
@@ -112,7 +113,7 @@ class Stdout:
 
 
 def cleaned(data: bytes) -> bytes:
-    """Text for a terminal: line ends and tabs stay, all else that is not printed shows as an escape."""
+    """Return text for a terminal: unprintable characters escaped, except newlines and tabs."""
     text = data.decode("utf-8", "backslashreplace")
     if text.isascii() and text.isprintable():
         return data

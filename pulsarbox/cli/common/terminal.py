@@ -1,4 +1,4 @@
-"""The far end of this process's streams: a terminal or a pipe, and how a command ends once it is gone.
+"""Detection of a closed terminal or pipe at the other end of a standard stream.
 
 SIGHUP ends most processes whose terminal closes. It is ignored under ``nohup``, and does not reach a process in a
 session of its own, so nothing here relies on a signal.
@@ -17,17 +17,17 @@ from pulsarbox.cli.common.exits import EXIT_HUNG_UP, HungUp
 
 _LOOK_SECONDS: Final = 0.5
 _GONE: Final = (errno.EIO, errno.ENXIO)
-"""What a system answers to any request about a terminal that has been closed."""
+"""Errors of any call on a closed terminal."""
 
 
 def is_closed(descriptor: int) -> bool:
-    """Return whether a descriptor leads to a terminal that no longer exists. Never blocks."""
+    """Return whether the terminal of a descriptor has been closed. Never blocks."""
     try:
         if not stat.S_ISCHR(os.fstat(descriptor).st_mode):
             return False
         if _is_abandoned(descriptor, 0):
             return True
-        termios.tcgetattr(descriptor)  # on macOS, poll() knows nothing of terminals
+        termios.tcgetattr(descriptor)  # on macOS, poll() does not support terminals
     except termios.error as error:
         return error.args[0] in _GONE
     except OSError:
@@ -36,9 +36,9 @@ def is_closed(descriptor: int) -> bool:
 
 
 def end_when_closed(*descriptors: int) -> None:
-    """From now on, end this process with ``EXIT_HUNG_UP`` soon after one of these terminals is closed.
+    """Exit the process with ``EXIT_HUNG_UP`` soon after one of these terminals is closed.
 
-    A thread watches them and ends the process at once, because the main thread may be waiting to write to the terminal.
+    A thread polls them and exits immediately, because the main thread may be blocked on writing to the terminal.
     """
 
     def watch() -> None:
@@ -52,7 +52,7 @@ def end_when_closed(*descriptors: int) -> None:
 
 
 def check_reader(descriptor: int) -> None:
-    """Raise HungUp if the terminal of a descriptor is closed, BrokenPipeError if nobody reads its pipe."""
+    """Raise HungUp if the terminal of a descriptor is closed, BrokenPipeError if its pipe has no reader."""
     if is_closed(descriptor):
         raise HungUp
     if _is_abandoned(descriptor, 0):
@@ -60,11 +60,11 @@ def check_reader(descriptor: int) -> None:
 
 
 def rest(seconds: float) -> None:
-    """Wait between two lines of output. Raises HungUp or BrokenPipeError as soon as nobody can read stdout."""
+    """Sleep between outputs. Raises HungUp or BrokenPipeError as soon as stdout has no reader."""
     end = time.monotonic() + seconds
     try:
         descriptor = sys.stdout.fileno()
-    except (AttributeError, ValueError):  # stdout is closed, or an object of a test
+    except (AttributeError, ValueError):  # stdout is closed, or replaced by a test
         pass
     else:
         if _is_abandoned(descriptor, seconds):
@@ -73,7 +73,7 @@ def rest(seconds: float) -> None:
 
 
 def _is_abandoned(descriptor: int, seconds: float) -> bool:
-    """Return whether the other end of a pipe, socket or terminal is closed, or becomes so within this time."""
+    """Return whether the other end of a pipe, socket or terminal is closed, or is closed within this time."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(mask & (select.POLLERR | select.POLLHUP) for _, mask in poll.poll(seconds * 1000))

@@ -1,4 +1,4 @@
-"""Text for a terminal."""
+"""Text output on a terminal: diagnostics, colours, sizes and ages."""
 
 import contextlib
 import os
@@ -20,29 +20,29 @@ OUTPUT: Final = click.option(
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="Text for the eye, or JSON with names that stay.",
+    help="Output format. JSON field names are stable.",
 )
-"""The option of commands that print data."""
+"""The -o option of commands that print one document."""
 
 
 def say(text: str) -> None:
-    """Print one line of diagnostics on stderr, in the name of the program."""
+    """Print one diagnostic line on stderr, prefixed with the program name."""
     diagnose(f"pulsarbox: {clean(text)}")
 
 
 def diagnose(text: str) -> None:
-    """Print diagnostics on stderr. Without anybody to read them, as on a closed terminal, the work goes on."""
+    """Print diagnostics on stderr. Ignore errors, such as those of a closed terminal."""
     with contextlib.suppress(OSError):
         click.echo(text, err=True)
 
 
 def coloured(text: str, **style: Any) -> str:
-    """In a colour, where stdout is a terminal and NO_COLOR is not set. Colour says nothing that the text does not."""
+    """Style a text if stdout is a terminal and NO_COLOR is unset. Colour must carry no information of its own."""
     return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
 def megabytes(size: int) -> str:
-    """Bytes for the eye."""
+    """Format a size in bytes in its largest fitting unit."""
     if size < 1 << 10:
         return f"{size} B"
     for unit, bits in (("KiB", 10), ("MiB", 20)):
@@ -52,7 +52,7 @@ def megabytes(size: int) -> str:
 
 
 def ago(millis: int) -> str:
-    """How long ago a time was, in its largest unit."""
+    """Format the time since an instant (ms since 1970) in its largest unit."""
     seconds = max(0, int(time.time() - millis / 1000))
     for length, unit in _UNITS:
         if seconds >= length:

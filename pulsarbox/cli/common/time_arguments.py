@@ -1,4 +1,4 @@
-"""Points in time and lengths of time, as they are written on a command line."""
+"""Times and durations on the command line."""
 
 import time
 from typing import Any, Final
@@ -10,17 +10,17 @@ from pulsarbox.times import duration
 
 
 def wall_now() -> int:
-    """This instant, in milliseconds since 1970."""
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def moment(text: str, now: int | None = None) -> int:
-    """See times.moment; what is relative counts from this instant unless ``now`` says otherwise."""
+    """Parse a time as ``times.moment`` does. A relative one counts from ``now``, by default the current time."""
     return times.moment(text, wall_now() if now is None else now)
 
 
 class Words(click.ParamType[Any, Any]):
-    """An option whose value a function reads: it takes a text and raises ValueError, in words."""
+    """Click type that parses its value with a function, which raises ValueError for invalid text."""
 
     def __init__(self, name: str, parse: Any) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Which topic may have been meant, where the broker does not know the one that was named."""
+"""Suggestion of a similar topic name when the named topic does not exist."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pulsarbox.names import parse_topic
 
 @contextlib.contextmanager
 def suggesting(client: Client, topic: str) -> Iterator[None]:
-    """Adds the nearest name in its namespace to what the broker says of a topic that it does not have."""
+    """Append the nearest topic name of the namespace to the broker's error for a missing topic."""
     try:
         yield
     except TopicNotFound as error:
@@ -24,7 +24,7 @@ def _hint(client: Client, topic: str) -> str:
     name = parse_topic(topic)
     try:
         found = client.topics(name.namespace)
-    except PulsarBoxError:  # it is for a hint only
+    except PulsarBoxError:  # the hint is optional
         return ""
     others = {short(parse_topic(each).base) for each in (found[0] if found else ())}
     return did_you_mean(short(name), others)

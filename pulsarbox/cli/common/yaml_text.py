@@ -1,7 +1,6 @@
-"""JSON values as YAML: block style, and only what every reader of YAML 1.1 or 1.2 reads the same way.
+"""JSON values as YAML, in block style, limited to syntax that YAML 1.1 and 1.2 parsers read alike.
 
-A library for it takes as long to import as all the rest of a command. Texts that could be taken for something else are
-quoted, as JSON quotes them.
+Importing a YAML library takes as long as the rest of a command. Ambiguous strings are quoted as in JSON.
 """
 
 import json
@@ -9,14 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-# Without digits at the front, signs, colons, spaces: what is left cannot be a number, a time or a sign of YAML.
+# No leading digit, sign, colon or space, so the text cannot be read as a number, a time or YAML syntax.
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS: Final = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 
 def to_yaml(value: Any) -> str:
-    """One document, each line ended. The value is made of what JSON is made of."""
+    """Return a JSON value as one YAML document, each line terminated."""
     return "\n".join(_lines(value)) + "\n"
 
 

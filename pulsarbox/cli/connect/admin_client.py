@@ -1,4 +1,4 @@
-"""How commands talk to the Admin API: the client, names as people write them, errors with what may have been meant."""
+"""Admin API client of commands: options, short names, and errors with name suggestions."""
 
 import contextlib
 import functools
@@ -20,9 +20,9 @@ _HOME: Final = f"{PERSISTENT}://public/default/"
 
 
 def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options that name a broker, and --timeout; it is called with ``admin``, a client.
+    """Add the broker options and --timeout to a command, which gets a connected client as ``admin``.
 
-    Errors of the broker end it with the codes of ``exits``.
+    Broker errors map to the exit codes of ``exits``.
     """
 
     @functools.wraps(command)
@@ -45,7 +45,7 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.FloatRange(0.1),
         default=30,
         show_default=True,
-        help="Seconds to wait for each answer.",
+        help="Seconds to wait for each response.",
     )
     return admin_options(seconds(called))
 
@@ -54,7 +54,7 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def short(topic: TopicName | str) -> str:
-    """A topic's name as people write it: ``orders`` in public/default, else as much of it as is needed."""
+    """Return the shortest unambiguous name of a topic, such as ``orders`` in public/default."""
     text = str(topic)
     if text.startswith(_HOME):
         return text.removeprefix(_HOME)
@@ -62,12 +62,12 @@ def short(topic: TopicName | str) -> str:
 
 
 def topic_named(text: str) -> TopicName:
-    """The topic of a short or a full name. Raises InvalidTopicName."""
+    """Parse a short or full topic name. Raises InvalidTopicName."""
     return parse_topic(text)
 
 
 def namespace_named(text: str) -> str:
-    """``tenant/namespace``; a word alone is a namespace of the tenant public. Raises Misused."""
+    """Return ``tenant/namespace``; the default tenant is public. Raises Misused."""
     tenant, slash, rest = text.partition("/")
     if not slash:
         tenant, rest = "public", text
@@ -76,11 +76,11 @@ def namespace_named(text: str) -> str:
     return f"{tenant}/{rest}"
 
 
-# What may have been meant
+# Suggestions
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """See ``config.setting.did_you_mean``; what it needs is imported when something is missing."""
+    """See ``config.setting.did_you_mean``, which is imported only when needed."""
     from pulsarbox.config import setting
 
     return setting.did_you_mean(name, known)
@@ -88,7 +88,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @contextlib.contextmanager
 def advising_force(setting: str, force: bool, what: str) -> Iterator[None]:
-    """A deletion that the broker refuses, because of ``what`` is inside or because force is off, says what to do."""
+    """Add advice to a refused deletion: delete the contained ``what`` first, or use or allow --force."""
     from pulsarbox.client.admin import Refused
 
     try:
@@ -104,7 +104,7 @@ def advising_force(setting: str, force: bool, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def suggesting(admin: "Admin", topic: TopicName, subscription: str | None = None) -> Iterator[None]:
-    """Adds to the broker's 404 which name may have been meant: of the namespace, the topic or the subscription."""
+    """Convert the broker's 404 into an error that names the missing object and suggests a similar name."""
     from pulsarbox.client.admin import Refused
 
     try:
@@ -116,7 +116,7 @@ def suggesting(admin: "Admin", topic: TopicName, subscription: str | None = None
 
 
 def missing(admin: "Admin", topic: TopicName, subscription: str | None, said: str) -> NotThere:
-    """The ending of a command whose topic, or its subscription, does not exist."""
+    """Return the error for a missing topic or subscription, or a missing parent of it."""
     if topic.tenant not in (tenants := _names(admin.tenants)):
         return NotThere(f"no tenant '{topic.tenant}'{did_you_mean(topic.tenant, tenants)}")
     if topic.namespace not in (namespaces := _names(lambda: admin.namespaces(topic.tenant))):
@@ -131,17 +131,17 @@ def missing(admin: "Admin", topic: TopicName, subscription: str | None, said: st
 
 
 def every_topic(admin: "Admin", namespace: str, domain: str) -> list[str]:
-    """All topics of a namespace: partitioned ones, and partitions one by one."""
+    """Return all topics of a namespace, both partitioned topics and their partitions."""
     return [*admin.partitioned_topics(namespace, domain), *admin.topics(namespace, domain)]
 
 
 def _names(ask: Callable[[], Iterable[str]]) -> list[str]:
     try:
         return list(ask())
-    except PulsarBoxError:  # it is for a hint only
+    except PulsarBoxError:  # the hint is optional
         return []
 
 
 def tenant_missing(admin: "Admin", tenant: str) -> NotThere:
-    """The ending of a command whose tenant does not exist."""
+    """Return the error for a missing tenant."""
     return NotThere(f"no tenant '{tenant}'{did_you_mean(tenant, _names(admin.tenants))}")

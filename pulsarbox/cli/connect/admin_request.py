@@ -1,4 +1,4 @@
-"""Asking a box over HTTP from a command: what does not come back as an answer ends the command."""
+"""Single HTTP requests of commands to a box, with errors mapped to exit codes."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ SECONDS_MAX = 30.0
 
 
 def ask(admin: Target, method: str, path: str, body: object = None) -> Any:
-    """The answer as a value."""
-    # http.client takes longer to import than all the rest of such a command.
+    """Send a request and return the JSON response. Raises the exit of the command on any error."""
+    # Imported late: http.client takes longer to import than the rest of such a command.
     from pulsarbox.client.admin_call import WebRefused
     from pulsarbox.client.admin_call import ask as asked
 

@@ -1,4 +1,4 @@
-"""``pulsarbox context``: brokers by name, one of which is in use."""
+"""``pulsarbox context``: named brokers, one of which is current."""
 
 import json
 from typing import Any
@@ -14,10 +14,11 @@ from pulsarbox.cli.connect import context_store
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def context() -> None:
-    """Brokers by name: where they are, and with what to talk to them.
+    """Manage named brokers and select the current one.
 
-    The one in use goes before the box that runs here, and behind --url, --admin-url, --data-dir, PULSARBOX_SERVICE_URL
-    and PULSARBOX_ADMIN_URL. PULSARBOX_CONTEXT names another one for a command.
+    A context holds the URLs and credentials of a broker. The current context takes precedence over a local box, but
+    not over --url, --admin-url, --data-dir, PULSARBOX_SERVICE_URL and PULSARBOX_ADMIN_URL. PULSARBOX_CONTEXT selects
+    another context for one command.
 
     \b
     Examples:
@@ -29,19 +30,19 @@ def context() -> None:
 
 @context.command()
 @click.argument("name")
-@click.option("--url", metavar="URL", help="Service URL, pulsar://host:6650 or pulsar+ssl://host:6651.")
-@click.option("--admin-url", metavar="URL", help="Admin URL, http://host:8080 or https://host:8443.")
-@click.option("--token-file", metavar="FILE", help="A file with the token; it is read when a command needs it.")
-@click.option("--auth-plugin", metavar="NAME", help="token, tls, basic, or Pulsar's Java class of them.")
-@click.option("--auth-params", metavar="TEXT", help="What that needs, such as tlsCertFile:PATH,tlsKeyFile:PATH.")
-@click.option("--tls-trust-cert-path", metavar="FILE", help="Certificates to trust over TLS (PEM).")
-@click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS.")
-@click.option("--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL.")
-@click.option("--label", metavar="TEXT", help="A word that `pulsarbox top` has over every screen, such as PRODUCTION.")
-@click.option("--label-color", metavar="COLOR", help="The colour of its line: red, darkgreen, #b3202d.")
-@click.option("-f", "--force", is_flag=True, help="Also where the name is taken.")
+@click.option("--url", metavar="URL", help="Service URL: pulsar://host:6650 or pulsar+ssl://host:6651.")
+@click.option("--admin-url", metavar="URL", help="Admin URL: http://host:8080 or https://host:8443.")
+@click.option("--token-file", metavar="FILE", help="Token file, read by each command.")
+@click.option("--auth-plugin", metavar="NAME", help="Authentication: token, tls, basic, or Pulsar's Java class name.")
+@click.option("--auth-params", metavar="TEXT", help="Its parameters, such as tlsCertFile:PATH,tlsKeyFile:PATH.")
+@click.option("--tls-trust-cert-path", metavar="FILE", help="Trusted CA certificates (PEM).")
+@click.option("--tls-allow-insecure", is_flag=True, help="Accept any server certificate.")
+@click.option("--tls-enable-hostname-verification", is_flag=True, help="Verify the host name in the certificate.")
+@click.option("--label", metavar="TEXT", help="Label above every screen of `pulsarbox top`, such as PRODUCTION.")
+@click.option("--label-color", metavar="COLOR", help="Colour of the label: red, darkgreen, #b3202d.")
+@click.option("-f", "--force", is_flag=True, help="Replace an existing context.")
 def add(name: str, force: bool, **given: str | bool | None) -> None:
-    """Keep a broker under NAME; the first one is in use at once.
+    """Add a broker as context NAME. The first context becomes current.
 
     \b
     Examples:
@@ -74,7 +75,7 @@ def _add(name: str, force: bool, given: dict[str, str]) -> None:
 @context.command()
 @click.argument("name")
 def use(name: str) -> None:
-    """Use the context NAME from now on; - for none.
+    """Make NAME the current context; - for none.
 
     \b
     Examples:
@@ -96,7 +97,7 @@ def _use(name: str) -> None:
 @context.command("list")
 @OUTPUT
 def list_(output: str) -> None:
-    """List the contexts; the one in use has a star.
+    """List the contexts. A star marks the current one.
 
     \b
     Examples:
@@ -119,7 +120,7 @@ def _list(output: str) -> None:
 @context.command()
 @click.argument("name", required=False)
 def show(name: str | None) -> None:
-    """Show the context NAME, or the one in use, as JSON. What --auth-params says is left out.
+    """Show the context NAME, by default the current one, as JSON. Hides --auth-params.
 
     \b
     Examples:
@@ -149,7 +150,7 @@ def _named(name: str) -> tuple[str, dict[str, Any]]:
 @context.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """Forget the context NAME.
+    """Remove the context NAME.
 
     \b
     Examples:

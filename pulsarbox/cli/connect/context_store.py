@@ -1,7 +1,7 @@
-"""Brokers by name: ``contexts.json`` in the user's configuration directory, and the one of them that is in use.
+"""Storage of contexts: ``contexts.json`` in the user's configuration directory.
 
-Which is in use: PULSARBOX_CONTEXT, else what `pulsarbox context use` said. Tokens stay in files of their own; here
-stand their paths.
+The current context is that of PULSARBOX_CONTEXT, or else of `pulsarbox context use`. Tokens stay in separate files, of
+which only the paths are stored.
 """
 
 import json
@@ -19,17 +19,17 @@ FIELDS: Final = (
     *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
     *("label", "label_color"),
 )
-"""What a context may say, by name of the option of `pulsarbox context add`."""
+"""Fields of a context, named like the options of `pulsarbox context add`."""
 
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
-    """The file."""
+    """Return the path of the file."""
     root = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".config"
     return Path(root) / "pulsarbox" / "contexts.json"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """``{"current": name or None, "contexts": {name: {...}}}``. Raises Misused for a file that is none."""
+    """Return ``{"current": name or None, "contexts": {name: {...}}}``. Raises Misused for an invalid file."""
     file = path(environ)
     try:
         found = json.loads(file.read_text("utf-8"))
@@ -45,7 +45,7 @@ def load(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
 
 
 def save(document: dict[str, Any], environ: Mapping[str, str] = os.environ) -> None:
-    """Put the file in its place at once, readable by its owner only."""
+    """Write the file atomically, readable only by its owner."""
     file = path(environ)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = file.with_suffix(f".{os.getpid()}")
@@ -56,7 +56,7 @@ def save(document: dict[str, Any], environ: Mapping[str, str] = os.environ) -> N
 
 
 def current(environ: Mapping[str, str] = os.environ) -> tuple[str, dict[str, Any]] | None:
-    """The context in use, by name; None where none is. Raises NotThere for a name that PULSARBOX_CONTEXT has alone."""
+    """Return the name and fields of the current context, None without any. Raises NotThere for an unknown name."""
     document = load(environ)
     name = environ.get(VARIABLE) or document["current"]
     if not name:

@@ -1,8 +1,8 @@
-"""The other URL of a broker of which one is named: a command never administers one broker and messages another.
+"""Lookup of the other URL of a broker, so that a command never administers one broker and messages another.
 
-The Admin API has the service URL. The Pulsar protocol does not have the URL of the Admin API: a box on this machine
-with that port has it, otherwise the usual port of the same host is tried. That port may belong to another server, so a
-guess gets no secret, and a server there must answer with this service URL without one.
+The Admin API reports the service URL. The Pulsar protocol does not report the URL of the Admin API, which comes from a
+local box with that port, or else is guessed as the default port on the same host. A guessed port may belong to another
+server, so it gets no secret, and the server must report the service URL without one.
 """
 
 import ipaddress
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from pulsarbox.server.process.runtime_file import Running
 
 SECONDS: Final = 10.0
-"""How long the broker is waited for."""
+"""Timeout of requests to the broker."""
 _WEB_PORT: Final = 8080
 _WEB_PORT_TLS: Final = 8443
-"""Those of a Pulsar broker, unless its configuration names others."""
+"""Default web ports of a Pulsar broker."""
 
 
 def service_url_of(admin: "Target", seconds: float = SECONDS) -> str:
-    """Return the service URL of the broker with this Admin API, over TLS where that is.
+    """Return the service URL of the broker with this Admin API, with TLS if that uses TLS.
 
-    Raises Unreachable, TimedOut; Misused where the broker does not tell it.
+    Raises Unreachable, TimedOut; Misused if the broker does not report it.
     """
     try:
         plain, tls = _asked(admin, seconds)
@@ -44,15 +44,14 @@ def service_url_of(admin: "Target", seconds: float = SECONDS) -> str:
 
 
 def origin_of(named: "Target") -> str:
-    """Return the origin of a URL that was derived from a named one."""
+    """Return the origin of a URL derived from a named one."""
     return f"of {named.url}, {named.origin}"
 
 
 def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float = SECONDS) -> tuple[str, bool]:
     """Return the URL of the Admin API of the broker with this service URL, and whether its port is a guess.
 
-    ``boxes`` are those of this machine. Raises Misused where the URL is unknown, or is a guess and secrets are
-    configured.
+    ``boxes`` are those of this machine. Raises Misused if the URL is unknown, or guessed with secrets configured.
     """
     ports = {port for _, port in service.hosts}
     for running in boxes:
@@ -77,11 +76,11 @@ def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float =
 
 
 class _Unknown(Exception):
-    """The Admin API does not tell."""
+    """The Admin API does not report its service URL."""
 
 
 def _asked(admin: "Target", seconds: float) -> tuple[str, str]:
-    """The service URLs, without and with TLS. Raises NotConnected, NoAnswer, _Unknown."""
+    """Return the service URLs without and with TLS. Raises NotConnected, NoAnswer, _Unknown."""
     from pulsarbox.client.admin import Admin, Refused
 
     with Admin(admin.hosts, seconds, secure=admin.secure, credentials=admin.credentials()) as asked:
@@ -101,7 +100,7 @@ def _refusal(named: "Target", problem: str, option: str) -> str:
 
 
 def _reachable(text: str, admin: "Target") -> str:
-    """A host and port that the broker has told; where it says localhost, the host at which it was asked."""
+    """Return a reported host and port, with localhost replaced by the host of the Admin API."""
     host, colon, port = text.rpartition(":")
     if not colon or port.endswith("]"):
         host, port = text, ""
@@ -112,7 +111,7 @@ def _reachable(text: str, admin: "Target") -> str:
 
 
 def _ports(url: str) -> set[int]:
-    """The ports of a service URL."""
+    """Return the ports of a service URL."""
     scheme, _, hosts = url.partition("://")
     default = 6651 if scheme == "pulsar+ssl" else 6650
     found = (each.rpartition(":")[2] for each in hosts.rstrip("/").split(",") if each)

@@ -1,4 +1,4 @@
-"""With what a command proves who asks, and whom it trusts: options, environment, context, Pulsar's client.conf."""
+"""Credentials and trusted certificates of a command: options, environment, context, Pulsar's client.conf."""
 
 import json
 import os
@@ -21,16 +21,16 @@ _BASIC_PLUGINS: Final = ("basic", "org.apache.pulsar.client.impl.auth.Authentica
 
 
 def credentials_for(options: dict[str, Any], file: dict[str, str], target: Target | None = None) -> Credentials:
-    """What the options say, else variables, else the context in use, else client.conf, else the box itself.
+    """Return credentials from the options, variables, current context, client.conf, or the local box, in that order.
 
-    A context's are for the broker that it names, not for one that an option or a variable names. The box itself has
-    written something into its data directory, for who can read it. Raises Misused.
+    A context's credentials are only for the broker it names, not for one named by an option or a variable. A local box
+    writes an operator secret into its data directory for users who can read it. Raises Misused.
     """
     is_meant = target is None or target.by_context or target.origin == DEFAULT_ORIGIN
     context = (current_context() if is_meant else None) or {}
 
     def said(name: str, key: str) -> str:
-        """The option, the variable, the context's word or client.conf's, whichever is first."""
+        """Return the value of the first source that has one."""
         variable = os.environ.get(f"PULSARBOX_{name.upper()}")
         return str(options.get(name) or variable or context.get(name) or file.get(key) or "")
 
@@ -53,7 +53,7 @@ def credentials_for(options: dict[str, Any], file: dict[str, str], target: Targe
 
 
 def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
-    """What one place says, None where it says nothing. Raises Misused."""
+    """Return the credentials of one source, None without any. Raises Misused."""
     if source.get("token"):
         return _with_token(made, source["token"])
     if source.get("token_file"):
@@ -77,7 +77,7 @@ def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
 
 
 def _with_token(made: Credentials, text: str) -> Credentials:
-    """A token that stands in a file is read again whenever it is needed."""
+    """Add a token. A token file is read again for each use."""
     token, named = read_token(text), text.strip()
     if named.startswith("file:"):
         return made._replace(token_file=_path(named))
@@ -85,7 +85,7 @@ def _with_token(made: Credentials, text: str) -> Credentials:
 
 
 def read_token(text: str) -> str:
-    """A token out of ``token:...``, ``file:...``, ``{"token":"..."}`` or itself. Raises Misused."""
+    """Return the token in ``token:...``, ``file:...``, ``{"token":"..."}`` or a bare token. Raises Misused."""
     text = text.strip()
     if text.startswith("{"):
         text = parameters_of(text).get("token", "")
@@ -98,7 +98,7 @@ def read_token(text: str) -> str:
 
 
 def parameters_of(text: str) -> dict[str, str]:
-    """``key:value,key:value`` or JSON, as in authParams. Raises Misused."""
+    """Parse authParams: ``key:value,key:value`` or JSON. Raises Misused."""
     if text.lstrip().startswith("{"):
         try:
             found = json.loads(text)
@@ -110,7 +110,7 @@ def parameters_of(text: str) -> dict[str, str]:
 
 
 def _text_of(named: str) -> str:
-    """What stands in a file. Raises Misused."""
+    """Return the text of a file. Raises Misused."""
     path = _path(named)
     try:
         return Path(path).expanduser().read_text("utf-8").strip()

@@ -1,9 +1,8 @@
-"""Which broker a command talks to: ``--url`` and ``--admin-url``, and what stands in for them.
+"""The broker of a command: ``--url``, ``--admin-url``, and their fallbacks.
 
-The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the context in use; the box that runs
-on the data directory; this user's box with --memory; the ports of a Pulsar broker on this machine. Any broker
-will do, a box or Apache Pulsar. Where one of the two is named, and the other is not, both are of the named broker:
-``counterpart``.
+In order of precedence: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the current context; the box that runs
+on the data directory; this user's box with --memory; the default ports on this machine. The broker may be a box or
+Apache Pulsar. If only one of the two URLs is named, the other is that of the same broker: ``counterpart_url``.
 """
 
 import contextlib
@@ -31,38 +30,38 @@ DEFAULT_ORIGIN: Final = "the default"
 DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
 DEFAULT_ADMIN: Final = "http://localhost:8080"
 
-_DATA_DIR: Final = click.option(
-    "--data-dir", help="Data directory of the box to talk to, where no URL is given (dataDirectory)."
-)
+_DATA_DIR: Final = click.option("--data-dir", help="Connect to the box of this data directory (dataDirectory).")
 _URL: Final = click.option(
     "--url",
     metavar="URL",
-    help=f"Service URL of the broker, such as {DEFAULT_SERVICE}. Else {SERVICE_VARIABLE}, else that of the broker with"
-    " the admin URL, else the box that runs here.",
+    help=f"Service URL, such as {DEFAULT_SERVICE}. [default: {SERVICE_VARIABLE}, else that of the broker with"
+    " the admin URL, else the local box]",
 )
 _ADMIN_URL: Final = click.option(
     "--admin-url",
     metavar="URL",
-    help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else that of the broker with"
-    " the service URL, else the box that runs here.",
+    help=f"Admin URL, such as {DEFAULT_ADMIN}. [default: {ADMIN_VARIABLE}, else that of the broker with"
+    " the service URL, else the local box]",
 )
 TRUST: Final = (
     click.option(
-        "--token-file", metavar="FILE", help="A file with a token that proves who asks. Else PULSARBOX_TOKEN."
+        "--token-file", metavar="FILE", help="Authenticate with the token in FILE. [default: PULSARBOX_TOKEN]"
     ),
-    click.option("--auth-plugin", metavar="NAME", help="token, tls, basic. Else PULSARBOX_AUTH_PLUGIN."),
-    click.option("--auth-params", metavar="TEXT", help="What that needs, or file:PATH. Else PULSARBOX_AUTH_PARAMS."),
+    click.option(
+        "--auth-plugin", metavar="NAME", help="Authentication: token, tls, basic. [default: PULSARBOX_AUTH_PLUGIN]"
+    ),
+    click.option(
+        "--auth-params", metavar="TEXT", help="Its parameters, or file:PATH. [default: PULSARBOX_AUTH_PARAMS]"
+    ),
     click.option(
         "--tls-trust-cert-path",
         metavar="FILE",
-        help="Certificates to trust over TLS (PEM). Else PULSARBOX_TLS_TRUST_CERT_PATH.",
+        help="Trusted CA certificates (PEM). [default: PULSARBOX_TLS_TRUST_CERT_PATH]",
     ),
-    click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS."),
-    click.option(
-        "--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL."
-    ),
+    click.option("--tls-allow-insecure", is_flag=True, help="Accept any server certificate."),
+    click.option("--tls-enable-hostname-verification", is_flag=True, help="Verify the host name in the certificate."),
 )
-"""With what a broker is talked to; what it is called in ``Target.options``."""
+"""Options for authentication and trust, stored in ``Target.options``."""
 TRUST_NAMES: Final = (
     *("token_file", "auth_plugin", "auth_params"),
     *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
@@ -72,39 +71,39 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Target(NamedTuple):
-    """A broker, by its URL, and where that URL comes from."""
+    """A broker, its URL and the origin of that URL."""
 
     url: str
-    """Without a slash at its end."""
+    """URL without a trailing slash."""
     origin: str
-    """In words: ``--url``, ``PULSARBOX_SERVICE_URL``, ``the box on data``, ``the default``."""
+    """Source of the URL: ``--url``, ``PULSARBOX_SERVICE_URL``, ``the box on data``, ``the default``."""
     hosts: tuple[tuple[str, int], ...]
-    """Hosts and ports of the URL, in its order."""
+    """Hosts and ports of the URL, in order."""
     certificate: str = ""
-    """Of a box that runs here: the file with its certificate, which its client expects to see."""
+    """Certificate file of a local box, which clients pin."""
     operator: str = ""
-    """What that box has written into its data directory for us; empty where it has not, or is another user's."""
+    """Operator secret from the data directory of a local box; empty without any, or without access to it."""
     directory: str = ""
-    """The data directory of a box that was found because it runs here; empty for any other broker."""
+    """Data directory of a local box; empty for any other broker."""
     options: Mapping[str, Any] = _NOTHING
-    """What the command line says of trust and credentials."""
+    """Options of the command line for authentication and trust."""
     by_context: bool = False
-    """Whether the context in use names the broker, so its credentials are for it."""
+    """Whether the current context names the broker, so that its credentials apply."""
     guessed: bool = False
-    """Whether only the usual port suggests this server. No secret is sent to it."""
+    """Whether the port is a guess. No secret is sent to it."""
 
-    def __repr__(self) -> str:  # without what is secret
+    def __repr__(self) -> str:  # without secrets
         return f"<Target: {self.url} ({self.origin})>"
 
     @property
     def secure(self) -> bool:
-        """Whether it is talked to over TLS."""
+        """Whether the URL uses TLS."""
         return self.url.startswith(("pulsar+ssl:", "https:"))
 
     def credentials(self, options: dict[str, Any] | None = None, file: dict[str, str] | None = None) -> "Credentials":
-        """Return the credentials for this broker: see ``credentials_for``.
+        """Return the credentials for this broker; see ``credentials_for``.
 
-        Raises Misused, also where a secret is configured and the address of the server is a guess.
+        Raises Misused, also if a secret is configured and the port is a guess.
         """
         from pulsarbox.cli.connect.credentials import credentials_for
 
@@ -117,11 +116,11 @@ class Target(NamedTuple):
         return made._replace(pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
-        """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
+        """Return the error for a failed or lost connection, with advice."""
         return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice(reason)}")
 
     def silent(self, seconds: float) -> Failed:
-        """The ending of a command that got no answer in time."""
+        """Return the error for a response timeout, with advice."""
         return TimedOut(f"{self.url} ({self.origin}) has not answered within {seconds:g} s; {self._advice()}")
 
     def _advice(self, reason: str = "") -> str:
@@ -134,30 +133,30 @@ class Target(NamedTuple):
 
 
 def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --url, --data-dir and --config; it is called with ``service``, a ``Target``.
+    """Add --url, --data-dir and --config to a command, which gets a ``Target`` as ``service``.
 
-    What ends the command early ends it as ``exits.run`` says; so with the other two.
+    Its exceptions map to exit codes as in ``exits.run``. This applies to the other decorators, too.
     """
     return _with_directory(_URL(_called_with(command, service=True, admin=False)))
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command --admin-url, --data-dir and --config; it is called with ``admin``, a ``Target``."""
+    """Add --admin-url, --data-dir and --config to a command, which gets a ``Target`` as ``admin``."""
     return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True)))
 
 
 def late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``admin_options``; ``admin`` is a call that finds its ``Target`` when needed."""
+    """Like ``admin_options``, but ``admin`` is a function that resolves the ``Target``."""
     return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True, late=True)))
 
 
 def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command both, with --data-dir and --config; it is called with ``service`` and ``admin``."""
+    """Add both URLs, --data-dir and --config to a command, which gets ``service`` and ``admin``."""
     return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))
 
 
 def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command both, with --data-dir and --config; ``admin`` is a call that finds its ``Target`` when needed."""
+    """Like ``service_and_admin_options``, but ``admin`` is a function that resolves the ``Target``."""
     return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True, late=True))))
 
 
@@ -194,7 +193,7 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
 
 
 def _placed(command: Callable[..., Any], service: Target | None) -> Callable[..., Any]:
-    """The command; a broker that it cannot reach is told with the place that its URL comes from."""
+    """Wrap a command to report an unreachable broker with the origin of its URL."""
 
     def placed(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -208,7 +207,7 @@ def _placed(command: Callable[..., Any], service: Target | None) -> Callable[...
 
 
 class Given(NamedTuple):
-    """What a command line says of the broker."""
+    """Command line options that select the broker."""
 
     url: str | None = None
     admin_url: str | None = None
@@ -217,33 +216,33 @@ class Given(NamedTuple):
     options: Mapping[str, Any] = _NOTHING
     """See ``Target.options``."""
     seconds: float = 10.0
-    """How long a broker is waited for that is asked for its other URL."""
+    """Timeout of the request for the broker's other URL."""
 
 
 _NOTHING_GIVEN: Final = Given()
 
 
 def service_target(given: Given = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
-    """Return the broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
+    """Return the broker for the Pulsar protocol. Raises Misused for an invalid URL."""
     return _find(_SERVICE, given, environ)
 
 
 def admin_target(given: Given = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
-    """Return the broker for the Admin API. Raises Misused for a URL that cannot be one."""
+    """Return the broker for the Admin API. Raises Misused for an invalid URL."""
     return _find(_ADMIN, given, environ)
 
 
 class _Door(NamedTuple):
-    """One of the two ports of a broker, and what names it."""
+    """One of the two services of a broker, with the option, variable and field that name it."""
 
     option: str
     variable: str
     field: str
-    """Of a context."""
+    """Field of a context."""
     default: str
     scheme: str
     secure: str
-    """The scheme over TLS."""
+    """Scheme with TLS."""
     port: int
     tls_port: int
 
@@ -272,19 +271,19 @@ def _find(door: _Door, given: Given, environ: Mapping[str, str]) -> Target:
 
 
 def _named(door: _Door, given: Given, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """The URL that the option or the variable names, and which of them; None where neither does."""
+    """Return the URL of the option or the variable, and its source; None without either."""
     url = given.url if door is _SERVICE else given.admin_url
     if url is not None:
         if given.data_dir is not None:
             raise Misused(f"{door.option} and --data-dir both name a broker: give one of them")
         return url, door.option
-    if given.data_dir is not None:  # an option, so it wins over the environment
+    if given.data_dir is not None:  # options take precedence over the environment
         return None
     return (environ[door.variable], door.variable) if environ.get(door.variable) else None
 
 
 def _counterpart(door: _Door, named: Target, given: Given) -> Target:
-    """The other URL of a broker. Raises Misused where the broker does not tell it."""
+    """Return the other URL of a named broker. Raises Misused if it is unknown."""
     from pulsarbox.cli.connect import counterpart_url
 
     if door is _SERVICE:
@@ -305,11 +304,11 @@ def _of_this_machine(door: _Door, given: Given) -> Target:
 
 
 def _boxes(config_file: Path | None) -> "Iterator[Running]":
-    """The boxes on this machine that can be found: that of the data directory, and those in memory."""
+    """Yield the known boxes on this machine: that of the data directory, and those in memory."""
     from pulsarbox.server.process.memory_box_entry import entries, pid_of
     from pulsarbox.server.process.runtime_file import read
 
-    with contextlib.suppress(Unreachable):  # it does not serve yet
+    with contextlib.suppress(Unreachable):  # the box is starting
         found = _of_the_box(config_file, None)
         if found is not None:
             yield found[0]
@@ -317,7 +316,7 @@ def _boxes(config_file: Path | None) -> "Iterator[Running]":
 
 
 def current_context(environ: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
-    """What the context in use says, None where none is. Raises NotThere, Misused."""
+    """Return the fields of the current context, None without any. Raises NotThere, Misused."""
     from pulsarbox.cli.connect import context_store
 
     if not environ.get(context_store.VARIABLE) and not context_store.path(environ).exists():
@@ -327,14 +326,14 @@ def current_context(environ: Mapping[str, str] = os.environ) -> dict[str, Any] |
 
 
 def checked_urls(context: Mapping[str, str]) -> None:
-    """Raises Misused for a URL of a context that cannot be one."""
+    """Raise Misused for an invalid URL of a context."""
     for door in (_SERVICE, _ADMIN):
         if context.get(door.field):
             _target(door, context[door.field], door.option)
 
 
 def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":
-    """The box that runs on the data directory. None where none does, unless that directory was named."""
+    """Return the box that runs on the data directory, None without any. Raises Unreachable if ``data_dir`` is given."""
     from pulsarbox.cli.process.lock_holder import Unreadable, find
     from pulsarbox.server.process.runtime_file import read
 
@@ -342,7 +341,7 @@ def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Runnin
     try:
         found = find(directory)
     except Unreadable:
-        if data_dir is None:  # it only happens to be here
+        if data_dir is None:  # the directory was not named
             return None
         raise
     if found is None:
@@ -357,7 +356,7 @@ def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Runnin
 
 
 def _in_memory() -> "tuple[Running, str] | None":
-    """This user's box with --memory. Where several run: the one on the default port, else Misused, which names them."""
+    """Return this user's in-memory box; of several, the one on the default port. Raises Misused without that one."""
     from pulsarbox.server.process.memory_box_entry import entries, pid_of
     from pulsarbox.server.process.runtime_file import read
 
@@ -387,7 +386,7 @@ def _target(door: _Door, url: str, origin: str) -> Target:
 
 
 def _host_and_port(text: str, default: int, where: str, looks: str) -> tuple[str, int]:
-    """``host``, ``host:port``, ``[::1]:port``."""
+    """Parse ``host``, ``host:port`` or ``[::1]:port``. Raises Misused."""
     if text.startswith("["):
         host, bracket, after = text[1:].partition("]")
         number = after.removeprefix(":") if after else ""

@@ -1,4 +1,4 @@
-"""``pulsarbox token``: tokens for the roles of a box, signed and checked with the keys of its configuration."""
+"""``pulsarbox token``: create and validate tokens with the keys of the configuration."""
 
 import json
 import secrets
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def token() -> None:
-    """Tokens by which clients prove their role to a box.
+    """Create, show and validate authentication tokens.
 
-    They are signed and checked with the keys of the configuration (tokenSecretKey and its like). `pulsarbox admin
-    tokens` has the words of Pulsar's own command, and makes pairs of keys.
+    Tokens are signed and verified with the keys of the configuration, such as tokenSecretKey. `pulsarbox admin tokens`
+    is compatible with Pulsar's own command, and also creates key pairs.
 
     \b
     Examples:
@@ -35,25 +35,25 @@ def token() -> None:
 
 
 _KEY: Final = click.option(
-    "--key", metavar="FILE", help="The secret key. [tokenSecretKey of the configuration, else one of your own]"
+    "--key", metavar="FILE", help="Secret key. [default: tokenSecretKey of the configuration, else your own key]"
 )
 
 
 @token.command()
 @click.argument("role")
-@click.option("-e", "--expires", metavar="TIME", help="When it ends, from now: 1h, 30d, 1y. [never]")
+@click.option("-e", "--expires", metavar="TIME", help="Lifetime: 1h, 30d, 1y. [default: no expiry]")
 @_KEY
-@click.option("--private-key", metavar="FILE", help="Sign with the private key of a pair instead.")
-@click.option("-a", "--algorithm", metavar="NAME", help="With --private-key: RS256, ES256, ... [what the key is for]")
-@click.option("--audience", metavar="TEXT", help="For whom it is. [tokenAudience of the configuration]")
-@click.option("--to", "file", metavar="FILE", help="Write it to a file that only you can read, not to stdout.")
+@click.option("--private-key", metavar="FILE", help="Sign with the private key of a key pair.")
+@click.option("-a", "--algorithm", metavar="NAME", help="With --private-key: RS256, ES256, ... [default: by key]")
+@click.option("--audience", metavar="TEXT", help="Audience claim. [default: tokenAudience of the configuration]")
+@click.option("--to", "file", metavar="FILE", help="Write the token to FILE, readable only by you.")
 @CONFIG
 @OUTPUT
 def create(role: str, output: str, **options: Any) -> None:
-    """Make a token for ROLE.
+    """Create a token for ROLE.
 
-    A secret key that does not exist is made, readable by you only: the one of --key, or of tokenSecretKey where that
-    names a file, or else token.key beside the contexts of `pulsarbox context`.
+    Creates a missing secret key file, readable only by you: --key, or the file named by tokenSecretKey, or else
+    token.key in the directory of contexts.
 
     \b
     Examples:
@@ -98,7 +98,7 @@ def _create(
 def _signing(
     settings: "Settings", secret: str | None, private: str | None, algorithm: str | None
 ) -> tuple[Any, str, str]:
-    """The key, its algorithm, and where it is. Raises Misused, ValueError."""
+    """Return the signing key, its algorithm and its source. Raises Misused, ValueError."""
     from pulsarbox.protocol import tokens
 
     if private is not None:
@@ -126,7 +126,7 @@ def _own_key() -> Path:
 
 
 def _make_where_missing(named: str) -> None:
-    """A secret key, where a file is named that is not there."""
+    """Create a secret key if ``named`` is a missing file."""
     from pulsarbox.config.secret_source import path_of
     from pulsarbox.protocol.tokens import SECRET_SIZES
 
@@ -139,7 +139,7 @@ def _make_where_missing(named: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write(path, secrets.token_bytes(SECRET_SIZES["HS256"]), replace=False)
     except FileExistsError:
-        return  # somebody was faster
+        return  # another process created it
     except OSError as error:
         raise Misused(f"{path}: {error.strerror}") from None
     say(f"made a secret key, {path}: boxes check tokens with it where tokenSecretKey names it")
@@ -164,7 +164,7 @@ def _place(settings: "Settings", named: str) -> str:
 @given_token
 @OUTPUT
 def show(token: str | None, from_stdin: bool, token_file: str | None, output: str) -> None:
-    """Print what a token says, whoever signed it. Without one, that of $PULSARBOX_TOKEN.
+    """Print the claims of a token, by default $PULSARBOX_TOKEN, without verifying its signature.
 
     \b
     Examples:
@@ -194,19 +194,19 @@ def _show(token: str | None, from_stdin: bool, token_file: str | None, output: s
 @token.command()
 @given_token
 @_KEY
-@click.option("--public-key", metavar="FILE", help="Check with this public key instead.")
+@click.option("--public-key", metavar="FILE", help="Verify with this public key.")
 @CONFIG
 @OUTPUT
 def validate(token: str | None, from_stdin: bool, token_file: str | None, output: str, **options: Any) -> None:
-    """Say whether a box with this configuration takes a token now, and for whom. Without one, that of $PULSARBOX_TOKEN.
+    """Validate a token, by default $PULSARBOX_TOKEN, and print its role.
 
-    Signature, time, audience and issuer are checked as the box does it.
+    Checks signature, validity period, audience and issuer as a box with this configuration does.
 
     \b
     Exit codes:
-      0  it does
-      1  it does not
-      2  the configuration has no key, or an option is wrong
+      0  valid
+      1  invalid
+      2  the configuration has no key, or an option is invalid
     \b
     Examples:
       pulsarbox token validate -f ann.token

@@ -1,4 +1,4 @@
-"""Tokens and keys in files: read from where they are named, written so that only their owner can read them."""
+"""Files of tokens and keys, readable only by their owner."""
 
 import os
 import sys
@@ -14,15 +14,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def given_token(command: _F) -> _F:
-    """The words by which ``read_token`` is told where a token is: an argument shows in the list of processes, a file,
-    stdin and a variable do not."""
+    """Add the options of ``read_token`` to a command.
+
+    A token argument is visible in the process list; a file, stdin or a variable is not.
+    """
     command = click.option("-f", "--token-file", metavar="FILE", help="Read the token from a file.")(command)
     command = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from stdin.")(command)
     return click.argument("token", required=False)(command)
 
 
 def read_token(token: str | None, from_stdin: bool, file: str | None, variable: str) -> str:
-    """A token: an argument, the first line of stdin, a file, or a variable of the environment. Raises Misused."""
+    """Return the token from the argument, the first line of stdin, a file, or a variable. Raises Misused."""
     if token is not None:
         return token
     if from_stdin:
@@ -39,7 +41,7 @@ def read_token(token: str | None, from_stdin: bool, file: str | None, variable: 
 
 
 def write(file: str | Path, data: bytes, mode: int = 0o600, *, replace: bool = True) -> None:
-    """Raises Misused; without ``replace`` FileExistsError for a file that is there."""
+    """Write a file with this mode. Raises Misused, or FileExistsError for an existing file without ``replace``."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if replace else os.O_EXCL)
     try:
         with os.fdopen(os.open(file, flags, mode), "wb") as out:

@@ -1,4 +1,4 @@
-"""``pulsarbox backup``: make, verify, list and remove backups of a data directory."""
+"""``pulsarbox backup``: create, verify, list and remove backups of a data directory."""
 
 import json
 import sys
@@ -15,12 +15,12 @@ from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_direc
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 RATE: Final = click.option(
-    "--rate", metavar="SIZE", callback=size_of, help="At most so many bytes a second: 20M; 0: no limit."
+    "--rate", metavar="SIZE", callback=size_of, help="Maximum bytes per second: 20M; 0: no limit."
 )
 
 
 class BackupGroup(Group):
-    """A group whose first word may be a directory: then its command is ``create``."""
+    """Group that runs ``create`` if its first argument is not a subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
@@ -30,18 +30,18 @@ class BackupGroup(Group):
 
 @click.group(cls=BackupGroup, context_settings={"ignore_unknown_options": False})
 def backup() -> None:
-    """Back up the data directory of a box, whether the box runs or not.
+    """Back up the data directory of a running or stopped box.
 
-    `pulsarbox backup DIR` makes a backup in the directory DIR, which may hold any number of them. The next backup
-    copies what is new. `pulsarbox restore` turns a backup into a data directory.
+    `pulsarbox backup DIR` creates a backup in the directory DIR, which can hold any number of backups. Backups are
+    incremental. `pulsarbox restore` turns a backup into a data directory.
 
     \b
     Exit codes:
       0  done
       1  failed, or verify found damage
-      2  an option is wrong
+      2  an option is invalid
       3  the data directory, the backup directory or the backup does not exist
-      4  another backup runs in DIR, or DIR is used for something else
+      4  another backup is running in DIR, or DIR is not a backup directory
 
     \b
     Examples:
@@ -57,8 +57,8 @@ def backup() -> None:
 @CONFIG
 @DATA_DIR
 @RATE
-@click.option("--copy", is_flag=True, help="Copy sealed volumes even where the file system could link them.")
-@click.option("--full", is_flag=True, help="Store every file again, even those that an earlier backup has stored.")
+@click.option("--copy", is_flag=True, help="Copy sealed volumes instead of creating hard links.")
+@click.option("--full", is_flag=True, help="Store every file again, including those of earlier backups.")
 @OUTPUT
 def create(  # options
     directory: Path,
@@ -69,12 +69,11 @@ def create(  # options
     full: bool,
     output: str,
 ) -> None:
-    """Make a backup in DIR; `create` may be left out. DIR is created if missing.
+    """Create a backup in DIR. The word `create` is optional, and DIR is created if missing.
 
-    The backup has the state of the box at one batch: all topics, subscriptions, transactions and policies at one
-    instant. The box serves meanwhile. Full volumes become hard links where DIR is on the same file system (--copy
-    copies them), and files that an earlier backup in DIR has stored are not stored again. Beside a running box, 16 MiB
-    a second are written at most, unless --rate says otherwise.
+    The backup is a consistent snapshot of all topics, subscriptions, transactions and policies. The box keeps serving.
+    Sealed volumes become hard links if DIR is on the same file system (--copy copies them), and files stored by an
+    earlier backup in DIR are reused. Beside a running box, the default --rate is 16M.
 
     An interrupted backup is never taken for a complete one; the next backup resumes it.
 
@@ -90,7 +89,7 @@ def create(  # options
 
     source = data_directory(config_file, data_dir)
     _check_source(source)
-    raise_file_limit()  # each volume is an open file
+    raise_file_limit()  # one open file per volume
     give_way()
     progress = BackupProgress("backing up")
     made = ended(lambda: make(source, directory, Plan(rate, not copy, full), progress), progress)
@@ -115,13 +114,13 @@ def create(  # options
 
 @backup.command()
 @_DIRECTORY
-@click.option("--backup", "names", metavar="NAME", multiple=True, help="This backup only; can be repeated.")
+@click.option("--backup", "names", metavar="NAME", multiple=True, help="Verify only this backup; repeatable.")
 @RATE
 @OUTPUT
 def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: str) -> None:
-    """Read every file of the backups in DIR and compare it with its size and checksum.
+    """Verify the size and checksum of every file of the backups in DIR.
 
-    One line a finding. Ends with exit code 1 where a file is damaged, or DIR has no complete backup.
+    Prints one line per finding. Exits with 1 if a file is damaged, or DIR has no complete backup.
 
     \b
     Examples:
@@ -195,13 +194,12 @@ def list_(directory: Path, output: str) -> None:
 @backup.command()
 @_DIRECTORY
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--keep", metavar="N", type=click.IntRange(1), help="Remove all but the newest N complete backups.")
+@click.option("--keep", metavar="N", type=click.IntRange(1), help="Keep only the newest N complete backups.")
 @OUTPUT
 def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: str) -> None:
-    """Remove backups from DIR, and the files that no other backup needs.
+    """Remove backups from DIR, and files that no other backup needs.
 
-    Interrupted backups are removed by name. Without a name and without --keep, only files that belong to no backup are
-    removed.
+    Interrupted backups must be named. Without NAME and --keep, removes only files that belong to no backup.
 
     \b
     Examples:
@@ -229,7 +227,7 @@ def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: st
 
 
 def _check_source(source: Path) -> None:
-    """Refuse a directory that does not exist; a box in memory has none."""
+    """Raise Misused or NotThere for a missing directory. An in-memory box has none."""
     if source.exists():
         return
     from pulsarbox.server.process.memory_box_entry import entries

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _DRAWN_SECONDS: Final = 0.2
 _NICE: Final = 19
 _SAID_SECONDS: Final = 10.0
-"""Where stderr is no terminal, a line of progress is written this often."""
+"""Interval of progress lines if stderr is not a terminal."""
 
 _T = TypeVar("_T")
 
 
 class BackupProgress:
-    """Progress on stderr: one line that is redrawn on a terminal, else a line now and then."""
+    """Progress on stderr: a redrawn line on a terminal, otherwise a line every ten seconds."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
@@ -49,14 +49,14 @@ class BackupProgress:
             say(text)
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Clear the line."""
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 
 def ended(work: Callable[[], _T], progress: BackupProgress | None = None) -> _T:
-    """Do the work of a command; its errors become the endings that the help lists."""
+    """Run the body of a backup command, and map its errors to the exit codes in the help."""
     from pulsarbox.storage.backup.manifest import BackupConflict, BackupNotFound
     from pulsarbox.storage.lmdb.directory import DirectoryHeld
 
@@ -79,7 +79,7 @@ def ended(work: Callable[[], _T], progress: BackupProgress | None = None) -> _T:
 
 
 def give_way() -> None:
-    """Let this process have the processor and the disk only where no other one wants them."""
+    """Lower the CPU and I/O priority of this process to the minimum."""
     import psutil
 
     with contextlib.suppress(OSError, AttributeError, psutil.Error):
@@ -88,7 +88,7 @@ def give_way() -> None:
 
 
 def size_of(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """The callback of an option that takes a size: 20M."""
+    """Click callback for a size option such as 20M."""
     if value is None:
         return None
     from pulsarbox.cli.pulsar_admin.values import size
@@ -103,7 +103,7 @@ def size_of(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def document_of(manifest: "Manifest") -> dict[str, Any]:
-    """A complete backup as JSON, with names that stay."""
+    """Return a complete backup as JSON with stable field names."""
     return {
         "name": manifest.name,
         "instance": manifest.box.instance,
@@ -118,5 +118,5 @@ def document_of(manifest: "Manifest") -> dict[str, Any]:
 
 
 def moment_of(millis: int) -> str:
-    """A time for the eye."""
+    """Format a time in UTC, to the minute."""
     return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,4 +1,4 @@
-"""A box that does not run, asked as if it did: the paths of live views, events and history, answered from its files."""
+"""Dashboard queries for a stopped box: live views, events and history, answered from its files."""
 
 import json
 from collections.abc import Callable
@@ -27,16 +27,16 @@ _NUMBER_MAX: Final = 2**63 - 1
 
 
 def dead_exchange(path: Path) -> Exchange:
-    """What answers requests about the box of a data directory. It is looked at once; it does not change.
+    """Return a function that answers requests about the stopped box of a data directory, which is read once.
 
-    Raises PersistenceError where a box runs on it, or it cannot be read.
+    Raises PersistenceError if a box runs on it, or it cannot be read.
     """
     box = dead_box(path)
     return lambda method, target, body: answered(box, method, target)
 
 
 def answered(box: DeadBox, method: str, target: str) -> Reply:
-    """The answer to a request, as the box itself would give it; 503 for what only a box that runs can do."""
+    """Answer a request as the box itself would, with 503 for requests that need a running box."""
     parts = urlsplit(target)
     query = dict(parse_qsl(parts.query))
     name = parts.path.removeprefix(_BASE)
@@ -95,7 +95,7 @@ def _recorded(box: DeadBox, name: str, query: dict[str, str]) -> Row:
 
 
 def _chosen(box: DeadBox, rows: list[Row], sort: str, query: dict[str, str]) -> Row:
-    """The rows that a query asks for."""
+    """Return the rows selected by a query."""
     wanted = _wanted(query.get("filter", ""), box.now, rows[0].keys() if rows else ())
     found = [row for row in rows if wanted(row)]
     column = query.get("sort") or sort

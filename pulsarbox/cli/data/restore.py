@@ -14,9 +14,9 @@ from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, m
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("target", metavar="TARGET", type=click.Path(path_type=Path))
-@click.option("--backup", "name", metavar="NAME", help="Which backup; without it, the newest complete one.")
-@click.option("-f", "--force", is_flag=True, help="Replace the box in TARGET. Never one that runs.")
-@click.option("--keep-id", is_flag=True, help="Keep the box's id: only where the original will never run again.")
+@click.option("--backup", "name", metavar="NAME", help="Backup to restore. [default: the newest complete one]")
+@click.option("-f", "--force", is_flag=True, help="Replace the stopped box in TARGET.")
+@click.option("--keep-id", is_flag=True, help="Keep the ID of the box. Use only if the original never runs again.")
 @RATE
 @OUTPUT
 def restore(  # options
@@ -24,20 +24,19 @@ def restore(  # options
 ) -> None:
     """Restore a backup from the backup directory DIR into the data directory TARGET.
 
-    TARGET is created if missing; one that has a box is replaced with --force only. Every file is verified while it is
-    restored. Where that fails, TARGET is left as it was. A directory whose restore was interrupted does not start: run
-    the command again.
+    TARGET is created if missing; replacing a box in it requires --force. Every file is verified while it is restored.
+    On failure, TARGET is unchanged. A box does not start on a partially restored directory: run the command again.
 
-    The restored box has all that was stored up to one batch. It gets an id of its own, since the original may still run
-    or may have stored more since. Configuration and key files are not part of a backup.
+    The restored box gets a new ID, because the original may still run or may have stored more data since.
+    Configuration and key files are not part of a backup.
 
     \b
     Exit codes:
       0  restored
       1  failed, or the backup is damaged
-      2  an option is wrong
+      2  an option is invalid
       3  DIR or the backup does not exist
-      4  TARGET has a box or something else, or is in use
+      4  TARGET is not empty, or is in use
 
     \b
     Examples:

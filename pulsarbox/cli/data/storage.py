@@ -1,4 +1,4 @@
-"""``pulsarbox storage``: look into a data directory, whether a box runs on it or not. Nothing is ever written there."""
+"""``pulsarbox storage``: inspect a data directory of a running or stopped box, read-only."""
 
 import json
 import os
@@ -29,16 +29,16 @@ OUTPUT = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Text for the eye, or one JSON document with names that stay.",
+    help="Output format. JSON field names are stable.",
 )
 
 
 @click.group(cls=Group)
 def storage() -> None:
-    """Look into a data directory, whether a box runs on it or not.
+    """Inspect a data directory of a running or stopped box.
 
-    Everything is opened read-only and nothing is written. A damaged file cannot end these commands: what maps it is
-    a process of its own. Exit codes: 0, 1 where damage was found, 2 where DIR cannot be opened.
+    Files are opened read-only. A damaged file cannot crash these commands, because a separate process maps it. Exit
+    codes: 0 for success, 1 for damage, 2 if DIR cannot be opened.
 
     \b
     Examples:
@@ -50,11 +50,13 @@ def storage() -> None:
 @storage.command()
 @DIRECTORY
 @OUTPUT
-@click.option("--topics", type=click.IntRange(0), default=10, show_default=True, help="How many of the largest topics.")
+@click.option(
+    "--topics", type=click.IntRange(0), default=10, show_default=True, help="Number of largest topics to show."
+)
 def stat(directory: Path, output: str, topics: int) -> None:
-    """Show what is stored, what of it is alive, and what it takes on the disk.
+    """Show statistics of stored and live data, and disk usage.
 
-    The volumes that are not sealed yet are read through for it.
+    Reads all unsealed volumes.
 
     \b
     Examples:
@@ -76,13 +78,13 @@ def stat(directory: Path, output: str, topics: int) -> None:
 @storage.command()
 @DIRECTORY
 @OUTPUT
-@click.option("--quick", is_flag=True, help="Leave out the checksums of the entries' bodies.")
+@click.option("--quick", is_flag=True, help="Skip the checksums of entry bodies.")
 @PLUGINS_DIR
 def check(directory: Path, output: str, quick: bool, plugins_dir: Path | None) -> None:
-    """Verify everything: pages, batches, entries, index, tables of volumes, ledgers, subscriptions.
+    """Verify a data directory: pages, batches, entries, index, volume tables, ledgers, subscriptions.
 
-    One line a finding. Damage is something that is lost or cannot be relied on, a warning is anything else. On a
-    running box, what was committed when the check began is verified. Ends with exit code 1 where there is damage.
+    Prints one line per finding: damage if data is lost or unreliable, otherwise a warning. On a running box, verifies
+    the data committed before the check began. Exits with 1 if there is damage.
 
     \b
     Examples:
@@ -106,13 +108,15 @@ def check(directory: Path, output: str, quick: bool, plugins_dir: Path | None) -
 
 @storage.command()
 @DIRECTORY
-@click.option("--topic", metavar="NAME", help="Of this topic only: its entries, and its cursors' records.")
-@click.option("--ledger", metavar="ID", type=click.IntRange(0), help="Of this ledger only.")
-@click.option("--entry", metavar="A-B", help="Entries A to B only, or the entry A.")
-@click.option("--kind", type=click.Choice(KINDS), help="Records of this kind only; `rows` are the checkpoint's.")
-@click.option("--volume", metavar="NAME", help="Of this volume only, as `stat` names it.")
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="So many records at most.")
-@click.option("--body", is_flag=True, help="The bytes of entries as base64, and the payload where it is text.")
+@click.option("--topic", metavar="NAME", help="Select the entries and cursor records of this topic.")
+@click.option("--ledger", metavar="ID", type=click.IntRange(0), help="Select this ledger.")
+@click.option("--entry", metavar="A-B", help="Select entries A to B, or entry A.")
+@click.option(
+    "--kind", type=click.Choice(KINDS), help="Select records of this kind; `rows` are those of the checkpoint."
+)
+@click.option("--volume", metavar="NAME", help="Select this volume, by its name in `stat`.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Maximum number of records.")
+@click.option("--body", is_flag=True, help="Include entry bytes in base64, and text payloads.")
 @PLUGINS_DIR
 def dump(  # noqa: PLR0913  # options
     directory: Path,
@@ -125,10 +129,10 @@ def dump(  # noqa: PLR0913  # options
     body: bool,
     plugins_dir: Path | None,
 ) -> None:
-    """Print records as JSON, one a line.
+    """Print records as JSON, one per line.
 
-    An entry whose bytes do not match its checksum has "damaged": true; with --body its bytes are shown as they are,
-    which is the way to save them. What cannot be read at all is told on stderr, and stepped over.
+    An entry with a wrong checksum has "damaged": true; use --body to salvage its bytes. Unreadable data is reported on
+    stderr and skipped.
 
     \b
     Examples:
@@ -157,7 +161,7 @@ def dump(  # noqa: PLR0913  # options
 
     try:
         _opened(show)
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `| head`, is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""The numbers and the findings of a data directory as text for a terminal."""
+"""Statistics and findings of a data directory as text."""
 
 import sys
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _STYLES = {"damage": "bold red", "warning": "yellow"}
 
 
 def show_statistics(document: dict[str, Any]) -> None:
-    """Print what ``pulsarbox storage stat`` has gathered."""
+    """Print the statistics of ``pulsarbox storage stat``."""
     console = _console()
     console.print(_facts(document))
     console.print()
@@ -29,7 +29,7 @@ def show_statistics(document: dict[str, Any]) -> None:
 
 
 def show_findings(document: dict[str, Any]) -> None:
-    """Print what ``pulsarbox storage check`` has found, one line each, and the summary."""
+    """Print the findings of ``pulsarbox storage check``, one per line, and the summary."""
     console = _console()
     for finding in document["findings"]:
         line = Text(finding["severity"].upper(), style=_STYLES[finding["severity"]])
@@ -48,7 +48,7 @@ def show_findings(document: dict[str, Any]) -> None:
 
 
 def _console() -> Console:
-    # A file or a pipe has no width, and what is cut off there is lost.
+    # A file or a pipe has no width, and truncated text would be lost there.
     return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDTH_OF_A_FILE)
 
 

@@ -1,4 +1,4 @@
-"""Envelopes: messages as JSON lines, with all that a topic stored of them, written and read back.
+"""Envelopes: messages as lossless JSON lines, written and read back.
 
-May import protocol and client. Must not read options or print: `cli.messages` does.
+May import protocol and client. Must not read options or print; `cli.messages` does.
 """

@@ -1,7 +1,7 @@
-"""The NDJSON envelope: a message as one line of JSON, without loss, in both directions.
+"""NDJSON envelopes: lossless conversion between a message and one line of JSON.
 
-``docs/cli.md`` lists its fields. Text is UTF-8; other bytes are base64, in a field whose name ends in ``_b64``. The
-JSON is ASCII. A value that the message does not have (a key, an event time) has no field.
+``docs/cli.md`` lists the fields. UTF-8 text is a string; other bytes are base64, in a field whose name ends in
+``_b64``. The JSON is ASCII. Absent values, such as a key or an event time, have no field.
 """
 
 import base64
@@ -25,10 +25,10 @@ _WORD_MAX: Final = 2**64 - 1
 
 
 class Writer:
-    """Writes lines, and keeps the text that the messages of one entry have in common."""
+    """Writer of envelopes, which caches the text shared by the messages of an entry."""
 
     def __init__(self, decoding: "Decoding | None" = None, ask: "stored_fields.Ask | None" = None) -> None:
-        """``decoding`` adds the decoded value of each message, ``ask`` the definition of each schema once."""
+        """``decoding`` adds the decoded value of each message; ``ask`` adds the definition of each schema once."""
         self._decoding = decoding
         self._definitions = None if ask is None else stored_fields.Definitions(ask)
         self._definition = ""
@@ -38,7 +38,7 @@ class Writer:
         self._topic = self._named = self._head = self._tail = ""
 
     def line(self, message: Message) -> bytes:
-        """The envelope of a message, with its newline."""
+        """Return the envelope of a message, with a newline."""
         entry = message.entry
         metadata = entry.metadata
         if entry is not self._entry:
@@ -69,7 +69,7 @@ class Writer:
         return "" if value is decoding.NOTHING else f',"value":{json.dumps(value, separators=(",", ":"))}'
 
     def _begin(self, entry: Entry, metadata: MessageMetadata) -> None:
-        """Prepare what all messages of an entry have in common."""
+        """Prepare the text shared by all messages of an entry."""
         consumer, producer = entry.consumer, metadata.producer_name
         if consumer is not self._consumer:
             self._consumer = consumer
@@ -114,7 +114,7 @@ def _payload(payload: bytes | None) -> str:
 
 
 def _properties(properties: list[tuple[str, str]]) -> str:
-    """An object; where a name comes twice, a list of pairs."""
+    """Return properties as an object, or as a list of pairs if a name is repeated."""
     found = dict(properties)
     return f',"props":{json.dumps(found if len(found) == len(properties) else properties, separators=(",", ":"))}'
 
@@ -123,7 +123,7 @@ def _properties(properties: list[tuple[str, str]]) -> str:
 
 
 def read(line: bytes) -> Outgoing:
-    """The message of an envelope, to be sent anew. Unknown fields are left out. Raises ValueError."""
+    """Return the message of an envelope for publishing. Unknown fields are ignored. Raises ValueError."""
     document = parsed(line)
     if document.get("encrypted") is True:
         raise ValueError("the payload is encrypted, and only --preserve sends the keys along")
@@ -131,7 +131,7 @@ def read(line: bytes) -> Outgoing:
 
 
 def parsed(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line. Raises ValueError."""
+    """Parse the JSON object of a line. Raises ValueError."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -144,9 +144,9 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 
 def message_of(document: dict[str, Any], *, is_exact: bool = False) -> Outgoing:
-    """Return the parts of a message that its application set: payload, keys, properties, times. Raises ValueError.
+    """Return the application's part of a message: payload, keys, properties, times. Raises ValueError.
 
-    ``is_exact``: a key that its producer called base64 and that is not is kept.
+    With ``is_exact``, a key flagged as base64 is kept even if it is not base64.
     """
     get = document.get
     key_b64 = get("key_b64")
@@ -183,7 +183,7 @@ def _payload_of(document: dict[str, Any]) -> bytes | None:
 
 
 def base64_of(value: Any, name: str) -> bytes:
-    """The bytes of a field in base64. Raises ValueError."""
+    """Decode a base64 field. Raises ValueError."""
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError, ValueError):
@@ -203,7 +203,7 @@ def _text(value: Any, name: str) -> str | None:
 
 
 def _millis(value: Any, name: str) -> int:
-    """Milliseconds, signed as the protocol has them; 0 for none."""
+    """Return a signed time in milliseconds, as in the protocol; 0 for None. Raises ValueError."""
     if value is None:
         return 0
     if type(value) is not int or not -_MILLIS_MAX <= value <= _MILLIS_MAX:
@@ -212,7 +212,7 @@ def _millis(value: Any, name: str) -> int:
 
 
 def word(value: Any, name: str) -> int:
-    """An unsigned number of 64 bits; 0 for none. Raises ValueError."""
+    """Return an unsigned 64-bit number; 0 for None. Raises ValueError."""
     if value is None:
         return 0
     if type(value) is not int or not 0 <= value <= _WORD_MAX:

@@ -1,4 +1,4 @@
-"""The message ids of an import, so that a message that was delivered twice is stored once."""
+"""Message IDs seen by an import, to store a redelivered message only once."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pulsarbox.client.places import MessageId
 
 
 class Runs:
-    """A set of numbers as runs that do not touch: small where they come about in their order."""
+    """A set of numbers stored as disjoint runs; compact if numbers arrive roughly in order."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -18,13 +18,13 @@ class Runs:
         return at >= 0 and number <= self._lasts[at]
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The first and the last number of each run."""
+        """Iterate over the first and last number of each run."""
         return iter(zip(self._firsts, self._lasts, strict=True))
 
     def add(self, number: int) -> None:
-        """Add a number that is not in it."""
+        """Add a number that is not in the set."""
         firsts, lasts = self._firsts, self._lasts
-        if lasts and lasts[-1] == number - 1:  # most come in their order
+        if lasts and lasts[-1] == number - 1:  # the common case: in order
             lasts[-1] = number
             return
         at = bisect_left(firsts, number)
@@ -43,16 +43,16 @@ class Runs:
 
 
 class SeenIds:
-    """The messages of several topics that have been seen, by ledger, entry and index."""
+    """Set of seen messages of several topics, by ledger, entry and batch index."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, int], Runs] = {}
-        """Entries of which all messages were seen, by topic and ledger."""
+        """Completely seen entries, by topic and ledger."""
         self._partly: dict[tuple[str, int, int], int] = {}
-        """Of other entries a bit for each message that was seen."""
+        """Bitmap of seen messages of other entries."""
 
-    def add(self, topic: str, id: MessageId, batch: int) -> bool:  # noqa: A002 - as it is called everywhere
-        """Note a message; whether it is a new one. ``batch``: how many messages its entry has, 0 for unknown."""
+    def add(self, topic: str, id: MessageId, batch: int) -> bool:  # noqa: A002 - the name used everywhere
+        """Add a message and return whether it is new. ``batch`` is the batch size of its entry, 0 if unknown."""
         runs = self._entries.setdefault((topic, id.ledger), Runs())
         if id.entry in runs:
             return False

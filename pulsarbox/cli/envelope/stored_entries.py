@@ -1,9 +1,8 @@
-"""``produce -i ndjson --preserve``: envelopes stored again as the entries that they were read from.
+"""``produce -i ndjson --preserve``: store envelopes as their original entries.
 
-Messages of one batch are one batch again, each message goes to the partition that it was in, and keeps the name of its
-producer, its sequence id, its times, codec, schema and encryption. A message whose id has come before is left out: a
-consumer was given it twice. The target's deduplication sees the sequence ids of the import itself, which grow, so it
-drops nothing.
+Messages of a batch form a batch again. Each message keeps its partition, producer name, sequence ID, times, codec,
+schema and encryption. A message with a repeated ID, which a consumer received twice, is skipped. The target's
+deduplication sees the import's own increasing sequence IDs, so it drops nothing.
 """
 
 import time
@@ -19,13 +18,13 @@ from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 
 IDLE_SECONDS: Final = 5.0
-"""How long the input may pause within a batch before its messages are stored without the rest."""
+"""How long the input may pause within a batch before the incomplete batch is stored."""
 _BATCH_MAX: Final = 1 << 20
-"""Messages of a batch whose envelopes do not say how many it has."""
+"""Maximum size of a batch whose envelopes do not contain its size."""
 
 
 class Restoration:
-    """Envelopes on their way into a topic."""
+    """Import of envelopes into a topic."""
 
     def __init__(
         self,
@@ -38,10 +37,10 @@ class Restoration:
         codec: int = 0,
         tokens: Callable[[int], Sequence[int]] = lambda count: (),
     ) -> None:
-        """``fill`` adds what the command line gives to every message, ``codec`` replaces that of the envelopes, and
-        ``tokens`` makes what is told of each message once it is stored."""
+        """``fill`` completes messages from the command line, ``codec`` overrides that of the envelopes, and ``tokens``
+        returns the tokens to report with the receipts of messages."""
         self.repeated = 0
-        """Messages that were left out because their ids had come before."""
+        """Number of messages skipped for a repeated ID."""
         self._client = client
         self._topic = topic
         self._producer = producer
@@ -53,11 +52,11 @@ class Restoration:
         self._group: list[StoredMessage] = []
         self._idle_since: float | None = None
         self._schemas: dict[tuple[str, bytes], bytes] = {}
-        """The version here of each version there, by topic."""
+        """Target schema version of each source version, by topic."""
         self._is_rerouted = False
 
     def take(self, line: bytes) -> None:
-        """Take an envelope. Raises ValueError for one that cannot be stored, and what the broker tells."""
+        """Add an envelope. Raises ValueError for one that cannot be stored, and the broker's errors."""
         self._idle_since = None
         stored = read(line)
         if stored.schema is not None and stored.schema_version is not None:
@@ -76,9 +75,9 @@ class Restoration:
             self.flush()
 
     def idle(self) -> None:
-        """Note that no input is ready. After IDLE_SECONDS without any, send the messages that wait for their batch.
+        """Note that no input is ready. After IDLE_SECONDS without any, send the incomplete batch.
 
-        Callers wait for sockets as well as for input, so the number of calls says nothing about the time.
+        Callers also wait for sockets, so the number of calls does not measure time.
         """
         now = time.monotonic()
         if self._idle_since is None:
@@ -87,7 +86,7 @@ class Restoration:
             self.flush()
 
     def flush(self) -> None:
-        """Send the messages that wait for others of their batch. Raises as ``take``."""
+        """Send the incomplete batch. Raises as ``take``."""
         group, self._group = self._group, []
         if not group:
             return
@@ -101,7 +100,7 @@ class Restoration:
         entry = entry_of(group, self._codec or first.codec, version)
         if self._producer.send_stored(entry, partition, self._tokens(entry.messages)):
             return
-        for each in group:  # the batch is larger than this broker takes
+        for each in group:  # the batch exceeds the broker's maximum size
             alone = entry_of([each._replace(id=None)], self._codec or first.codec, version)
             self._producer.send_stored(alone, partition, self._tokens(1))
 
@@ -110,7 +109,7 @@ class Restoration:
             self._schemas[topic, version] = self._client.register_schema(self._topic, schema)
 
     def _version(self, stored: StoredMessage) -> bytes:
-        """What a schema version of the input is here. Raises ValueError where nobody knows what it means."""
+        """Return the target's schema version for that of the input. Raises ValueError if it is undefined."""
         version = stored.schema_version
         assert version is not None, "asked of messages that have one"
         place = stored.base_topic, version

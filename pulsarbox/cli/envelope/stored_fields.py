@@ -1,6 +1,6 @@
-"""The fields of an envelope that say how a message was stored: its entry, codec, chunks, encryption and schema.
+"""Envelope fields for the storage of a message: its batch, codec, chunks, encryption and schema.
 
-``produce`` leaves them out, but for an import that keeps what there was. ``docs/cli.md`` has their table.
+``produce`` ignores them without ``--preserve``. ``docs/cli.md`` lists them.
 """
 
 import base64
@@ -21,29 +21,31 @@ from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 
 _CODEC_NAMES: Final = {number: name for name, number in CODECS.items()}
 _COUNT_MAX: Final = 2**31 - 1
-"""Numbers of messages are signed words of 32 bits on the wire."""
+"""Message counts are signed 32-bit integers in the protocol."""
 _TOLD: Final = (
     *("producer_name", "sequence_id", "publish_time", "properties", "partition_key", "partition_key_b64_encoded"),
     *("ordering_key", "null_partition_key", "event_time", "deliver_at_time", "schema_version", "compression"),
     "num_messages_in_batch",
 )
-"""Metadata that other fields of an envelope hold."""
+"""Metadata stored in other fields of an envelope."""
 _SELDOM: Final = ("replicated_from", "encryption_algo", "encryption_param", "schema_id", "marker_type")
 _TRANSACTION: Final = ("txnid_least_bits", "txnid_most_bits")
-"""A message that is read was committed, so it is in no transaction any more."""
+"""Omitted: a message that can be read is committed."""
 _OPENED: Final = (
     *("uncompressed_size", "null_value", "uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id"),
     *("compacted_batch_indexes", "highest_sequence_id"),
 )
-"""Metadata of a body that was unpacked. An encrypted body is as it was stored, so it needs these."""
+"""Metadata of an unpacked body. An encrypted body stays packed, so it needs these."""
 
 Ask = Callable[[str, bytes], Schema | None]
-"""The schema of a topic in a version; None where the broker does not tell."""
+"""Lookup of a schema version of a topic; returns None if unavailable."""
 
 
 def written(metadata: MessageMetadata, chunks: int) -> dict[str, Any]:
-    """What an entry says beside its messages; empty for a plain message that was sent alone. ``chunks``: how many
-    entries were put together."""
+    """Return the storage fields of an entry; empty for a plain unbatched message.
+
+    ``chunks`` is the number of assembled entries.
+    """
     found: dict[str, Any] = {}
     if metadata.HasField("num_messages_in_batch"):
         found["batch"] = metadata.num_messages_in_batch
@@ -60,7 +62,7 @@ def written(metadata: MessageMetadata, chunks: int) -> dict[str, Any]:
 
 
 def _rest(metadata: MessageMetadata) -> bytes:
-    """The metadata that no other field holds, fields included that this version does not know."""
+    """Return the metadata not stored in other fields, including unknown fields."""
     rest = MessageMetadata()
     rest.CopyFrom(metadata)
     for name in (*_TOLD, *_TRANSACTION, *(() if metadata.encryption_keys else _OPENED)):
@@ -69,18 +71,18 @@ def _rest(metadata: MessageMetadata) -> bytes:
 
 
 class SchemaLookup:
-    """The schemas that a broker has, for envelopes to define. What it refuses is said once, and left undefined."""
+    """Schemas from the broker for envelopes. Reports the first refused one, and leaves refused ones undefined."""
 
     def __init__(self) -> None:
         self._client: Client | None = None
         self._is_told = False
 
     def begin(self, client: Client) -> None:
-        """Ask this client's broker from now on."""
+        """Set the client that fetches schemas."""
         self._client = client
 
     def __call__(self, topic: str, version: bytes) -> Schema | None:
-        """The schema of a topic in a version; None where the broker does not tell."""
+        """Return a schema version of a topic, None if unavailable."""
         if self._client is None:
             return None
         try:
@@ -94,14 +96,14 @@ class SchemaLookup:
 
 
 class Definitions:
-    """Schemas as envelopes carry them: each version with the first message of a topic that has it."""
+    """Schema definitions in envelopes: each version once per topic, with its first message."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._written: set[tuple[str, bytes]] = set()
 
     def first(self, topic: str, version: bytes) -> str:
-        """The field for a version of a topic that was not written yet, with the comma in front; else nothing."""
+        """Return the field for a version not written yet, with a leading comma; otherwise empty."""
         if (topic, version) in self._written:
             return ""
         self._written.add((topic, version))
@@ -124,7 +126,7 @@ def _defined(schema: Schema) -> dict[str, Any]:
 
 
 def codec(document: dict[str, Any]) -> int:
-    """The CompressionType of an envelope. Raises ValueError."""
+    """Return the CompressionType of an envelope. Raises ValueError."""
     name = document.get("compression", "none")
     if type(name) is not str or name not in CODECS:
         raise ValueError(f"compression {name!r} is none of {', '.join(CODECS)}")
@@ -132,7 +134,7 @@ def codec(document: dict[str, Any]) -> int:
 
 
 def batch(document: dict[str, Any]) -> int:
-    """The messages of the batch that an envelope is of, 0 for a message that was sent alone. Raises ValueError."""
+    """Return the batch size of an envelope, 0 for an unbatched message. Raises ValueError."""
     value = document.get("batch", 0)
     if type(value) is not int or not 0 <= value <= _COUNT_MAX:
         raise ValueError(f"batch is not a number from 0 to {_COUNT_MAX}")
@@ -140,7 +142,7 @@ def batch(document: dict[str, Any]) -> int:
 
 
 def metadata(document: dict[str, Any]) -> MessageMetadata | None:
-    """The metadata that no other field holds; None where there is none. Raises ValueError."""
+    """Return the metadata not stored in other fields, None without any. Raises ValueError."""
     if document.get("metadata_b64") is None:
         return None
     found = MessageMetadata()
@@ -154,7 +156,7 @@ def metadata(document: dict[str, Any]) -> MessageMetadata | None:
 
 
 def schema(document: dict[str, Any]) -> Schema | None:
-    """The definition of the schema version of an envelope; None where it carries none. Raises ValueError."""
+    """Return the schema definition in an envelope, None without one. Raises ValueError."""
     found = document.get("schema_definition")
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""A message of an envelope with everything that its topic stored of it, and the entries that such messages make up."""
+"""Messages of envelopes with all stored fields, and the entries built from them."""
 
 import itertools
 from collections.abc import Sequence
@@ -20,31 +20,31 @@ class StoredMessage(NamedTuple):
 
     message: Outgoing
     topic: str
-    """The topic or partition that it was read from; empty where the envelope does not say."""
+    """Source topic or partition, empty if unknown."""
     id: MessageId | None
-    """Its place there."""
+    """Message ID in the source topic."""
     batch: int
-    """The number of messages of its batch, 0 where it was sent alone."""
+    """Batch size, 0 for an unbatched message."""
     producer: str
     sequence_id: int | None
     publish_time: int
-    """Milliseconds since 1970, 0 where the envelope does not say."""
+    """Milliseconds since 1970, 0 if unknown."""
     codec: int
     """CompressionType of the entry."""
     encrypted: bool
     schema_version: bytes | None
     schema: Schema | None
-    """Definition of the schema version, with the first message that has it."""
+    """Definition of the schema version, only in its first message."""
     metadata: MessageMetadata | None
-    """The metadata that the fields above do not hold."""
+    """Metadata not stored in the fields above."""
 
     @property
     def base_topic(self) -> str:
-        """The topic without the number of its partition."""
+        """The topic without its partition suffix."""
         return str(parse_topic(self.topic).base) if self.topic else ""
 
     def is_beside(self, other: "StoredMessage") -> bool:
-        """Whether both were in one batch."""
+        """Return whether both messages were in one batch."""
         here, there = self.id, other.id
         if here is None or there is None or here.batch_index < 0 or there.batch_index < 0 or self.encrypted:
             return False
@@ -52,7 +52,7 @@ class StoredMessage(NamedTuple):
 
 
 def read(line: bytes) -> StoredMessage:
-    """The message of an envelope. Raises ValueError for a line that is no envelope, or has a field of a wrong type."""
+    """Parse an envelope. Raises ValueError for a line that is not an envelope, or a field of a wrong type."""
     document = parsed(line)
     place = document.get("id")
     found = message_id(place) if type(place) is str else None
@@ -84,9 +84,9 @@ def _name(document: dict[str, Any], field: str) -> str:
 
 
 def entry_of(group: Sequence[StoredMessage], codec: int, schema_version: bytes | None) -> StoredEntry:
-    """The entry of messages that were in one batch, or of one that was sent alone; bodies are packed with ``codec``.
+    """Return the entry of the messages of a batch, or of one unbatched message, compressed with ``codec``.
 
-    A batch takes its key from its first message, as clients do. Raises Unusable where the codec is missing.
+    A batch takes its key from its first message, as clients do. Raises Unusable if the codec is missing.
     """
     first = group[0]
     message = first.message._replace(schema_version=schema_version)
@@ -107,7 +107,7 @@ def entry_of(group: Sequence[StoredMessage], codec: int, schema_version: bytes |
 
 
 def _sealed(message: Outgoing, envelope: Envelope, body: bytes, stored: StoredMessage) -> StoredEntry:
-    """An entry that nobody here can open: its body is as it was, and so is what says how to open it."""
+    """Return an encrypted entry with its original body and encryption metadata."""
     told = stored.metadata or MessageMetadata()
     chunk = None
     if told.num_chunks_from_msg > 1:
@@ -122,13 +122,13 @@ def _sealed(message: Outgoing, envelope: Envelope, body: bytes, stored: StoredMe
 
 
 def _packed(envelope: Envelope, body: bytes, codec: int) -> tuple[Envelope, bytes]:
-    if not codec or not body:  # other clients cannot unpack what is compressed and empty
+    if not codec or not body:  # other clients cannot decompress an empty body
         return envelope, body
     return envelope._replace(compression=codec, uncompressed_size=len(body)), compress(codec, body)
 
 
 def _numbers(group: Sequence[StoredMessage]) -> list[int]:
-    """Sequence ids; a message that does not say its own has the one behind the message before."""
+    """Return the sequence IDs; a message without one follows the message before."""
     found: list[int] = []
     for each in group:
         following = found[-1] + 1 if found else 0

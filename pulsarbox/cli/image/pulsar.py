@@ -23,12 +23,12 @@ _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 
 class _Words(click.Group):
-    """A group that says what to do about the words of Pulsar that the image does not have."""
+    """Group that explains the unsupported commands of Pulsar's image."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Raise a usage error that names what the image has."""
+        """Raise a usage error that lists the supported commands."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             known = "one box has no such part" if args[0] in _OTHER_WORDS.split() else "no such command"
             ctx.fail(f"pulsar {clean(args[0])} is not in this image ({known}); it has: {', '.join(self.commands)}")
@@ -37,21 +37,23 @@ class _Words(click.Group):
 
 @click.group(cls=_Words, context_settings=_CONTEXT)
 def pulsar() -> None:
-    """Run pulsarbox by the commands of Apache Pulsar's image. Everything else is `pulsarbox`: pulsarbox --help."""
+    """Run pulsarbox with the commands of Apache Pulsar's image. For all other commands, see `pulsarbox --help`."""
 
 
 @pulsar.command(context_settings=_CONTEXT)
-@click.option("-c", "--config", type=click.Path(path_type=Path), help="Settings. Default: conf/standalone.conf.")
-@click.option("-a", "--advertised-address", help="The setting advertisedAddress.")
-@click.option("--wipe-data", is_flag=True, help="Begin with an empty data directory.")
+@click.option(
+    "-c", "--config", type=click.Path(path_type=Path), help="Configuration file. [default: conf/standalone.conf]"
+)
+@click.option("-a", "--advertised-address", help="Advertised address (advertisedAddress).")
+@click.option("--wipe-data", is_flag=True, help="Delete all data before starting.")
 @click.option("-nfw", "--no-functions-worker", is_flag=True, help="No effect: a box has no functions worker.")
 @click.option("-nss", "--no-stream-storage", is_flag=True, help="No effect: a box has no stream storage.")
 @click.option("-fwc", "--functions-worker-conf", help="No effect: a box has no functions worker.")
 def standalone(config: Path | None, advertised_address: str | None, wipe_data: bool, **_ignored: object) -> None:
     """Start the box in the foreground.
 
-    The configuration is conf/standalone.conf with the lines that were changed in conf/broker.conf. Variables of the
-    environment win over both: PULSARBOX_<setting>, PULSAR_PREFIX_<setting> or <setting>.
+    The configuration is conf/standalone.conf plus the lines changed in conf/broker.conf. Environment variables take
+    precedence over both: PULSARBOX_<setting>, PULSAR_PREFIX_<setting> or <setting>.
     """
     conf = Path(os.environ.get("PULSAR_HOME", ".")) / "conf"
     if config is None and _STANDALONE_CONF in os.environ:
@@ -67,13 +69,13 @@ def standalone(config: Path | None, advertised_address: str | None, wipe_data: b
 
 
 for _name in _IGNORED:
-    standalone.params.append(click.Option([_name], help="No effect: a box has no such part."))
+    standalone.params.append(click.Option([_name], help="No effect: a box has no such component."))
 
 
 @pulsar.command(context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def tokens(words: tuple[str, ...]) -> None:
-    """Create keys and tokens, show and validate tokens: `pulsarbox admin tokens`."""
+    """Create keys and tokens, show and validate tokens. Same as `pulsarbox admin tokens`."""
     _become("admin", "tokens", *words)
 
 
@@ -84,13 +86,13 @@ def version() -> None:
 
 
 def _become(*words: str) -> NoReturn:
-    """Replace this process, so that signals and the process id of a container belong to the box."""
+    """Replace this process, so that the box gets the container's signals and main process ID."""
     sys.stdout.flush()
     os.execvp("pulsarbox", ["pulsarbox", *words])
 
 
 def _take_over(broker_conf: Path, standalone_conf: Path, environ: MutableMapping[str, str]) -> None:
-    """Set what was changed in ``broker.conf`` as plain variables, unless standalone.conf or the environment set it."""
+    """Set changed keys of ``broker.conf`` as variables, unless standalone.conf or the environment sets them."""
     from pulsarbox.config.sources.pulsar_files import changed
 
     edited = changed("broker.conf", _text(broker_conf))
@@ -117,7 +119,7 @@ def _text(path: Path) -> str:
 
 
 def _wipe(config: Path) -> None:
-    """Remove everything that a box keeps from the data directory of a configuration, and nothing else."""
+    """Remove the files of a box, and nothing else, from the configured data directory."""
     from pulsarbox.cli.process.lock_holder import find
     from pulsarbox.cli.process.setting_options import loaded_or_exit
     from pulsarbox.storage.format import is_part

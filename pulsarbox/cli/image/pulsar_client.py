@@ -1,7 +1,7 @@
 """``bin/pulsar-client`` of the container image: ``produce`` and ``consume`` with the options of Pulsar's own tool.
 
-Source: Pulsar documentation, "Command line tools: pulsar-client". Options that need what the image does not have
-(encryption keys, schemas, WebSocket URLs) are refused by name.
+Source: Pulsar documentation, "Command line tools: pulsar-client". Options for encryption keys, schemas and WebSocket
+URLs are not supported.
 """
 
 import sys
@@ -23,32 +23,41 @@ _BOUNDARY: Final = "----- got message -----"
 
 
 @click.group(context_settings=_CONTEXT)
-@click.option("--url", help="Service URL. Default: brokerServiceUrl of conf/client.conf.")
+@click.option("--url", help="Service URL. [default: brokerServiceUrl of conf/client.conf]")
 @click.option("--auth-plugin", help="Authentication: token, tls, basic, or the class name of Pulsar's client.")
 @click.option("--auth-params", help="Its parameters, such as token:eyJ... or file:///path/to/token.")
 @click.option("--tlsTrustCertsFilePath", "--tls-trust-cert-path", "tls_trust_cert_path", help="Trusted certificates.")
 @click.pass_context
 def pulsar_client(context: click.Context, /, **options: Any) -> None:
-    """Publish and consume messages, as Pulsar's own pulsar-client does."""
+    """Publish and consume messages, compatible with Pulsar's pulsar-client."""
     context.obj = options
 
 
 @pulsar_client.command(context_settings=_CONTEXT)
 @click.argument("topic")
 @click.option("-m", "--messages", multiple=True, help="Messages to publish, separated by --separator.")
-@click.option("-s", "--separator", default=",", show_default=True, help="Between messages of -m; empty: do not split.")
+@click.option(
+    "-s", "--separator", default=",", show_default=True, help="Separator of messages in -m; empty: do not split."
+)
 @click.option(
     "-f",
     "--files",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Files of which each is a message.",
+    help="File to publish as one message; repeatable.",
 )
-@click.option("-n", "--num-produce", type=click.IntRange(1), default=1, show_default=True, help="Times to publish all.")
-@click.option("-r", "--rate", type=float, default=0, show_default=True, help="Messages a second; 0: no limit.")
+@click.option(
+    "-n",
+    "--num-produce",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of times to publish all messages.",
+)
+@click.option("-r", "--rate", type=float, default=0, show_default=True, help="Messages per second; 0: no limit.")
 @click.option("-k", "--key", help="Partition key.")
-@click.option("-p", "--properties", multiple=True, metavar="KEY=VALUE", help="Properties, separated by commas.")
-@click.option("-db", "--disable-batching", is_flag=True, help="One entry a message.")
+@click.option("-p", "--properties", multiple=True, metavar="KEY=VALUE", help="Comma-separated properties.")
+@click.option("-db", "--disable-batching", is_flag=True, help="Publish each message as a separate entry.")
 @click.pass_obj
 def produce(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
     """Publish messages to TOPIC.
@@ -91,14 +100,19 @@ def produce(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
     type=click.Choice(["Latest", "Earliest"]),
     default="Latest",
     show_default=True,
-    help="Where a new subscription begins.",
+    help="Start position of a new subscription.",
 )
 @click.option(
-    "-n", "--num-messages", type=click.IntRange(0), default=1, show_default=True, help="Messages to consume; 0: no end."
+    "-n",
+    "--num-messages",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Number of messages to consume; 0: no limit.",
 )
-@click.option("-q", "--queue-size", type=click.IntRange(0), default=0, help="Messages to request ahead; 0: default.")
-@click.option("--hex", "as_hex", is_flag=True, help="Show payloads as hexadecimal digits.")
-@click.option("--hide-content", is_flag=True, help="Show no messages, only count them.")
+@click.option("-q", "--queue-size", type=click.IntRange(0), default=0, help="Receiver queue size; 0: default.")
+@click.option("--hex", "as_hex", is_flag=True, help="Show payloads in hexadecimal.")
+@click.option("--hide-content", is_flag=True, help="Count messages without showing them.")
 @click.pass_obj
 def consume(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
     """Consume messages from TOPIC, print and acknowledge them.
@@ -151,7 +165,7 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def _written(message: Any, *, as_hex: bool) -> str:
-    """Return a message as pulsar-client prints it, without control characters where stdout is a terminal."""
+    """Return a message in pulsar-client's format, with control characters escaped on a terminal."""
     properties = ", ".join(f"{name}={value}" for name, value in message.properties)
     if message.payload is None:
         content = "null"
@@ -167,7 +181,7 @@ def _written(message: Any, *, as_hex: bool) -> str:
 
 @contextmanager
 def _connected(options: dict[str, Any]) -> Iterator[Any]:
-    """Connect to the broker that the options or client.conf name. Raises the exit codes of pulsarbox's commands."""
+    """Connect to the broker named by the options or client.conf. Raises exceptions with pulsarbox's exit codes."""
     from pulsarbox.cli.connect.target import Given, service_target
     from pulsarbox.cli.pulsar_admin.connecting import client_conf
     from pulsarbox.client.client import Client

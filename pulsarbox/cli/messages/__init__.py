@@ -1,5 +1,5 @@
-"""Commands that move messages (`produce`, `consume`, `peek`, `tap`) and the options, formats and loops that they share.
+"""Message commands (`produce`, `consume`, `peek`, `tap`) and their shared options, formats and loops.
 
-May import `cli.common`, `cli.connect`, `cli.envelope`, client and protocol, and from the broker only the words of dead
-letters and their filters. Must not import the server.
+May import `cli.common`, `cli.connect`, `cli.envelope`, client and protocol, and from the broker only the property names
+and filters of dead letters. Must not import the server.
 """

@@ -1,4 +1,4 @@
-"""``pulsarbox consume``: the messages of topics, through a subscription or without one."""
+"""``pulsarbox consume``: read the messages of topics, with or without a subscription."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
     "--subscription",
     metavar="SUB",
     shell_complete=completions.subscriptions,
-    help="Consume through this subscription; made where it is not.",
+    help="Consume through this subscription; created if missing.",
 )
 @click.option(
     "--type",
@@ -27,69 +27,70 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
     type=click.Choice(SUBSCRIPTION_TYPES),
     default="exclusive",
     show_default=True,
-    help="Type of the subscription.",
+    help="Subscription type.",
 )
 @click.option(
     "--from",
     "begin",
     metavar="POS",
     type=FROM,
-    help="earliest, latest, -10, -1h, @2026-11-21T10:00, or a message id. Moves a subscription there.",
+    help="Start position: earliest, latest, -10, -1h, @2026-11-21T10:00, or a message ID. Seeks a subscription.",
 )
 @click.option(
     "--until",
     metavar="END",
     type=UNTIL,
     default=Until(),
-    help="end, a number of messages, a length of time (30s), @TIME, or a message id. Else until Ctrl-C.",
+    help="Stop at: end, a number of messages, a duration (30s), @TIME, or a message ID. [default: Ctrl-C]",
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="At most so many messages.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Maximum number of messages.")
 @click.option(
     "--ack",
     type=click.Choice(["after", "before", "none"]),
     default="after",
     show_default=True,
-    help="Acknowledge once a message is written (to a pipe: read), before it is, or not at all.",
+    help="Acknowledge after writing (on a pipe: after the reader has read), before writing, or never.",
 )
-@click.option("--ack-filtered", is_flag=True, help="Acknowledge what --filter leaves out, too.")
+@click.option("--ack-filtered", is_flag=True, help="Also acknowledge messages that --filter excludes.")
 @click.option(
     "--pending-chunks",
     metavar="N",
     type=click.IntRange(1),
     default=INCOMPLETE_MAX,
     show_default=True,
-    help="Large messages (in chunks) that are put together at once, at most; beyond, the oldest is given up.",
+    help="Maximum number of chunked messages assembled at once; beyond it, the oldest is dropped.",
 )
 @click.option(
-    "--ack-oldest-chunks", is_flag=True, help="Acknowledge what --pending-chunks gives up; else it comes again later."
+    "--ack-oldest-chunks", is_flag=True, help="Acknowledge chunks dropped by --pending-chunks; else redeliver them."
 )
-@click.option("--exec", "command", metavar="CMD", help="Run CMD for each message, the payload on its stdin.")
+@click.option("--exec", "command", metavar="CMD", help="Run CMD for each message, with the payload on stdin.")
 @click.option(
     "--timeout",
     metavar="S",
     type=click.FloatRange(0, min_open=True),
-    help=f"Fail after S seconds without a message. With an --until in a topic {END_SECONDS:g}, else never.",
+    help=f"Fail after S seconds without a message. [default: {END_SECONDS:g} if --until is end or an ID, else never]",
 )
 @form_options("lines")
 @service_options
 def consume(service: Target, topics: tuple[str, ...], **options: Any) -> None:
-    """Write the messages of TOPICs to stdout, one payload a line.
+    """Consume messages of TOPICs and write them to stdout, one payload per line.
 
-    Without a subscription it reads from the earliest message, and leaves nothing behind. With one it goes on where the
-    subscription is (a new one begins with the earliest message), and acknowledges what was written, or read from the
-    pipe that it was written to. The rest comes again after a broken pipe or Ctrl-C.
+    Without a subscription, reads from the earliest message and leaves no state on the broker. With a subscription,
+    resumes at its position (a new one starts at the earliest message) and acknowledges messages once written, or once
+    read from a pipe. The others are redelivered after a broken pipe or Ctrl-C.
 
-    --exec runs CMD with the shell, one message at a time; exit code 0 acknowledges, any other gives the message back
-    after a second. $PULSARBOX_MESSAGE_ID, _TOPIC, _KEY, _PUBLISH_TIME, _REDELIVERY and _PROPERTY_name tell of it.
+    --exec runs CMD with the shell, one message at a time. Exit code 0 acknowledges the message; any other redelivers
+    it after one second. The environment describes the message: $PULSARBOX_MESSAGE_ID, _TOPIC, _KEY, _PUBLISH_TIME,
+    _REDELIVERY and _PROPERTY_name.
 
     \b
     Exit codes:
-      0    the end is reached, or the reader of stdout has seen enough
-      2    an option or a name cannot be used
-      3    the topic does not exist (with a subscription it is made)
-      4    the subscription is taken by a consumer that is Exclusive, or of another type
-      6, 7 no connection; --timeout, or an --until that is not reached
-      8    commands of --exec failed
+      0    the end was reached, or the reader closed stdout
+      2    an option or a name is invalid
+      3    the topic does not exist (with a subscription, it is created)
+      4    the subscription has an exclusive consumer, or another type
+      6, 7 no connection; --timeout expired, or --until was not reached
+      8    --exec commands failed
       130  Ctrl-C
 
     \b

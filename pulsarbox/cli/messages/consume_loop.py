@@ -1,4 +1,4 @@
-"""What ``consume`` does: opens the topics where reading is to begin, and reads."""
+"""Implementation of ``consume``: open the topics at the start position, and read."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def manner_of(options: dict[str, Any], **more: Any) -> Manner:
-    """How messages are read, as the options say. Raises Misused."""
+    """Return how to read messages, from the options. Raises Misused."""
     decoding = None
     if options["output"] == "table" if options["decode"] is None else options["decode"]:
         from pulsarbox.cli.messages.schema_decoding import Decoding
@@ -56,7 +56,7 @@ def _of_values(wanted: Callable[[Message], bool], decoding: "Decoding") -> Calla
 
 
 def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Read the topics as the options say. Raises the ending of the command where it is none that was wished for."""
+    """Read the topics. Raises the exit of the command unless it succeeds."""
     subscription = options["subscription"]
     timeout = options["timeout"]
     if timeout is None and options["until"].kind in (End.END, End.ID):

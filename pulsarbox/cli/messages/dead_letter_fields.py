@@ -1,4 +1,4 @@
-"""What a message says as a dead letter, for filters: where it comes from, and why it failed."""
+"""Dead letter fields of a message for filters: its origin and why it failed."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from pulsarbox.client.message_decoder import Message
 
 
 class DeadLetter:
-    """One message; see ``broker.jobs.messages.Looked``, which the box has of the same."""
+    """A dead letter, as read by a client. The counterpart in the box is ``broker.jobs.messages.Looked``."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -21,58 +21,58 @@ class DeadLetter:
 
     @property
     def origin(self) -> str | None:
-        """The topic that it was published to first."""
+        """Topic of the original message."""
         return self.properties.get(REAL_TOPIC)
 
     @property
     def subscription(self) -> str | None:
-        """The subscription that gave it up, where that is told."""
+        """Subscription that gave up the message, if known."""
         return self.properties.get(REAL_SUBSCRIPTION)
 
     @property
     def origin_id(self) -> str | None:
-        """Its id in the topic that it was published to first."""
+        """ID of the original message."""
         return self.properties.get(ORIGIN_MESSAGE_ID) or self.properties.get(ORIGIN_MESSAGE_ID_OLD)
 
     @property
     def reason(self) -> str | None:
-        """Why it failed, without what differs from one time to the next."""
+        """Normalized failure reason."""
         from pulsarbox.broker.replay.fingerprint import reason_of
 
         return reason_of(self.properties) or None
 
     @property
     def replays(self) -> int:
-        """How often it was put back."""
+        """Number of replays."""
         from pulsarbox.broker.replay.entry_messages import replays_of
 
         return replays_of(self.properties)
 
     @property
     def fingerprint(self) -> str:
-        """What it has in common with others that fail in the same way."""
+        """Digest shared by messages that fail in the same way."""
         from pulsarbox.broker.replay.fingerprint import fingerprint
 
         return fingerprint(self).digest
 
     @property
     def encrypted(self) -> bool:
-        """Whether nobody here can read it."""
+        """Whether the payload is encrypted."""
         return self._message.encrypted
 
     @property
     def tombstone(self) -> bool:
-        """Whether it was sent without a payload on purpose."""
+        """Whether the message has a null value."""
         return self._message.payload is None
 
     @property
     def payload(self) -> bytes | None:
-        """What it says; as JSON where it was decoded."""
+        """The payload, as JSON if decoded."""
         return self._message.payload
 
     @property
     def said(self) -> Any:
-        """The same as a value, None where it is no JSON."""
+        """The payload as a JSON value, None if it is not JSON."""
         try:
             return json.loads(self.payload or b"")
         except (ValueError, RecursionError):

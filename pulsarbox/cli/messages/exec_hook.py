@@ -1,4 +1,4 @@
-"""``consume --exec``: a command for each message, whose exit code decides whether it is acknowledged."""
+"""``consume --exec``: run a command per message and acknowledge by its exit code."""
 
 import os
 import time
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import subprocess
 
 AGAIN_SECONDS: Final = 1.0
-"""How long a message whose command failed is kept before it is given back."""
+"""Delay before a failed message is negatively acknowledged."""
 
 
 class Executing:
-    """Runs commands, one at a time, and gives back what they failed on."""
+    """Runner of commands, one at a time, that negatively acknowledges failed messages."""
 
     def __init__(self, client: Client, consumer: Consumer, command: str, give_back: bool) -> None:
-        """``give_back``: False leaves what fails as it is."""
+        """With ``give_back`` False, failed messages are left unacknowledged."""
         self.failed = 0
         self._client = client
         self._consumer = consumer
@@ -31,10 +31,10 @@ class Executing:
         self._back: deque[tuple[float, Message]] = deque()
 
     def run(self, message: Message) -> bool:
-        """Run the command with the payload on its stdin; whether it ended with 0. The client goes on meanwhile."""
-        import subprocess  # by few readers
+        """Run the command with the payload on stdin, and return whether it exited with 0. The client keeps running."""
+        import subprocess  # rarely needed
 
-        stdin = os.memfd_create("message")  # a pipe would have to be fed
+        stdin = os.memfd_create("message")  # unlike a pipe, needs no writer
         try:
             _write_all(stdin, message.payload or b"")
             os.lseek(stdin, 0, os.SEEK_SET)
@@ -62,7 +62,7 @@ class Executing:
             os.close(descriptor)
 
     def give_back_due(self, all_of_them: bool = False) -> None:
-        """Give back what has waited long enough, or everything."""
+        """Negatively acknowledge failed messages whose delay is over, or all of them."""
         due = []
         while self._back and (all_of_them or self._back[0][0] <= time.monotonic()):
             due.append(self._back.popleft()[1])
@@ -71,7 +71,7 @@ class Executing:
 
     @property
     def seconds_left(self) -> float:
-        """Until something is to be given back."""
+        """Seconds until the next negative acknowledgement is due."""
         return max(0.0, self._back[0][0] - time.monotonic()) if self._back else 3600.0
 
 
@@ -82,7 +82,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _environment(message: Message) -> dict[str, str]:
-    """What the command is told beside the payload."""
+    """Return the environment of the command, which describes the message."""
     told = {
         "PULSARBOX_MESSAGE_TOPIC": message.topic,
         "PULSARBOX_MESSAGE_ID": str(message.id),

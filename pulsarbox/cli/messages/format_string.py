@@ -1,8 +1,9 @@
-"""Formats of ``-f``: verbs such as ``%k`` and ``%v{hex}``, for writing messages and for reading lines.
+"""Format strings of ``-f``: verbs such as ``%k`` and ``%v{hex}``, for writing messages and parsing lines.
 
-Verbs: %t topic, %p partition, %i id, %k key, %v payload, %s its size, %P{name} property, %h all properties, %q sequence
-id, %T publish time, %d event time, %r redelivery count, %%. Times take a strftime form (%T{%H:%M:%S}), else they are
-milliseconds since 1970. Modifiers behind %k and %v: {hex}, {base64}, {json .a.b}. Escapes: \\n \\t \\r \\0 \\\\ \\xNN.
+Verbs: %t topic, %p partition, %i ID, %k key, %v payload, %s payload size, %P{name} property, %h all properties, %q
+sequence ID, %T publish time, %d event time, %r redelivery count, %%. Times are in milliseconds since 1970, or in a
+strftime format (%T{%H:%M:%S}). Modifiers of %k and %v: {hex}, {base64}, {json .a.b}.
+Escapes: \\n \\t \\r \\0 \\\\ \\xNN.
 """
 
 import base64
@@ -26,7 +27,7 @@ _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 def pieces(text: str) -> list[bytes | tuple[str, str | None, str | None]]:
-    """The literal parts of a format, and its verbs with what stands in braces behind them. Raises ValueError."""
+    """Split a format into literals and verbs with their arguments in braces. Raises ValueError."""
     found: list[bytes | tuple[str, str | None, str | None]] = []
     literal = b""
     at = 0
@@ -53,7 +54,7 @@ def pieces(text: str) -> list[bytes | tuple[str, str | None, str | None]]:
 
 
 def _braces(verb: str, first: str | None, second: str | None) -> tuple[str | None, str | None, str]:
-    """What belongs to a verb of what stands in braces behind it, and what does not."""
+    """Return the arguments of a verb, and the literal text of braces it does not take. Raises ValueError."""
     takes = _TAKES.get(verb)
     if takes is None:
         raise ValueError(f"%{verb} is no verb: there are {VERBS}")
@@ -70,7 +71,7 @@ _TAKES: Final = {"t": 0, "p": 0, "i": 0, "k": 1, "v": 1, "s": 0, "P": 2, "h": 0,
 
 
 def output_format(text: str) -> Format:
-    """What writes a message as the format says. Raises ValueError."""
+    """Compile a format into a writer of messages. Raises ValueError."""
     parts = [_fixed(each) if isinstance(each, bytes) else _verb(*each) for each in pieces(text)]
     return lambda message: b"".join([part(message) for part in parts])
 
@@ -133,7 +134,7 @@ def _modified(read: Format, modifier: str | None) -> Format:
 
 
 def json_at(data: bytes, path: list[str]) -> Any:
-    """What stands at a path in a JSON text; None where there is nothing, or no JSON."""
+    """Return the value at a path of a JSON text, None if it is missing or the text is not JSON."""
     try:
         found = json.loads(data)
         for name in path:
@@ -159,7 +160,7 @@ def _time(read: Callable[[Message], int], form: str | None) -> Format:
             return b""
         try:
             return encoded(datetime.fromtimestamp(millis / 1000, UTC).astimezone().strftime(form))
-        except (ValueError, OverflowError, OSError):  # a time that no calendar has
+        except (ValueError, OverflowError, OSError):  # out of the calendar's range
             return b"%d" % millis
 
     return written
@@ -171,9 +172,9 @@ _READ: Final = {"k": "a key", "v": "a payload", "P": "a property", "d": "an even
 
 
 def input_format(text: str) -> Callable[[bytes], Outgoing]:
-    """What reads a line as the format says: %k %v %P{name} %d, each up to the text behind it, the last to the end.
+    """Compile a format of %k %v %P{name} %d into a line parser. Each verb extends to the next literal, or the end.
 
-    Raises ValueError, for the format; what it returns raises ValueError for a line that does not fit.
+    Raises ValueError for an invalid format. The parser raises ValueError for a line that does not match.
     """
     found = pieces(text)
     pattern = b""

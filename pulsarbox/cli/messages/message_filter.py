@@ -1,8 +1,8 @@
-"""``--filter``: which messages, by an expression such as ``key == "a" and size > 100 and json.user.age >= 18``.
+"""``--filter``: select messages by an expression such as ``key == "a" and size > 100 and json.user.age >= 18``.
 
-The expressions are those of ``expressions``. Names: topic, partition, id, key, payload (text), size, props.name or
+The language is that of ``expressions``. Names: topic, partition, id, key, payload (text), size, props.name or
 props["name"], json.a.b (of the payload), publish_time, event_time, deliver_at, seq, producer, redelivery, tombstone,
-encrypted. Of dead letters: origin, origin_id, subscription, reason, replays, fingerprint.
+encrypted. For dead letters: origin, origin_id, subscription, reason, replays, fingerprint.
 """
 
 from collections.abc import Callable
@@ -64,5 +64,5 @@ _LANGUAGE: Final = Language(_named, _member, ", ".join([*NAMES, *DEAD_LETTER_NAM
 
 
 def parse_filter(text: str) -> Filter:
-    """What tells whether a message is wanted. Raises ValueError, in words."""
+    """Compile an expression into a predicate of messages. Raises ValueError."""
     return _LANGUAGE.parse(text, wall_now())

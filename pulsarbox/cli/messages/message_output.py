@@ -1,4 +1,4 @@
-"""The forms that messages are written in: ``-o`` and ``-f``."""
+"""Output formats of messages: ``-o`` and ``-f``."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 Form = Callable[[Message], bytes]
 
 _PREVIEW: Final = 200
-"""Characters of a payload in a table."""
+"""Maximum number of payload characters shown in a table."""
 
 
 def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = None, ask: "Ask | None" = None) -> Form:
-    """Return a writer of messages; with ``decoding``, an envelope has the value beside the payload. ``ask`` has the
-    schemas that envelopes define.
+    """Return a writer of messages. With ``decoding``, envelopes include the decoded value; ``ask`` looks up schemas
+    for them.
 
-    Raises ValueError for a format that cannot be used.
+    Raises ValueError for an invalid format.
     """
     if line_format is not None:
         from pulsarbox.cli.messages.format_string import output_format
@@ -45,7 +45,7 @@ def _lines(message: Message) -> bytes:
 
 
 def _hex(message: Message) -> bytes:
-    """The id, then sixteen bytes a line with their offsets and what of them can be printed."""
+    """Write the ID, then a hex dump with sixteen bytes per line."""
     payload = message.payload or b""
     lines = [f"{message.id} {len(payload)} bytes" + (" (null)" if message.payload is None else "")]
     for at in range(0, len(payload), 16):

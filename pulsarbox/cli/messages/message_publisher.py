@@ -1,4 +1,4 @@
-"""What ``produce`` does with one message: making it from the options, sending it, and telling of its receipt."""
+"""Implementation of ``produce``: build messages from the options and input, send them, and report receipts."""
 
 import heapq
 import sys
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _LINES_MAX: Final = 1000
-"""Ids that are kept until they are printed."""
+"""Maximum number of IDs buffered before printing."""
 _LOAD_MESSAGES: Final = 1000
-"""A PAYLOAD that is sent so often is a load."""
+"""``--count`` from which PAYLOAD counts as a load."""
 
 
 class BadInput(Exception):
-    """A message that cannot be sent as it is given. The text says which, and why."""
+    """An input message is invalid. The text names it and the reason."""
 
 
 class Making:
-    """Makes messages as the options say."""
+    """Builder of messages from the options."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        """Raises ValueError for a format or a template that cannot be used."""
+        """Raises ValueError for an invalid format or template."""
         self._options = options
         self._read: Callable[[bytes], Outgoing] | None = None
         if options["form"] == "ndjson":
@@ -68,17 +68,17 @@ class Making:
             and not options["ids"]
             and all(options[name] is None for name in fixed)
         )
-        """Whether a line is a payload and nothing else."""
+        """Whether a line is just a payload."""
 
     def of_line(self, line: bytes, number: int) -> Outgoing:
-        """The message of a line of stdin; options of the command line fill in what it does not say.
+        """Return the message of a line of stdin, completed from the options.
 
-        Raises ValueError, in words, for a line that cannot be used.
+        Raises ValueError for an invalid line.
         """
         return self.of_payload(line, number) if self._read is None else self.filled(self._read(line))
 
     def filled(self, message: Outgoing) -> Outgoing:
-        """A message of the input with what the command line gives where it has nothing itself."""
+        """Return an input message with missing fields filled in from the options."""
         options = self._options
         changed: dict[str, Any] = {}
         if message.key is None and options["key"] is not None:
@@ -96,7 +96,7 @@ class Making:
         return message._replace(**changed) if changed else message
 
     def of_payload(self, payload: bytes | None, number: int) -> Outgoing:
-        """The message with that payload, which is filled in where it is a template. Raises ValueError."""
+        """Return a message with this payload, expanded if it is a template. Raises ValueError."""
         options = self._options
         key, properties = options["key"], options["properties"]
         if options["template"]:
@@ -125,13 +125,13 @@ class Making:
 
 
 class Sending:
-    """A producer, and what is told of it: how many are stored, their ids, the progress."""
+    """A producer with its reports: stored messages, their IDs, and progress."""
 
     def __init__(
         self, client: Client, topic: str, options: Options, rate: float | None, ids: bool, progress: bool
     ) -> None:
         self.stored = 0
-        """Messages that the broker has stored."""
+        """Number of messages with a receipt."""
         self._ids = ids
         self._rate = rate
         self._number = 0
@@ -143,13 +143,13 @@ class Sending:
         self._producer = Producer(client, topic, options, self._told)
 
     def send(self, group: Sequence[bytes] | Sequence[Outgoing]) -> None:
-        """Send messages, plain payloads or not; waits while too much is on its way."""
+        """Send messages or plain payloads. Blocks while too many are pending."""
         if not group:
             return
         if isinstance(group[0], bytes):
             try:
-                self._producer.send_plain(group)  # type: ignore[arg-type] # all are what the first is
-            except ValueError as error:  # a line that is too large, of some that are not told apart here
+                self._producer.send_plain(group)  # type: ignore[arg-type] # a group has one type
+            except ValueError as error:  # a line is too large; its number is unknown here
                 raise BadInput(str(error)) from None
             return
         for message in group:
@@ -161,7 +161,7 @@ class Sending:
             self._number += 1
 
     def restoration(self, client: Client, topic: str, making: Making, codec: int) -> "Restoration":
-        """Return the writer that stores envelopes as they were; its messages count like those of ``send``."""
+        """Return the writer of ``--preserve``. Its messages count like those of ``send``."""
         from pulsarbox.cli.envelope.stored_entries import Restoration
 
         tell = self._progress.say
@@ -173,22 +173,22 @@ class Sending:
         return numbers if self._ids else ()
 
     def idle(self) -> None:
-        """Nothing more is there for now: batches go as they are."""
+        """Send partial batches, because the input has no more data for now."""
         self._producer.send_batches()
         self._progress.add(0, 0)
         self._print()
 
     def flush(self) -> None:
-        """Return when all is stored."""
+        """Wait until all messages are stored."""
         self._producer.flush()
 
     def end(self) -> None:
-        """Nothing more is shown."""
+        """Print the remaining IDs and clear the progress line."""
         self._progress.clear()
         self._print()
 
     def _print(self) -> None:
-        """The ids that are known; where nobody reads them any more, the messages go on all the same."""
+        """Print the known IDs. If stdout has no reader any more, keep sending without printing."""
         if not self._lines:
             return
         lines, self._lines = self._lines, []
@@ -219,9 +219,9 @@ class Sending:
 
 
 def produce_messages(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
-    """Send what the options say. Raises the ending of the command where not everything is stored.
+    """Send the messages. Raises the exit of the command unless all are stored.
 
-    ``admin`` is called by routers that want to know of backlogs.
+    ``admin`` is called only if the route needs backlogs, or to check retention before a load.
     """
     client = Client(service.hosts, options["timeout"], secure=service.secure, credentials=service.credentials())
     try:
@@ -236,7 +236,7 @@ def produce_messages(service: Target, admin: Callable[[], Target], topic: str, o
 def _see_to_keeping(
     client: Client, service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]
 ) -> None:
-    """Create the subscription that is asked for; without one, warn before a load that the broker would not keep."""
+    """Create the ``--keep`` subscription; without it, warn before a load that the broker would not retain."""
     if options["keep"] is None and not _is_load(options):
         return
     from pulsarbox.client.admin import Admin
@@ -248,23 +248,23 @@ def _see_to_keeping(
         return
     try:
         target = admin()
-    except Failed:  # a service URL is enough to publish: without an Admin API nothing can be said about retention
+    except Failed:  # the Admin API is optional for publishing, and retention is unknown without it
         return
     if not {host for host, _ in service.hosts} & {host for host, _ in target.hosts}:
-        return  # the Admin API that is known is another broker's
+        return  # the Admin API belongs to another broker
     with Admin(target.hosts, KEEPING_SECONDS, secure=target.secure, credentials=target.credentials()) as asked:
         if is_kept(asked, parse_topic(topic)) is False:
             say(f"warning: {loss_warning(topic, '--keep NAME')}")
 
 
 def _is_load(options: dict[str, Any]) -> bool:
-    """Whether many messages are published without a person at the terminal."""
+    """Return whether many messages are published non-interactively."""
     piped = options["from_stdin"] and sys.stdin is not None and not sys.stdin.isatty()
     return piped or (options["count"] or 1) >= _LOAD_MESSAGES
 
 
 def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> Route:
-    """How partitions are chosen. Raises Misused where there is no such plugin, or it cannot be used."""
+    """Return the router of partitions. Raises Misused if the plugin is missing or unusable."""
 
     def connected() -> "Admin":
         from pulsarbox.client.admin import Admin
@@ -292,7 +292,7 @@ def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> 
 def _produce(client: Client, interruption: Interruption, topic: str, options: dict[str, Any], route: Route) -> None:
     number = CODECS[options["compress"]]
     if number:
-        codec(number)  # what is missing is told before anything is sent
+        codec(number)  # fail before sending if the codec is missing
     how = Options(options["name"], number, options["batch"], options["mix_keys"], route)
     try:
         making = Making(options)
@@ -329,7 +329,7 @@ def _produce(client: Client, interruption: Interruption, topic: str, options: di
 def _groups(
     client: Client, interruption: Interruption, sending: Sending, making: Making, options: dict[str, Any]
 ) -> Iterator[list[bytes] | list[Outgoing]]:
-    """The messages, many at a time where they can be had so; plain payloads as bytes."""
+    """Yield groups of messages, or of bytes if they are plain payloads."""
     pace = _pace(client, interruption, sending, options["rate"])
     if not options["from_stdin"]:
         payload = None if options["tombstone"] else options["payload"].encode("utf-8", "surrogateescape")
@@ -358,7 +358,7 @@ def _lines(
     interruption: Interruption,
     options: dict[str, Any],
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines of stdin with the number of the first, many at a time where there is no rate."""
+    """Yield groups of lines with the number of the first; single lines with ``--rate``."""
     number, left = 0, options["count"] or sys.maxsize
     for found in stdin.lines(idle):
         lines = found[:left]
@@ -383,7 +383,7 @@ def _restore(
     restoration: "Restoration",
     options: dict[str, Any],
 ) -> None:
-    """Store the envelopes of stdin again. Raises BadInput behind those before a line that cannot be stored."""
+    """Store the envelopes of stdin for ``--preserve``. Raises BadInput at an invalid line, after storing the others."""
 
     def idle() -> None:
         restoration.idle()
@@ -403,7 +403,7 @@ def _restore(
 
 
 def _made(making: Making, lines: list[bytes], number: int) -> Iterator[list[bytes] | list[Outgoing]]:
-    """The messages of some lines. Raises BadInput behind those before a line that cannot be used."""
+    """Yield the messages of some lines. Raises BadInput at an invalid line, after yielding those before it."""
     if making.is_plain:
         yield lines
         return
@@ -418,7 +418,7 @@ def _made(making: Making, lines: list[bytes], number: int) -> Iterator[list[byte
 
 
 def _pace(client: Client, interruption: Interruption, sending: Sending, rate: float | None) -> Callable[[int], None]:
-    """Waits until message number n is due."""
+    """Return a function that waits until message number n is due."""
     begin = time.monotonic()
 
     def wait(number: int) -> None:

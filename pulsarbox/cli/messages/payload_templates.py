@@ -1,4 +1,4 @@
-"""Templates of ``produce --template``: ``{{count}}``, ``{{random 1 100}}``, ``{{time}}``, ``{{uuid}}``, ..."""
+"""Payload templates of ``produce --template``: ``{{count}}``, ``{{random 1 100}}``, ``{{time}}``, ``{{uuid}}``, ..."""
 
 import random
 import re
@@ -16,12 +16,12 @@ HELP: Final = (
 )
 
 Fill = Callable[[int], str]
-"""From the number of the message, which begins with 0, to a text."""
+"""Map the message number, starting at 0, to a text."""
 
 
 @lru_cache(maxsize=1024)
 def template(text: str) -> Fill:
-    """What fills in a text. Raises ValueError for a field that is not known."""
+    """Compile a template. Raises ValueError for an unknown or invalid field."""
     pieces: list[Fill] = []
     at = 0
     for found in _FIELD.finditer(text):

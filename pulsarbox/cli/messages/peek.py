@@ -1,4 +1,4 @@
-"""``pulsarbox peek``: a look at messages that changes nothing."""
+"""``pulsarbox peek``: show stored messages without side effects."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,31 +19,39 @@ from pulsarbox.cli.process import completions
     "--subscription",
     metavar="SUB",
     shell_complete=completions.subscriptions,
-    help="The messages that this subscription has not acknowledged.",
+    help="Show the unacknowledged messages of this subscription.",
 )
 @click.option(
     "--from",
     "begin",
     metavar="POS",
     type=FROM,
-    help="earliest (the default), -10, @-1h, @2026-11-21T10:00, or a message id.",
+    help="Start position: earliest, -10, @-1h, @2026-11-21T10:00, or a message ID. [default: earliest]",
 )
-@click.option("--until", metavar="END", type=UNTIL, default=Until(End.END), help="end, @TIME, or a message id. [end]")
-@click.option("-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="At most so many messages.")
+@click.option(
+    "--until",
+    metavar="END",
+    type=UNTIL,
+    default=Until(End.END),
+    help="Stop at: end, @TIME, or a message ID. [default: end]",
+)
+@click.option(
+    "-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of messages."
+)
 @form_options("table")
 @service_and_late_admin_options
 def peek(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
-    """Show messages of TOPIC that are there now. Nothing is acknowledged, and no subscription moves.
+    """Show stored messages of TOPIC without acknowledging them.
 
-    With -s, those that the subscription has not acknowledged, whether a consumer has them or not. That is asked of the
-    Admin API; of a batch it only tells whether all of it is acknowledged.
+    With -s, shows the messages that the subscription has not acknowledged, including those delivered to a consumer.
+    Their positions come from the Admin API; that of Apache Pulsar reports a batch only as a whole.
 
     \b
     Exit codes:
-      0    shown, or there is nothing to show
-      2    an option or a name cannot be used
-      3    there is no such topic or subscription
-      6, 7 the broker cannot be reached; the end was not reached
+      0    success, even without messages
+      2    an option or a name is invalid
+      3    the topic or subscription does not exist
+      6, 7 the broker is unreachable; the end was not reached in time
 
     \b
     Examples:

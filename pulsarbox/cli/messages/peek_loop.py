@@ -1,4 +1,4 @@
-"""What ``peek`` does: reads from a place to the end, through a reader of its own."""
+"""Implementation of ``peek``: read from a position to the end, through a separate reader."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from pulsarbox.client.places import EARLIEST, QUEUE, Start
 
 
 def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
-    """Show what the options say. Raises the ending of the command where it is none that was wished for."""
+    """Show the messages. Raises the exit of the command unless it succeeds."""
     manner = manner_of(options, timeout=END_SECONDS)
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
@@ -41,7 +41,7 @@ def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options
 
 
 def _through_subscription(consumer: Consumer, admin: Target, topic: str, subscription: str, manner: Manner) -> Manner:
-    """Begin where the subscription is, and leave out what it has acknowledged behind that."""
+    """Start at the mark-delete position of the subscription, and skip messages acknowledged after it."""
     places: dict[str, Place] = {}
 
     def start(part: str) -> Start:

@@ -1,6 +1,6 @@
-"""Messages that are written to stdout and wait for their acknowledgement until somebody has read them.
+"""Acknowledgement of messages only once the reader of stdout has read them.
 
-What stands in a pipe when its reader goes away is lost with the pipe, so only what was read counts as taken.
+Unread data is lost with its pipe when the reader goes away, so only messages that were read are acknowledged.
 """
 
 from bisect import bisect_right
@@ -13,21 +13,21 @@ from pulsarbox.client.message_decoder import Message
 
 
 class _Written(NamedTuple):
-    """Messages that are written one after another."""
+    """Messages written in one call."""
 
     begin: int
-    """Bytes of output before the first."""
+    """Offset of the first message in the output."""
     end: int
     messages: Sequence[Message]
     sizes: Sequence[int]
-    """Bytes of output of each."""
+    """Size of each message in the output, in bytes."""
 
 
 class Unread:
-    """Messages in the order in which they are written."""
+    """Queue of written, unacknowledged messages."""
 
     def __init__(self, acknowledge: Callable[[Sequence[Message]], None]) -> None:
-        """``acknowledge`` is called with messages once they are read."""
+        """``acknowledge`` is called with messages that have been read."""
         self._acknowledge = acknowledge
         self._waiting: deque[_Written] = deque()
 
@@ -35,12 +35,12 @@ class Unread:
         return bool(self._waiting)
 
     def add(self, begin: int, messages: Sequence[Message], sizes: Sequence[int]) -> None:
-        """These are written next, each with so many bytes, behind ``begin`` bytes of output."""
+        """Append messages that are written at offset ``begin``, with their sizes in bytes."""
         if messages:
             self._waiting.append(_Written(begin, begin + sum(sizes), messages, sizes))
 
     def release(self, read: int) -> None:
-        """Acknowledge what lies within the first ``read`` bytes of output."""
+        """Acknowledge the messages within the first ``read`` bytes of output."""
         waiting = self._waiting
         while waiting and waiting[0].end <= read:
             self._acknowledge(waiting.popleft().messages)

@@ -1,4 +1,4 @@
-"""``pulsarbox produce``: messages from the command line or from stdin."""
+"""``pulsarbox produce``: publish messages from the command line or from stdin."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,8 +26,8 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 @click.command()
 @click.argument("topic", shell_complete=completions.topics)
 @click.argument("payload", required=False)
-@click.option("-k", "--key", help="Key of the messages; it chooses the partition.")
-@click.option("--ordering-key", help="Key for Key_Shared subscriptions, where it is to be another one.")
+@click.option("-k", "--key", help="Message key; determines the partition.")
+@click.option("--ordering-key", help="Ordering key for Key_Shared subscriptions. [default: the key]")
 @click.option(
     "-p",
     "--property",
@@ -35,9 +35,9 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     metavar="NAME=VALUE",
     multiple=True,
     callback=_pair,
-    help="Property of the messages; may be given again and again.",
+    help="Message property; repeatable.",
 )
-@click.option("--event-time", metavar="TIME", type=MOMENT, help="When it happened, by the application's clock.")
+@click.option("--event-time", metavar="TIME", type=MOMENT, help="Event time, set by the application.")
 @click.option(
     "-i",
     "--input",
@@ -45,43 +45,50 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     type=click.Choice(["lines", "raw", "ndjson"]),
     default="lines",
     show_default=True,
-    help="What stdin holds: a message a line, one message, or envelopes.",
+    help="Format of stdin: one message per line, one message in all, or JSON envelopes.",
 )
 @click.option(
     "-f",
     "--format",
     "line_format",
     metavar="FMT",
-    help="How each line is made up, such as '%k:%v' or '%P{user} %v{hex}'.",
+    help="Format of each line, such as '%k:%v' or '%P{user} %v{hex}'; see docs/cli.md.",
 )
 @click.option(
-    "-n", "--count", type=click.IntRange(1), help="Send PAYLOAD so many times (1); of stdin, at most so many messages."
+    "-n", "--count", type=click.IntRange(1), help="Times to send PAYLOAD [default: 1]; maximum messages from stdin."
 )
-@click.option("--rate", metavar="R", type=click.FloatRange(0, min_open=True), help="At most R messages a second.")
-@click.option("--at", "deliver_at", metavar="TIME", type=MOMENT, help="Deliver them at that time.")
-@click.option("--after", "deliver_after", metavar="D", type=DURATION, help="Deliver each after that time, such as 10m.")
+@click.option(
+    "--rate",
+    metavar="R",
+    type=click.FloatRange(0, min_open=True),
+    help="Maximum messages per second. [default: no limit]",
+)
+@click.option("--at", "deliver_at", metavar="TIME", type=MOMENT, help="Delay delivery until this time.")
+@click.option(
+    "--after", "deliver_after", metavar="D", type=DURATION, help="Delay delivery by this duration, such as 10m."
+)
 @click.option(
     "--compress",
     type=click.Choice(list(CODECS)),
     default="none",
     show_default=True,
-    help="Codec of payloads, or of whole batches.",
+    help="Compression codec.",
 )
-@click.option("--tombstone", is_flag=True, help="Send a null value: compaction then forgets the key.")
+@click.option("--tombstone", is_flag=True, help="Send a null value; compaction then removes the key.")
 @click.option(
     "--template",
     is_flag=True,
-    help="Fill in {{count}}, {{random 1 100}}, {{text 8}}, {{choice a b}}, {{time}}, {{millis}}, {{uuid}}.",
+    help="Expand {{count}}, {{random 1 100}}, {{text 8}}, {{choice a b}}, {{time}}, {{millis}}, {{uuid}}.",
 )
-@click.option("--batch/--no-batch", default=True, show_default=True, help="Whether messages share entries.")
-@click.option("--mix-keys", is_flag=True, help="Let batches hold several keys: faster, but wrong with Key_Shared.")
+@click.option("--batch/--no-batch", default=True, show_default=True, help="Send messages in batches.")
+@click.option("--mix-keys", is_flag=True, help="Allow several keys per batch. Faster, but incorrect with Key_Shared.")
 @click.option(
     "--route",
     metavar="NAME",
     default="round-robin",
     show_default=True,
     shell_complete=completions.plugins("routing"),
-    help="How a partition is chosen: round-robin, single, key, consistent, least-backlog, property, or a plugin.",
+    help="Routing mode: round-robin, single, key, consistent, least-backlog, property, or a plugin.",
 )
 @click.option(
     "--route-option",
@@ -89,7 +96,7 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     metavar="NAME=VALUE",
     multiple=True,
     callback=_pair,
-    help="What the route is told, such as property=region; may be given again and again.",
+    help="Option of the routing mode, such as property=region; repeatable.",
 )
 @click.option(
     "--hash",
@@ -98,51 +105,51 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     default="java",
     show_default=True,
     shell_complete=completions.plugins("hashing"),
-    help="How a key is hashed: java (as Java clients), boost (as Python clients), murmur3, java-cpp, xxhash, crc32c, "
+    help="Hash function of keys: java (as Java clients), boost (as Python clients), murmur3, java-cpp, xxhash, crc32c, "
     "or a plugin.",
 )
 @PLUGINS_DIR
-@click.option("--name", help="Name of the producer. Else the broker makes one.")
+@click.option("--name", help="Producer name. [default: assigned by the broker]")
 @click.option(
     "--preserve",
     is_flag=True,
-    help="Store envelopes as they were: producers, sequence ids, times, partitions, batches, codecs, schemas, "
-    "encryption; each message id once.",
+    help="Store envelopes with their original producers, sequence IDs, times, partitions, batches, codecs, schemas "
+    "and encryption; each message ID once.",
 )
 @click.option(
     "--keep",
     metavar="NAME",
-    help="Create durable subscription NAME, unless it exists, before the first message: it keeps what is published.",
+    help="Retain the messages: create durable subscription NAME, unless it exists, before the first message.",
 )
-@click.option("--ids", is_flag=True, help="Print the id of each message once it is stored, in the order of the input.")
+@click.option("--ids", is_flag=True, help="Print the ID of each stored message, in input order.")
 @click.option(
     "--timeout",
     metavar="S",
     type=click.FloatRange(0, min_open=True),
     default=TIMEOUT_SECONDS,
     show_default=True,
-    help="Seconds without a receipt, without a connection, or held back by a backlog quota, after which it fails.",
+    help="Fail after S seconds without a receipt or a connection, or while blocked by a backlog quota.",
 )
-@click.option("--no-progress", is_flag=True, help="No line that says how far it is.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing where all goes well.")
+@click.option("--no-progress", is_flag=True, help="Do not show progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print diagnostics only on failure.")
 @service_and_late_admin_options
 def produce(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
-    """Send messages to TOPIC: PAYLOAD, or what comes in on stdin. Ends when the broker has stored all of them.
+    """Publish PAYLOAD, or messages from stdin, to TOPIC.
 
     TOPIC is a name such as orders or persistent://public/default/orders. Without PAYLOAD, or with "-", each line of
-    stdin is a message. Messages without a key go to partitions in turn, others by their key; --route changes that.
-    After a lost connection it goes on where it was; what had no receipt yet may then be stored twice, unless the broker
-    deduplicates. If the broker would not keep the messages of a load from stdin, as TOPIC has neither a subscription
-    nor retention, a warning says so before the first is published: see --keep.
+    stdin is a message. Exits once the broker has stored all messages. Messages with a key are routed by its hash, the
+    others round-robin; --route changes this. After a lost connection, resends messages without a receipt, which may
+    store them twice unless the broker deduplicates. Warns before a load if the broker would not retain it because
+    TOPIC has neither a subscription nor retention; see --keep.
 
     \b
     Exit codes:
-      0    all are stored
-      2    an option, the topic's name or a line of stdin cannot be used
-      3, 5 there is no such namespace; not allowed
-      4    the producer's name is taken, the topic is terminated, or its backlog has reached its quota
+      0    all messages are stored
+      2    an option, the topic name or a line of stdin is invalid
+      3, 5 the namespace does not exist; not authorized
+      4    the producer name is in use, the topic is terminated, or its backlog quota is exceeded
       6, 7 no connection; no receipt in time
-      8    some are stored, others are not
+      8    some messages are stored, others not
 
     \b
     Examples:
@@ -163,7 +170,7 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Options that contradict each other."""
+    """Raise Misused for conflicting options, and set ``from_stdin``."""
     given, tombstone = options["payload"], options["tombstone"]
     from_stdin = (given is None and not tombstone) or given == STDIN
     if tombstone and given is not None:

@@ -1,4 +1,4 @@
-"""What ``consume``, ``peek`` and ``tap`` do alike: take messages, choose, write, acknowledge, until the end."""
+"""Read loop of ``consume``, ``peek`` and ``tap``: receive, filter, write and acknowledge messages until the end."""
 
 import gc
 import time
@@ -26,49 +26,49 @@ if TYPE_CHECKING:
     from pulsarbox.cli.messages.schema_decoding import Decoding
 
 AT_ONCE: Final = 1000
-"""Messages that are written in one go."""
+"""Maximum number of messages per write."""
 _UNREAD_SECONDS: Final = 0.05
-"""How often it is looked whether what is written has been read."""
+"""How often to check whether the written messages have been read."""
 _FIRST_READ_SECONDS: Final = 2.0
-"""How long a reader is waited for that has not begun."""
+"""How long to wait for a reader that has not started to read."""
 _LOOK_SECONDS: Final = 0.25
-"""Of silence, after which it is looked whether the end is behind us."""
+"""Time without messages after which to check whether the end is reached."""
 _CHUNKS_SAID: Final = 10
-"""Chunks that are left out and named one by one."""
+"""Maximum number of skipped chunks to report individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How messages are read."""
+    """Options of reading."""
 
     form: Form
     wanted: Callable[[Message], bool] | None = None
-    """The filter."""
+    """Filter, None for all messages."""
     ack: str = "none"
-    """``after``: once they are written, and read where that is a pipe. ``before``: before; ``none``: not at all."""
+    """When to acknowledge: ``after`` writing (on a pipe, reading), ``before`` writing, or ``none``."""
     in_order: bool = False
-    """Whether everything goes to one consumer in its order, so that the last acknowledgement covers those before."""
+    """Whether one consumer gets all messages in order, which allows cumulative acknowledgement."""
     ack_filtered: bool = False
-    """Whether those that the filter leaves out are acknowledged too."""
+    """Whether to acknowledge messages that the filter excludes."""
     command: str | None = None
-    """For each message, in place of writing it."""
+    """Shell command to run per message, instead of writing it."""
     timeout: float | None = None
-    """Seconds without a message after which reading fails."""
+    """Maximum number of seconds without a message."""
     progress: bool = True
     decoding: "Decoding | None" = None
-    """What the filter and the form know values from."""
+    """Payload decoder of the filter and the format."""
     schemas: "SchemaLookup | None" = None
-    """What envelopes define schemas from."""
+    """Schema lookup for envelopes."""
 
 
 class Reading:
-    """Reads from a consumer until the end, the interruption, or an error."""
+    """A run of the read loop, until the end, an interruption, or an error."""
 
     def __init__(
         self, client: Client, consumer: Consumer, interruption: Interruption, ending: Ending, manner: Manner
     ) -> None:
         self.each_turn: Callable[[], None] | None = None
-        """Called about once a second, for whoever looks for new topics."""
+        """Hook called in each turn of the loop, to look for new topics."""
         self._client = client
         self._consumer = consumer
         self._interruption = interruption
@@ -87,8 +87,8 @@ class Reading:
             self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")
 
     def run(self) -> int:
-        """How many messages were written. Raises the ending of the command where it is none that was wished for."""
-        # What is read has no cycles, and there is much of it: looking for them takes a fifth of the time.
+        """Read, and return the number of messages written. Raises the exit of the command unless it succeeds."""
+        # Messages form no reference cycles; searching for cycles took a fifth of the time.
         gc.freeze()
         gc.set_threshold(200_000, 20, 20)
         try:
@@ -137,7 +137,7 @@ class Reading:
                 raise TimedOut(f"no message for {timeout:g} s; {messages(self._ending.count)} before")
 
     def _say_chunks(self, *, ended: bool = False) -> None:
-        """Name the chunks that are left out. Of a subscription another consumer may have the rest."""
+        """Report skipped chunks. Not for a subscription, where another consumer may have the other chunks."""
         if self._consumer.durable:
             return
         for part in self._consumer.parts.values():
@@ -150,15 +150,15 @@ class Reading:
                 self._progress.say(f"{_named(part, chunk)}, whose next chunk is behind what is read: left out")
 
     def _release(self) -> None:
-        """Acknowledge what was read meanwhile."""
+        """Acknowledge messages that have been read meanwhile."""
         if self._unread:
             self._unread.release(self._stdout.read())
 
     def _wait_for_the_reader(self) -> None:
-        """Return when all that is written is read, or nobody reads it any more.
+        """Wait until all written messages are read, or the reader is gone.
 
-        Whoever has not begun to read by now waits for our end first, as programs do that start others: then what
-        stands in the pipe is theirs, and outlives us.
+        A reader that has not read anything by now probably waits for this process to exit, as a parent process does.
+        The data in the pipe outlives this process, so acknowledge it.
         """
         pause, until = 0.001, time.monotonic() + _FIRST_READ_SECONDS
         self._release()
@@ -172,7 +172,7 @@ class Reading:
 
     def _take(self) -> Sequence[Message]:
         limit = 1 if self._executing is not None else max(1, min(AT_ONCE, self._ending.wanted))
-        # Never longer than until the next look: a signal wakes the loop, but ends no waiting by itself.
+        # Bounded by the check interval, because a signal wakes the loop but does not end this wait.
         seconds = min(_LOOK_SECONDS, self._ending.seconds_left)
         if self._executing is not None:
             self._executing.give_back_due()
@@ -197,10 +197,10 @@ class Reading:
             return
         if manner.ack == "after":
             self._acknowledge(acknowledged)
-            self._consumer.send_partial()  # what was done is not to be done again
+            self._consumer.send_partial()  # do not repeat finished work after a crash
 
     def _write(self, chosen: Sequence[Message], acknowledged: Sequence[Message]) -> None:
-        """Write those that are chosen; the others are acknowledged with them, in the order of all."""
+        """Write the chosen messages, and queue the others with them for acknowledgement, in order."""
         pieces = list(map(self._manner.form, chosen))
         data = b"".join(pieces)
         if self._manner.ack == "after":
@@ -221,7 +221,7 @@ class Reading:
             self._consumer.acknowledge(messages)
 
     def _choose(self, found: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
-        """Those that are before the end, and of these the ones that the filter wants."""
+        """Return the messages before the end, and those among them that pass the filter."""
         wanted = self._manner.wanted
         if wanted is None:
             taken = self._ending.cut(found)

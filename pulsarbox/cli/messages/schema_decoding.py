@@ -1,4 +1,4 @@
-"""``--decode``: payloads by the schemas that they were written with."""
+"""``--decode``: decode payloads by the schema version they were published with."""
 
 import json
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from pulsarbox.protocol.schema import decoding
 
 
 class Decoding:
-    """Values of messages. Each schema is asked for once; what cannot be decoded stays as it is, which is said once."""
+    """Payload decoder. Fetches each schema once; leaves undecodable payloads unchanged and reports a schema once."""
 
     NOTHING: Final = object()
-    """There is no value but the payload itself."""
+    """Marks a message without a decoded value."""
 
     def __init__(self) -> None:
         self._client: Client | None = None
@@ -22,11 +22,11 @@ class Decoding:
         self._told: set[tuple[str, bytes]] = set()
 
     def begin(self, client: Client) -> None:
-        """From now on there is somebody to ask."""
+        """Set the client that fetches schemas."""
         self._client = client
 
     def value(self, message: Message) -> Any:
-        """What a message says; ``NOTHING`` where it has no schema or is not what that says."""
+        """Return the decoded value of a message, ``NOTHING`` if it has no schema or does not match it."""
         version = message.schema_version
         if not version or message.payload is None or message.encrypted:
             return self.NOTHING
@@ -43,7 +43,7 @@ class Decoding:
             return self.NOTHING
 
     def readable(self, message: Message) -> Message:
-        """The message with its value as the payload, JSON in UTF-8 but for texts, which are themselves."""
+        """Return the message with its value as the payload: a string unchanged, other values as JSON, in UTF-8."""
         value = self.value(message)
         if value is self.NOTHING:
             return message
@@ -70,7 +70,7 @@ class Decoding:
 
 
 def _apart(of_key: decoding.Decode, of_value: decoding.Decode) -> Callable[[Message], Any]:
-    """Of messages whose key is a part of what they say."""
+    """Return a decoder for separate key-value encoding, which stores the key in the message key."""
 
     def decode(message: Message) -> Any:
         key = message.key
@@ -81,5 +81,5 @@ def _apart(of_key: decoding.Decode, of_value: decoding.Decode) -> Callable[[Mess
 
 
 def as_json(value: Any) -> str:
-    """A value on one line."""
+    """Return a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

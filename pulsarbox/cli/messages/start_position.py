@@ -1,4 +1,4 @@
-"""Where reading begins, worked out with the broker: so many messages before the end, or where a subscription is."""
+"""Start positions resolved with the broker: N messages before the end, or the position of a subscription."""
 
 import json
 import os
@@ -22,17 +22,17 @@ _HTTP_SECONDS: Final = 10.0
 
 
 def own_name() -> str:
-    """The name of a subscription that nobody else has, for reading without one."""
+    """Return a unique subscription name for a reader."""
     return f"pulsarbox-{os.urandom(4).hex()}"
 
 
 def reader(start: Start, queue: int = QUEUE) -> Subscribing:
-    """A consumer that leaves nothing behind, of topics that exist."""
+    """Return the options of a non-durable consumer that does not create topics."""
     return Subscribing(own_name(), durable=False, start=start, create=False, queue=queue)
 
 
 def start_of(client: Client, begin: From) -> Callable[[str], Start]:
-    """Where each topic or partition begins, as --from says."""
+    """Return a function from a topic or partition to its start, by --from."""
 
     def start(topic: str) -> Start:
         if begin.last:
@@ -47,22 +47,22 @@ def start_of(client: Client, begin: From) -> Callable[[str], Start]:
 
 
 def check_place(begin: From, topics: int) -> None:
-    """A message id is a place in one topic or partition. Raises Misused."""
+    """Raise Misused for a message ID with several topics or partitions."""
     if begin.start.id not in (EARLIEST, LATEST) and topics > 1:
         raise Misused("a message id is a place in one topic: name it, or the partition, such as orders-partition-0")
 
 
 def _last_of(client: Client, topic: str, count: int) -> Start:
-    """The place of the message that is so many before the end.
+    """Return the position ``count`` messages before the end.
 
-    Entries of one ledger follow each other, so as many entries as messages are read at most; where the ledger is
-    shorter than that, the whole topic is.
+    Each entry holds at least one message, so reading ``count`` entries of the last ledger suffices. If the ledger is
+    shorter, the whole topic is read.
     """
     probe = Consumer(client, reader(Start(LATEST)))
     try:
         (part,) = probe.add(topic)
         last, _ = part.last_id()
-    except NotAllowed:  # it keeps nothing
+    except NotAllowed:  # a non-persistent topic
         return Start(LATEST)
     finally:
         probe.close()
@@ -80,11 +80,11 @@ def _last_of(client: Client, topic: str, count: int) -> Start:
     return Start(found[0]) if found else Start(EARLIEST)
 
 
-# The place of a subscription -----------------------------------------------------------------------------------------
+# Position of a subscription ------------------------------------------------------------------------------------------
 
 
 class Place:
-    """How far a subscription is on one topic: up to where all is acknowledged, and what is beyond."""
+    """Position of a subscription on one topic: mark-delete position and acknowledged ranges after it."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class Place:
         ranges: list[tuple[tuple[int, int], tuple[int, int]]],
         batches: Mapping[tuple[int, int], int],
     ) -> None:
-        """``batches``: of those that are acknowledged in part, the bits of the messages that are not."""
+        """``batches`` maps partially acknowledged entries to a bitmap of their unacknowledged messages."""
         self.mark = mark
         self._ranges = ranges
         self._batches = batches
 
     def is_open(self, message: MessageId) -> bool:
-        """Whether the message is not acknowledged; of Apache Pulsar, batches are acknowledged as a whole or not."""
+        """Return whether a message is unacknowledged. Apache Pulsar reports a batch only as a whole."""
         here = message[:2]
         if here <= self.mark[:2] or any(low < here <= high for low, high in self._ranges):
             return False
@@ -107,9 +107,9 @@ class Place:
 
 
 def place_of(admin: Target, topic: str, subscription: str) -> Place:
-    """How far a subscription is on a topic or partition, by the topic's internal statistics.
+    """Return the position of a subscription from the internal statistics of a topic or partition.
 
-    Raises NotThere where there is no such topic or subscription, and what the Admin API answers.
+    Raises NotThere for a missing topic or subscription, and the errors of the Admin API.
     """
     name = parse_topic(topic)
     if not name.persistent:
@@ -129,7 +129,7 @@ def place_of(admin: Target, topic: str, subscription: str) -> Place:
 
 
 def _in_part(admin: Target, name: TopicName, subscription: str) -> dict[tuple[int, int], int]:
-    """The batches that are acknowledged in part; nothing where the broker does not tell."""
+    """Return the partially acknowledged batches; empty if the broker does not report them."""
     path = f"/pulsarbox/v1/places/{name.tenant}/{name.namespace_local}/{name.local}"
     try:
         told = _get(admin, path, subscription=subscription)

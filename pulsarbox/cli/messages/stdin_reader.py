@@ -1,4 +1,4 @@
-"""What comes in on stdin, piece by piece, without the client standing still meanwhile."""
+"""Non-blocking reads of stdin, which keep the client running."""
 
 import contextlib
 import io
@@ -17,21 +17,21 @@ _SIZE: Final = 1 << 18
 
 
 class Stdin:
-    """Bytes of stdin."""
+    """Reader of stdin."""
 
     def __init__(self, client: Client, interruption: Interruption) -> None:
-        """Raises Misused where there is none."""
+        """Raises Misused if stdin is closed."""
         self._client = client
         self._interruption = interruption
-        if sys.stdin is None:  # Python's way to say that the process was started without one
+        if sys.stdin is None:  # the process was started with stdin closed
             raise Misused("stdin is closed: give a payload, or something to read messages from")
         try:
             self._number = sys.stdin.fileno()
-        except (io.UnsupportedOperation, AttributeError):  # a test's
+        except (io.UnsupportedOperation, AttributeError):  # replaced by a test
             self._number = -1
 
     def pieces(self, idle: Callable[[], None]) -> Iterator[bytes]:
-        """All of it, as it comes; ``idle`` is called before it is waited for more. Ends early when asked to end."""
+        """Yield the data as it arrives. Calls ``idle`` before waiting for more. Stops early on interruption."""
         if self._number < 0:
             yield sys.stdin.buffer.read()
             return
@@ -41,7 +41,7 @@ class Stdin:
             try:
                 self._client.loop.watch(self._number, READ, lambda mask: None)
                 after.callback(self._client.loop.forget, self._number)
-            except PermissionError:  # a file: it can always be read
+            except PermissionError:  # a regular file, always readable
                 pass
             while not self._interruption.is_asked():
                 if not poll.poll(0):
@@ -57,7 +57,7 @@ class Stdin:
                 yield data
 
     def lines(self, idle: Callable[[], None]) -> Iterator[list[bytes]]:
-        """Its lines, without their ends, many at a time; the last one need not have an end."""
+        """Yield groups of lines without their newlines. The last line may lack a newline."""
         parts: list[bytes] = []
         for data in self.pieces(idle):
             head, newline, rest = data.partition(b"\n")

@@ -1,4 +1,4 @@
-"""When reading ends: what ``--until`` asks for, looked at message by message, and where nothing comes any more."""
+"""Stop condition of reading: ``--until``, checked per message, and when no more messages arrive."""
 
 import time
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from pulsarbox.errors import NotAllowed
 
 _PER_TOPIC: Final = (End.END, End.TIME, End.ID)
 UNKNOWN_SECONDS: Final = 3.0
-"""Of silence, after which the end is taken to be reached where the broker does not tell how far the reader is."""
+"""Time without messages after which the end counts as reached if the broker does not report the reader's position."""
 
 
 class Ending:
-    """Cuts what comes at the end that was asked for, in each topic on its own."""
+    """Truncates the received messages at the requested end, per topic or partition."""
 
     def __init__(self, consumer: Consumer, until: Until, limit: int | None = None) -> None:
-        """Asks the broker where the topics end, where that is needed. ``limit``: messages at most."""
+        """Ask the broker for the ends of topics, if needed. ``limit`` is the maximum number of messages."""
         self.count = 0
-        """Messages that were let through."""
+        """Number of accepted messages."""
         self._consumer = consumer
         self._until = until
         self._limit = until.number if until.kind is End.COUNT else limit
@@ -44,7 +44,7 @@ class Ending:
         self._open.add(part)
 
     def is_reached(self) -> bool:
-        """Whether nothing more is wanted, or can come."""
+        """Return whether the end is reached, or no more messages can arrive."""
         kind = self._until.kind
         if kind in _PER_TOPIC and not self._open:
             return True
@@ -56,18 +56,18 @@ class Ending:
 
     @property
     def seconds_left(self) -> float:
-        """How long it may be waited for a message before this is asked again."""
+        """Maximum wait for a message before the next check."""
         if self._deadline is None:
             return 3600.0
         return max(0.0, self._deadline - time.monotonic())
 
     @property
     def wanted(self) -> int:
-        """Messages that may be taken at once."""
+        """Maximum number of messages to receive."""
         return 1 << 30 if self._limit is None else self._limit - self.count
 
     def cut(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Those that are before the end."""
+        """Return and count the messages before the end."""
         if self._until.kind in _PER_TOPIC and not self._all_before(messages):
             messages = [each for each in messages if self._lets_through(each)]
         if self._limit is not None:
@@ -76,7 +76,7 @@ class Ending:
         return messages
 
     def _all_before(self, messages: Sequence[Message]) -> bool:
-        """Whether all are of one topic, and the last, so each of them, is before that one's end: the usual case."""
+        """Return whether all messages are from the only topic, and before its end. This is the common case."""
         part, last = messages[0].entry.consumer, messages[-1].entry
         end = self._ends.get(part)
         return (
@@ -103,13 +103,16 @@ class Ending:
         return here[:3] == end[:3] or (here[:2] == end[:2] and -1 in (end.batch_index, here.batch_index))
 
     def quiet(self, seconds: float) -> None:
-        """Nothing has come for so long: look whether the end is behind us, as others have acknowledged what is left."""
+        """Check after some seconds without messages whether the end is passed.
+
+        The remaining messages may have been acknowledged elsewhere.
+        """
         if self._until.kind is End.TIME and time.time_ns() // 1_000_000 < self._until.number:
             return
         for part in list(self._open):
             try:
                 last, mark = part.last_id()
-            except NotAllowed:  # a topic that keeps nothing
+            except NotAllowed:  # a non-persistent topic
                 continue
             end = self._ends.get(part, last)
             unknown = mark is None and seconds >= UNKNOWN_SECONDS

@@ -1,4 +1,4 @@
-"""``pulsarbox tap``: what is published from now on, on one topic or on all that fit a pattern."""
+"""``pulsarbox tap``: new messages of a topic, or of all topics that match a pattern."""
 
 from typing import Any
 
@@ -18,23 +18,24 @@ from pulsarbox.cli.process import completions
     metavar="END",
     type=UNTIL,
     default=Until(),
-    help="A number of messages, a length of time (30s), or @TIME. Else until Ctrl-C.",
+    help="Stop after a number of messages or a duration (30s), or at @TIME. [default: Ctrl-C]",
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="At most so many messages.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Maximum number of messages.")
 @form_options("table")
 @service_options
 def tap(service: Target, topic: str, **options: Any) -> None:
-    """Show messages as they are published. Nobody's subscription is touched, and nothing is left behind.
+    """Show messages as they are published.
 
-    A PATTERN has * (any text), ? (any character) or [a-z] in the last part of a topic's name: 'orders-*', or
-    'persistent://public/default/*'. Topics that are made later and fit are taken in, with all their messages.
+    Affects no subscription and leaves no state on the broker. PATTERN contains *, ? or [a-z] in the last part of the
+    topic name: 'orders-*', or 'persistent://public/default/*'. Matching topics created later are included, with all
+    their messages.
 
     \b
     Exit codes:
-      0    the end is reached, or the reader of stdout has seen enough
-      2    an option or a name cannot be used
-      3    there is no such topic or namespace
-      6    the broker cannot be reached
+      0    the end was reached, or the reader closed stdout
+      2    an option or a name is invalid
+      3    the topic or namespace does not exist
+      6    the broker is unreachable
       130  Ctrl-C
 
     \b

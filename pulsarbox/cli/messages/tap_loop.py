@@ -1,4 +1,4 @@
-"""What ``tap`` does: reads from now on, and takes in topics that fit its pattern."""
+"""Implementation of ``tap``: read new messages, and add topics that match the pattern."""
 
 import fnmatch
 import re
@@ -24,7 +24,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
-    """Show what comes. Raises the ending of the command where it is none that was wished for."""
+    """Show new messages. Raises the exit of the command unless it succeeds."""
     manner = manner_of(options)
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
@@ -48,15 +48,15 @@ def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
 
 
 class Topics:
-    """The topics that fit a pattern, of now and of later."""
+    """Existing and future topics that match a pattern."""
 
     def __init__(self, client: Client, consumer: Consumer, pattern: str) -> None:
-        """Takes in those that are there. Raises what the broker tells, and InvalidTopicName."""
+        """Add the existing topics. Raises the broker's errors, and InvalidTopicName."""
         name = parse_topic(pattern)
         self._client = client
         self._consumer = consumer
         self._namespace = name.namespace
-        # With or without the domain: a bare pattern means persistent topics, as a bare name does.
+        # A pattern without a domain means persistent topics, as a name does.
         self._fits = re.compile(fnmatch.translate(str(name)))
         self._hash = ""
         self._next = time.monotonic()
@@ -64,9 +64,9 @@ class Topics:
         say(f"topics that fit {pattern}: {len(consumer.parts)}; new ones are taken in")
 
     def look(self) -> None:
-        """Take in new ones; asked of the broker about once a second."""
+        """Add new topics. Asks the broker at most once a second."""
         if time.monotonic() >= self._next:
-            self._take_in(Start(EARLIEST))  # whatever is in a new one was published after we came
+            self._take_in(Start(EARLIEST))  # all messages of a new topic are new
 
     def _take_in(self, start: Start) -> None:
         self._next = time.monotonic() + _LOOK_SECONDS

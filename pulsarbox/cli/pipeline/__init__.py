@@ -1,4 +1,4 @@
-"""The `pipeline` command group: running, validating, listing and resetting Spark pipelines.
+"""The `pipeline` command group: run, validate, list and reset Spark pipelines.
 
 May import `cli.common`, `cli.connect` and, inside functions, `pulsarbox.spark`. Must not import pyspark at import time.
 """

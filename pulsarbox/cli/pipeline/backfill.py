@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline backfill``: rows of files, tables or any other source of Spark into topics."""
+"""``pulsarbox pipeline backfill``: publish rows of files, tables or any other Spark source to topics."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,51 +18,60 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
-@click.option("--job", required=True, metavar="NAME", help="Name of the job: run again, it goes on where it was.")
-@click.option("--to", "topic", metavar="TOPIC", default="", help="The topic that rows go to.")
-@click.option("--topic-column", metavar="COL", default="", help="The column that says each row's topic.")
-@click.option("--format", "form", metavar="NAME", default="parquet", show_default=True, help="parquet, json, csv, any.")
-@click.option("--option", "options", metavar="K=V", multiple=True, help="An option of the format; repeatable.")
-@click.option("--schema", metavar="DDL", default="", help="Columns of the source: 'id bigint, at timestamp'.")
-@click.option("--value", metavar="COL", default="", help="The payload as it is. [all other columns, as a record]")
+@click.option("--job", required=True, metavar="NAME", help="Job name; a rerun resumes the job.")
+@click.option("--to", "topic", metavar="TOPIC", default="", help="Target topic.")
+@click.option("--topic-column", metavar="COL", default="", help="Column with the target topic of each row.")
 @click.option(
-    "--value-format", type=click.Choice(["json", "avro"]), default="json", show_default=True, help="Of a record."
+    "--format", "form", metavar="NAME", default="parquet", show_default=True, help="Spark format of the source."
 )
-@click.option("--key", metavar="COL", default="", help="The key.")
-@click.option("--ordering-key", metavar="COL", default="", help="The ordering key.")
-@click.option("--event-time", metavar="COL", default="", help="The event time: a time, a text that is one, or ms.")
+@click.option("--option", "options", metavar="K=V", multiple=True, help="Option of the format; repeatable.")
+@click.option("--schema", metavar="DDL", default="", help="Schema of the source: 'id bigint, at timestamp'.")
+@click.option("--value", metavar="COL", default="", help="Payload column. [default: all other columns, as a record]")
+@click.option(
+    "--value-format",
+    type=click.Choice(["json", "avro"]),
+    default="json",
+    show_default=True,
+    help="Encoding of records.",
+)
+@click.option("--key", metavar="COL", default="", help="Key column.")
+@click.option("--ordering-key", metavar="COL", default="", help="Ordering key column.")
+@click.option("--event-time", metavar="COL", default="", help="Event time column: a timestamp, its text, or ms.")
 @click.option(
     "--bytes",
     "encoding",
     type=click.Choice(["text", "base64", "hex"]),
     default="text",
     show_default=True,
-    help="How text columns write bytes: those of --value and of keys.",
-)
-@click.option("--property", "properties", metavar="COL", multiple=True, help="Becomes a property; repeatable.")
-@click.option("--order-by", metavar="COL", multiple=True, help="Publish in this order. [as the source has them]")
-@click.option(
-    "--rate", type=click.FloatRange(0), default=0.0, show_default=True, help="Messages a second; 0: no limit."
+    help="Encoding of bytes in text columns of --value and keys.",
 )
 @click.option(
-    "--keep", metavar="NAME", default="", help="Create durable subscription NAME in each topic before its first row."
+    "--property", "properties", metavar="COL", multiple=True, help="Column to publish as a property; repeatable."
+)
+@click.option(
+    "--order-by", metavar="COL", multiple=True, help="Sort column; repeatable. [default: order of the source]"
+)
+@click.option(
+    "--rate", type=click.FloatRange(0), default=0.0, show_default=True, help="Messages per second; 0: no limit."
+)
+@click.option(
+    "--keep", metavar="NAME", default="", help="Retain the rows: create durable subscription NAME on each topic first."
 )
 @STATE
 @pipeline_options(streams=False)
 def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: str, **given: Any) -> None:
-    """Publish the rows of PATH..., or of a source that needs none: each once, however often the job is killed.
+    """Publish the rows of PATH..., or of a source without paths, exactly once.
 
-    First the rows are put aside in --state, in their order, then they are published in parts of 50,000 rows, or of one
-    second's --rate; each part is there as a whole, once. Run again with the same --job, what is left is published. Rows
-    of an `export` keep their keys, event times and properties; for CSV and JSON give the --bytes of the export. A
-    warning says if the broker would not keep the rows, as their topic has neither a subscription nor retention: see
-    --keep.
+    Stages the rows in --state in order, then publishes them in atomic parts of 50,000 rows, or of one second at --rate.
+    A rerun with the same --job publishes the remaining rows. Rows of an `export` keep their keys, event times and
+    properties; for CSV and JSON, pass the --bytes of the export. Warns if the broker would not retain the rows because
+    the topic has neither a subscription nor retention; see --keep.
 
     \b
     Exit codes:
-      2  an option cannot be used
-      4  the job is at work, or was begun with other options or another --state
-      6  the broker cannot be reached
+      2  an option is invalid
+      4  the job is running, or was started with other options or another --state
+      6  the broker is unreachable
 
     \b
     Examples:

@@ -1,6 +1,6 @@
-"""``pulsarbox pipeline``: queries of Spark between topics, users' own and those that come along.
+"""``pulsarbox pipeline``: Spark queries between topics, both the user's and built-in ones.
 
-To add one that comes along, write it in a file of its own and add its row to ``_MORE``.
+To add a built-in one, write it in a separate module and add its row to ``_MORE``.
 """
 
 from typing import Final
@@ -10,22 +10,24 @@ import click
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 
 _MORE: Final = {
-    "offload": LazyCommand("pulsarbox.cli.pipeline.offload:offload", "Put closed ledgers into Parquet, one file each."),
-    "list": LazyCommand("pulsarbox.cli.pipeline.listing:list_pipelines", "List what runs, and what has run here."),
-    "new": LazyCommand("pulsarbox.cli.pipeline.new:new", "Write a pipeline to begin with, and its test."),
-    "reset": LazyCommand("pulsarbox.cli.pipeline.listing:reset", "Forget how far a pipeline is: it begins anew."),
-    "run": LazyCommand("pulsarbox.cli.pipeline.run:run_file", "Run what a file declares, from where it stopped."),
-    "rollup": LazyCommand("pulsarbox.cli.pipeline.rollup:rollup", "Count what topics carry, by windows of event time."),
-    "dlq-triage": LazyCommand("pulsarbox.cli.pipeline.triage:triage", "Group dead letters by why they failed; replay."),
-    "backfill": LazyCommand("pulsarbox.cli.pipeline.backfill:backfill", "Files and tables into topics, each row once."),
-    "export": LazyCommand("pulsarbox.cli.pipeline.export:export", "What topics have into Parquet, JSON or CSV, once."),
-    "validate": LazyCommand("pulsarbox.cli.pipeline.validate:validate", "Check what a file declares; nothing runs."),
+    "offload": LazyCommand("pulsarbox.cli.pipeline.offload:offload", "Offload closed ledgers to Parquet files."),
+    "list": LazyCommand("pulsarbox.cli.pipeline.listing:list_pipelines", "List running and past queries."),
+    "new": LazyCommand("pulsarbox.cli.pipeline.new:new", "Create a sample pipeline and its test."),
+    "reset": LazyCommand("pulsarbox.cli.pipeline.listing:reset", "Reset the checkpoint of a pipeline."),
+    "run": LazyCommand("pulsarbox.cli.pipeline.run:run_file", "Run or resume the pipeline in a file."),
+    "rollup": LazyCommand("pulsarbox.cli.pipeline.rollup:rollup", "Aggregate topics by windows of event time."),
+    "dlq-triage": LazyCommand("pulsarbox.cli.pipeline.triage:triage", "Group dead letters by cause, and replay them."),
+    "backfill": LazyCommand("pulsarbox.cli.pipeline.backfill:backfill", "Publish files and tables to topics, once."),
+    "export": LazyCommand("pulsarbox.cli.pipeline.export:export", "Export topics to Parquet, JSON or CSV files."),
+    "validate": LazyCommand("pulsarbox.cli.pipeline.validate:validate", "Check a pipeline file without running it."),
 }
 
 
 @click.group(cls=LazyGroup, lazy_commands=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
 def pipeline() -> None:
-    """Pipelines on Spark: Python files whose functions go from topics to topics, exactly once. Needs Java, and
+    """Create, validate, run, list and reset Spark pipelines.
+
+    A pipeline is a Python file with functions that process topics into topics, exactly once. Requires Java and
     `pip install 'pulsarbox[spark]'`.
 
     \b

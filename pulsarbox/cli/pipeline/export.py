@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline export``: what topics have, once, into files of Parquet, JSON or CSV."""
+"""``pulsarbox pipeline export``: export topics to Parquet, JSON or CSV files."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,29 +17,33 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=completions.topics)
-@click.option("--to", "place", required=True, metavar="DIR", help="A directory, or a URL that Spark writes to.")
+@click.option("--to", "place", required=True, metavar="DIR", help="Target directory, or a URL supported by Spark.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["parquet", "json", "csv"]),
     default="parquet",
     show_default=True,
-    help="Of the files.",
+    help="File format.",
 )
 @click.option(
-    "--from", "begin", metavar="WHERE", default="", help="From an id (12:345), or a time: -1h, 2026-11-21T10:00."
+    "--from",
+    "begin",
+    metavar="WHERE",
+    default="",
+    help="Start at a message ID (12:345), or a time: -1h, 2026-11-21T10:00.",
 )
-@click.option("--until", "end", metavar="WHERE", default="", help="Up to an id, included, or a time.")
-@click.option("-s", "--subscription", metavar="SUB", default="", help="What it has not acknowledged. It is not moved.")
+@click.option("--until", "end", metavar="WHERE", default="", help="End at a message ID, inclusive, or a time.")
+@click.option("-s", "--subscription", metavar="SUB", default="", help="Export its backlog, without acknowledging it.")
 @click.option(
-    "--columns", metavar="NAMES", default="basic", show_default=True, help="basic, all, or names with commas."
+    "--columns", metavar="NAMES", default="basic", show_default=True, help="basic, all, or comma-separated names."
 )
 @click.option(
     "--value-format",
     type=click.Choice(["auto", "bytes", "string", "json", "avro"]),
     default="auto",
     show_default=True,
-    help="auto: columns by the topic's schema.",
+    help="Payload encoding; auto: columns by the topic's schema.",
 )
 @click.option(
     "--bytes",
@@ -47,30 +51,32 @@ if TYPE_CHECKING:
     type=click.Choice(["base64", "hex", "text"]),
     default="base64",
     show_default=True,
-    help="Encoding of binary columns in CSV and JSON; text (UTF-8) refuses other bytes.",
+    help="Encoding of binary columns in CSV and JSON; text (UTF-8) fails on other bytes.",
 )
-@click.option("--option", "options", metavar="K=V", multiple=True, help="An option of the files; repeatable.")
-@click.option("--append", is_flag=True, help="Add to what is there.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--option", "options", metavar="K=V", multiple=True, help="Option of the file format; repeatable.")
+@click.option("--append", is_flag=True, help="Add files to a non-empty directory.")
+@click.option("--overwrite", is_flag=True, help="Replace the content of the directory.")
 @pipeline_options(streams=False)
 def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None:
-    """Write the messages of TOPIC..., or of all topics of one 'regex:PATTERN', to files. Columns come from the schemas
-    of the topics; docs/spark.md lists those for keys, times and properties. Nothing is acknowledged.
+    """Export the messages of TOPIC..., or of topics matching 'regex:PATTERN', to files.
 
-    Every format holds every value. CSV and JSON have bytes as --bytes says, message ids as 12:345:-1:6, and times in
-    UTC with microseconds; CSV has maps, lists and records as JSON. A value that CSV cannot hold (a NUL character in a
-    text) fails the export, and no file is written.
+    Columns follow the schemas of the topics; docs/spark.md lists those of keys, times and properties. Acknowledges
+    nothing.
 
-    A directory that is not empty is refused without --append or --overwrite. --overwrite replaces it once the export is
-    complete; repeat an export that was killed with --overwrite.
+    Formats are lossless. CSV and JSON contain bytes encoded by --bytes, message IDs as 12:345:-1:6, and times in UTC
+    with microseconds; CSV contains maps, lists and records as JSON. A value that CSV cannot represent (a NUL character
+    in text) fails the export, and no file is written.
+
+    A non-empty directory requires --append or --overwrite. --overwrite replaces it once the export is complete; use it
+    to repeat an interrupted export.
 
     \b
     Exit codes:
       1  a value cannot be written, or Spark failed
-      2  an option cannot be used, or --until is before --from
-      3  there is no such topic
+      2  an option is invalid, or --until is before --from
+      3  the topic does not exist
       4  the directory is not empty
-      6  the broker cannot be reached
+      6  the broker is unreachable
 
     \b
     Examples:

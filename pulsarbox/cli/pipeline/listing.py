@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline list`` and ``reset``: what runs, as the box was told; what has run here, as its state says."""
+"""``pulsarbox pipeline list`` and ``reset``: queries reported to the box, and queries with local state."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -32,12 +32,12 @@ _SECONDS: Final = 10.0
 @output_options
 @admin_options
 def list_pipelines(state: Path | None, output: Output, admin: Target) -> None:
-    """List the queries of pipelines: those that runners tell the box of, and those that have run here.
+    """List pipeline queries: those reported to the box, and those with local state.
 
-    Fields: pipeline, query, state (starting, running, stopped, failed; gone: its runner tells of it no more), inputs,
-    output, lag (messages not read yet), rowsPerSecond, batch, deadLetters (since its runner began), lastError,
-    lastBatchMs, master, host, pid, startedAt and reportedAt (ms since 1970), by (the role that tells of it). What the
-    box does not know of is of --state.
+    Fields: pipeline, query, state (starting, running, stopped, failed; gone: no longer reported), inputs, output, lag
+    (unread messages), rowsPerSecond, batch, deadLetters (since the start of its runner), lastError, lastBatchMs,
+    master, host, pid, startedAt and reportedAt (ms since 1970), by (role that reports it). Queries unknown to the box
+    come from --state.
 
     \b
     Examples:
@@ -59,7 +59,7 @@ def _listed(admin: Target, directory: Path) -> Found:
 
 
 def _told(admin: Target) -> list[dict[str, Any]]:
-    """What the box was told; nothing, and a word, where it cannot be asked."""
+    """Return the queries reported to the box; none, with a message, if it cannot be asked."""
     from pulsarbox.client.admin import Admin, Refused
 
     with Admin(admin.hosts, _SECONDS, secure=admin.secure, credentials=admin.credentials()) as client:
@@ -81,7 +81,7 @@ def _row(found: "Known") -> dict[str, Any]:
     if found.pid is not None:
         state = "running"
     elif state in ("starting", "running"):
-        state = "gone"  # its process ended before it could say so
+        state = "gone"  # the process ended without reporting its end
     inputs, output = about.get("inputs") or [], about.get("output") or ""
     return row | {"pipeline": found.pipeline, "query": found.query, "state": state, "inputs": inputs, "output": output}
 
@@ -97,18 +97,17 @@ def _shortened(row: dict[str, Any]) -> dict[str, Any]:
 @yes_option
 @dry_run_option
 def reset(name: str, query: str | None, state: Path | None, yes: bool, dry_run: bool) -> None:
-    """Forget how far a pipeline, or one query of it, is, and what it has kept: the next run begins anew.
+    """Reset a pipeline, or one QUERY of it: delete its checkpoint and state.
 
-    It is a new sink then, for which nothing counts as written: what it reads again is written again, into topics
-    beside what is there. Files that a query has written have to be deleted before it runs again. Its subscription
-    stays: `pulsarbox sub delete` deletes it where the pipeline is not to run any more.
+    The next run starts anew, as a new sink: it reads its input again, and publishes again to its output topics. Delete
+    the files written by a query before its next run. Subscriptions are kept; use `pulsarbox sub delete` to remove them.
 
-    On a terminal the name has to be typed in; elsewhere --yes is needed.
+    Prompts for the name on a terminal; otherwise requires --yes.
 
     \b
     Exit codes:
-      3  there is no such pipeline, or query
-      4  it runs
+      3  the pipeline or query does not exist
+      4  the pipeline is running
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline new``: a pipeline to begin with, which runs, and its test, which passes."""
+"""``pulsarbox pipeline new``: create a working sample pipeline and its test."""
 
 import keyword
 import re
@@ -76,14 +76,14 @@ def test_who_is_silent_for_a_minute_gets_a_sum():
 @click.command("new")
 @click.argument("place", metavar="FILE|DIR", type=click.Path(path_type=Path))
 def new(place: Path) -> None:
-    """Write a pipeline to begin with, and a test of it: as FILE, which ends with .py, or into DIR, called after it.
+    """Create a sample pipeline and its test, as FILE (ending with .py) or in DIR, named after it.
 
-    Two functions: one checks orders and has dead letters, one keeps sums by key and has timers. Both files work as they
-    are; the test needs neither Spark nor a broker.
+    The sample has two functions: one validates orders and produces dead letters, the other keeps sums by key and uses
+    timers. Both files work unchanged; the test needs neither Spark nor a broker.
 
     \b
     Exit codes:
-      4  the file is there already
+      4  the file already exists
 
     \b
     Examples:

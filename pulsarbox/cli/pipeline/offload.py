@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline offload``: closed ledgers of topics to Parquet, with a manifest; verified, released."""
+"""``pulsarbox pipeline offload``: offload closed ledgers to Parquet with a manifest; verify and release them."""
 
 import signal
 import threading
@@ -31,44 +31,51 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 @click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completions.topics)
 @click.option(
     "--to", "directory", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of the files: TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet.",
+    help="Target directory. Files are TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet.",
 )  # fmt: skip
-@click.option("--pattern", metavar="P", default="", help="All topics that match, as tenant/namespace/regex.")
-@click.option("--before", metavar="TIME", default="", help="Only ledgers closed earlier: -7d, or 2026-11-21T10:00.")
+@click.option("--pattern", metavar="P", default="", help="Offload all matching topics: tenant/namespace/regex.")
+@click.option("--before", metavar="TIME", default="", help="Offload only ledgers closed before: -7d, 2026-11-21T10:00.")
 @click.option(
     "--roll", "roll_ms", metavar="LENGTH", type=DURATION,
-    help="Have the box close a ledger that grows once it is so old (0s: at once), so that it goes too.",
+    help="Close current ledgers older than LENGTH (0s: at once), to offload them too.",
 )  # fmt: skip
-@click.option("--follow", is_flag=True, help="Go on with what is closed later, until SIGTERM or Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep offloading newly closed ledgers until SIGTERM or Ctrl-C.")
 @click.option(
-    "--every", metavar="LENGTH", type=DURATION, default="10s", show_default=True, help="With --follow: look so often."
+    "--every",
+    metavar="LENGTH",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    help="With --follow: interval between rounds.",
 )
 @click.option(
     "--hold/--no-hold", default=True, show_default=True,
-    help="Have the box keep what is not offloaded yet, by a durable subscription on each topic.",
+    help="Retain ledgers until they are offloaded, by a durable subscription on each topic.",
 )  # fmt: skip
 @click.option(
     "--grace", metavar="LENGTH", type=DURATION, default="10m", show_default=True,
-    help="So long the box keeps what is offloaded, for queries that have begun before.",
+    help="Retain offloaded ledgers for this long, for queries in progress.",
 )  # fmt: skip
-@click.option("--accept-loss", is_flag=True, help="Note what is gone or damaged in the manifest, and go on behind it.")
-@click.option("--verify", is_flag=True, help="Read all files again, and compare them with the manifest. Needs no box.")
-@click.option("--compare", is_flag=True, help="With --verify: and with what the box still has.")
-@click.option("--release", is_flag=True, help="Delete the subscriptions of --hold, and end.")
+@click.option("--accept-loss", is_flag=True, help="Record missing or damaged data in the manifest and continue.")
+@click.option("--verify", is_flag=True, help="Read all files again and compare them with the manifest, without a box.")
+@click.option("--compare", is_flag=True, help="With --verify: compare with the data still on the box, too.")
+@click.option("--release", is_flag=True, help="Delete the subscriptions of --hold and exit.")
 @form_option
 @service_and_admin_options
 def offload(names: tuple[str, ...], output: Output, service: Target, admin: Target, **given: Any) -> None:
-    """Put closed ledgers of TOPICs into Parquet files, one each; `pulsarbox.spark.table` reads them and what follows.
+    """Offload closed ledgers of TOPICs to Parquet files, one per ledger.
 
-    Ledgers go in order, when nothing about them changes any more: the one that grows never (--roll closes it), and none
-    with an open transaction in it or in front of it. Each file is read back before it is in the manifest,
-    _manifest.jsonl in the topic's folder. What was stopped or killed goes on where it was. With --verify and --release
-    no TOPIC means all in DIR. Of a box only. Needs `pip install 'pulsarbox[spark]'`, but no Java.
+    `pulsarbox.spark.table` reads these files and the messages after them. Ledgers are offloaded in order, once they
+    are immutable: not the current ledger (--roll closes it), and none with an open transaction in it or before it.
+    Each file is read back before its entry in the manifest, _manifest.jsonl in the topic's directory. A rerun resumes.
+    With --verify and --release, no TOPIC means all topics in DIR. Not supported against Apache Pulsar. Requires
+    `pip install 'pulsarbox[spark]'`, but no Java.
 
     \b
     Exit codes:
-      1  a topic could not be offloaded, or is not what it was; of several some: 8
-      3  there is no such topic
+      1  offloading or verification failed
+      3  the topic does not exist
+      8  some topics failed, others did not
 
     \b
     Examples:
@@ -120,12 +127,12 @@ def _asked(topics: tuple[str, ...], box: dict[str, str], given: dict[str, Any]) 
 
     grace = given.pop("grace")
     if given["before"]:
-        moment(given["before"])  # it is counted anew in each round; what is no time is said at once
+        moment(given["before"])  # evaluated again in each round; checked here to fail early
     return Asked(box=box, topics=topics, grace_ms=grace, **given)
 
 
 class _Rounds:
-    """Round by round, until it is asked to end."""
+    """Offload rounds, until interrupted."""
 
     def __init__(self, asked: "Asked", output: Output) -> None:
         from pulsarbox.spark.offload.offloading import Offload
@@ -136,7 +143,7 @@ class _Rounds:
         self._offload: Offload = Offload(asked, say, self._stop.is_set)
 
     def run(self, every: int | None) -> None:
-        """Once, or every so many milliseconds. Raises Failed, Partly, Interrupted."""
+        """Run one round, or one every ``every`` milliseconds. Raises Failed, Partly, Interrupted."""
         before = {number: signal.signal(number, self._came) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             done = self._once() if every is None else self._again(every)
@@ -163,7 +170,7 @@ class _Rounds:
             try:
                 done = self._offload.round()
                 problems = {_told(each) for each in done if each.problem}
-            except (PulsarBoxError, ValueError) as error:  # a box that is just not there, a topic that is not there yet
+            except (PulsarBoxError, ValueError) as error:  # a restarting box, or a topic not created yet
                 problems = {str(error)}
             for each in sorted(problems - said):
                 say(f"{each}. Tried again every {every / 1000:g} s")

@@ -1,4 +1,4 @@
-"""Options of pipelines, as they are written; what cannot be meant is a misuse, whoever finds out."""
+"""Parsing of pipeline options. Invalid values raise Misused."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from pulsarbox.spark.pipelines.declaration import is_url
 
 
 def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
-    """What --option gives. Raises Misused."""
+    """Parse --option values. Raises Misused."""
     pairs = [each.partition("=") for each in given]
     for each, (_, mark, _text) in zip(given, pairs, strict=True):
         if not mark:
@@ -19,16 +19,16 @@ def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def absolute(place: str) -> str:
-    """A directory of this machine by its whole path, as a JVM may be elsewhere; a URL as it is, empty as it is."""
+    """Return an absolute path, because the JVM may have another working directory; a URL or empty text unchanged."""
     return place if not place or is_url(place) else str(Path(place).expanduser().absolute())
 
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Whatever is wrong with what was given is a misuse of the command."""
+    """Convert errors in the options into Misused."""
     try:
         yield
-    except Conflict:  # it is about what is there
+    except Conflict:  # about existing data, not the options
         raise
     except (PulsarBoxError, ValueError) as error:
         raise Misused(str(error)) from error
@@ -36,7 +36,7 @@ def checked() -> Iterator[None]:
 
 @contextmanager
 def topics_there() -> Iterator[None]:
-    """A topic that does not exist is said as other commands say it."""
+    """Convert the error for a missing topic into that of other commands."""
     from pulsarbox.cli.connect.admin_client import short
     from pulsarbox.spark.options import OptionError
     from pulsarbox.spark.source.topic_selection import NoTopicError

@@ -1,4 +1,4 @@
-"""The options that all pipelines have: where Spark runs, which broker is meant, and where they stopped last."""
+"""Options shared by all pipelines: Spark master, broker, and checkpoint directory."""
 
 import functools
 import json
@@ -22,19 +22,17 @@ _MASTER: Final = click.option(
     metavar="URL",
     default="local[*]",
     show_default=True,
-    help="Where Spark runs: local[*], local[2], spark://host:7077, or any other master of Spark's.",
+    help="Spark master: local[*], local[2], spark://host:7077, ...",
 )
 _CONF: Final = click.option(
-    "--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark, such as spark.driver.memory=2g; repeatable."
+    "--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting, such as spark.driver.memory=2g; repeatable."
 )
-_ONCE: Final = click.option(
-    "--once", is_flag=True, help="End when what there is now is done, instead of waiting for more."
-)
+_ONCE: Final = click.option("--once", is_flag=True, help="Process the available messages and exit.")
 STATE: Final = click.option(
     "--state",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of checkpoints: where it stopped. [~/.local/state/pulsarbox/pipelines]",
+    help="Checkpoint directory. [default: ~/.local/state/pulsarbox/pipelines]",
 )
 _RESTARTS: Final = click.option(
     "--restarts",
@@ -42,17 +40,15 @@ _RESTARTS: Final = click.option(
     type=click.IntRange(0),
     default=3,
     show_default=True,
-    help="Start a query that has failed again, so often in a row.",
+    help="Maximum consecutive restarts of a failed query.",
 )
-_NAME: Final = click.option(
-    "--name", metavar="NAME", default="", help="Name of the pipeline, and of its directory in --state."
-)
+_NAME: Final = click.option("--name", metavar="NAME", default="", help="Pipeline name, and its directory in --state.")
 
 
 def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Gives a command --master, --conf and the broker; where it ``streams`` also --once, --state and --name.
+    """Add --master, --conf and the broker options to a command; with ``streams``, also --once, --state and --name.
 
-    It is called with ``running``, a RunOptions, whose ``box`` are the options of the format that mean the broker.
+    The command gets a RunOptions as ``running``; its ``box`` has the broker's options for the Spark format.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +83,7 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
 
 @contextmanager
 def reached(service: Target, admin: Target) -> Iterator[None]:
-    """Whoever gets no connection to the broker hears which one that is, and what to do."""
+    """Report a failed connection with the URLs of the broker and advice."""
     try:
         yield
     except NotConnected as error:
@@ -95,7 +91,7 @@ def reached(service: Target, admin: Target) -> Iterator[None]:
 
 
 def conf_of(pairs: tuple[str, ...]) -> dict[str, str]:
-    """The settings of Spark that --conf gives. Raises Misused."""
+    """Parse --conf into Spark settings. Raises Misused."""
     found = {}
     for each in pairs:
         key, mark, value = each.partition("=")
@@ -106,9 +102,9 @@ def conf_of(pairs: tuple[str, ...]) -> dict[str, str]:
 
 
 def options_of(service: Target, admin: Target) -> dict[str, str]:
-    """A broker, and with what it is talked to, as options of the format pulsarbox.
+    """Return the URLs and credentials of a broker as options of the Spark format ``pulsarbox``.
 
-    What a box has written into its data directory for us is found again there, by ``data.dir``.
+    For a local box, ``data.dir`` suffices: the operator secret is read from its data directory.
     """
     credentials = service.credentials()
     if service.directory and not _proves(credentials):

@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline rollup``: what topics carry by windows of event time, into a topic and Parquet."""
+"""``pulsarbox pipeline rollup``: aggregate topics by windows of event time, into a topic and Parquet."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,37 +17,43 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=completions.topics)
-@click.option("--to", "output", required=True, metavar="TOPIC", help="The topic that rows go to, as JSON by a schema.")
-@click.option("--parquet", metavar="DIR", default="", help="Keep the rows of that topic in Parquet, too.")
-@click.option("--window", type=DURATION, default="1m", show_default=True, help="How long a window is.")
-@click.option("--slide", type=DURATION, help="A window begins so often. [where the one before ends]")
+@click.option("--to", "output", required=True, metavar="TOPIC", help="Output topic, in JSON with a schema.")
+@click.option("--parquet", metavar="DIR", default="", help="Also write the rows to Parquet files.")
+@click.option("--window", type=DURATION, default="1m", show_default=True, help="Window length.")
+@click.option("--slide", type=DURATION, help="Interval between window starts. [default: --window]")
+@click.option("--delay", type=DURATION, default="10s", show_default=True, help="Allowed lateness of messages.")
 @click.option(
-    "--delay", type=DURATION, default="10s", show_default=True, help="So much later a message is still in time."
+    "--idle", type=DURATION, default="1m", show_default=True, help="Time after which an idle topic follows the others."
 )
+@click.option("--top", type=click.IntRange(0, 1000), default=10, show_default=True, help="Most frequent keys per row.")
 @click.option(
-    "--idle", type=DURATION, default="1m", show_default=True, help="A silent topic goes by the others after so long."
+    "--keys", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Maximum keys to count."
 )
-@click.option("--top", type=click.IntRange(0, 1000), default=10, show_default=True, help="So many keys are told of.")
-@click.option("--keys", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="So many are counted.")
-@click.option("--flush", is_flag=True, help="Tell of windows that are not over, too, after each micro-batch.")
-@click.option("--from", "begin", metavar="WHERE", default="earliest", show_default=True, help="Or latest, or a time.")
-@click.option("--trigger", metavar="TEXT", default="1 second", show_default=True, help="A micro-batch so often.")
+@click.option("--flush", is_flag=True, help="Also emit open windows after each micro-batch.")
 @click.option(
-    "--max-entries", type=click.IntRange(1), default=500_000, show_default=True, help="Of a micro-batch, about."
+    "--from", "begin", metavar="WHERE", default="earliest", show_default=True, help="earliest, latest, or a time."
+)
+@click.option("--trigger", metavar="TEXT", default="1 second", show_default=True, help="Micro-batch interval.")
+@click.option(
+    "--max-entries",
+    type=click.IntRange(1),
+    default=500_000,
+    show_default=True,
+    help="Approximate maximum entries per micro-batch.",
 )
 @pipeline_options()
 def rollup(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None:
-    """Count what TOPIC... carry, or one 'regex:PATTERN' of topics: by windows of event time, exactly once.
+    """Aggregate TOPIC..., or topics matching 'regex:PATTERN', by windows of event time, exactly once.
 
-    A row has of one topic and window: messages, bytes, rates, the most frequent keys, and percentiles of latency (from
-    event time to publish time). A message without event time goes by its publish time. A window goes out when its topic
-    is past its end by --delay; what comes later goes out at once in a row of its own, marked late: the rows of a window
-    add up to its messages, all of them. docs/spark.md has the fields.
+    Each row covers one topic and window: messages, bytes, rates, most frequent keys, and latency percentiles (from
+    event time to publish time). Messages without event time use their publish time. A window is emitted once its topic
+    is --delay past its end. Later messages are emitted at once in additional rows marked late, so the rows of a window
+    sum up to all its messages. docs/spark.md lists the fields.
 
     \b
     Exit codes:
-      2  an option cannot be used
-      6  the broker cannot be reached
+      2  an option is invalid
+      6  the broker is unreachable
 
     \b
     Examples:

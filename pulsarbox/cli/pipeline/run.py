@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline run``: a user's file, in one process with Spark; and how whatever runs pipelines ends."""
+"""``pulsarbox pipeline run``: run a user's pipeline with Spark in one process."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @FILE
-@click.option("--no-report", is_flag=True, help="Do not tell the box how it goes: `pipeline list` does not show it.")
+@click.option("--no-report", is_flag=True, help="Do not report progress to the box.")
 @pipeline_options()
 def run_file(file: Path, running: RunOptions, no_report: bool) -> None:
-    """Run what FILE declares: a query of Spark for each @frame and @function, in one process.
+    """Run or resume the pipeline in FILE.
 
-    It goes on where it stopped: how far each query is stands in its checkpoint, in --state. SIGTERM and Ctrl-C end it;
-    what was under way then is done again by the next run, and published once. A query that fails is started again;
-    the others go on meanwhile. Spark's own log is spark.log beside the checkpoints.
+    Starts a Spark query for each @frame and @function, in one process. Each query resumes from its checkpoint in
+    --state. SIGTERM and Ctrl-C stop the pipeline; the next run repeats unfinished work and publishes it once. A failed
+    query restarts while the others continue. Spark logs to spark.log beside the checkpoints.
 
     \b
     Exit codes:
-      1  a query has failed, and was not started again; of several some: 8
-      4  it runs already, with this --state
+      1  all queries failed
+      4  the pipeline is already running with this --state
+      8  some queries failed, others did not
 
     \b
     Examples:
@@ -43,7 +44,7 @@ def run_file(file: Path, running: RunOptions, no_report: bool) -> None:
 
 
 def run_pipeline(pipeline: "Pipeline", running: RunOptions) -> None:
-    """Run a pipeline until it ends, or is stopped. Raises the ending of a command whose queries have failed."""
+    """Run a pipeline until it ends or is stopped. Raises Failed or Partly for failed queries."""
     from pulsarbox.spark.pipelines.query_progress import FAILED
     from pulsarbox.spark.pipelines.runner import run
     from pulsarbox.spark.pipelines.spark_log import LOG

@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline dlq-triage``: dead letters grouped by why they failed, in Spark, and put back by a job."""
+"""``pulsarbox pipeline dlq-triage``: group dead letters by cause with Spark, and replay them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,42 +27,43 @@ _GROUPS = ("fingerprint", "count", "reason", "origin", "shape", "returned", "sam
 @click.command("dlq-triage")
 @click.argument("topics", nargs=-1, metavar="[TOPIC...]", shell_complete=completions.topics)
 @click.option(
-    "-n", "--namespace", metavar="NS", default="public/default", help="All topics *-DLQ there, without TOPIC."
+    "-n",
+    "--namespace",
+    metavar="NS",
+    default="public/default",
+    help="Without TOPIC: all topics *-DLQ of this namespace. [default: public/default]",
 )
-@click.option("-s", "--subscription", metavar="SUB", default="", help="Only what it has not acknowledged.")
+@click.option("-s", "--subscription", metavar="SUB", default="", help="Read only the backlog of this subscription.")
+@click.option("--filter", "expression", metavar="E", default="", help="Select matching messages; see `dlq replay`.")
+@click.option("--parquet", metavar="DIR", default="", help="Write the dead letters with their fingerprints to Parquet.")
+@click.option("--replay", is_flag=True, help="Replay each message once; requires --job.")
+@click.option("--job", metavar="NAME", help="Job name; a rerun resumes the job and replays nothing twice.")
+@click.option("--to", "target", metavar="TOPIC", help="Target topic. [default: the origin of each message]")
 @click.option(
-    "--filter", "expression", metavar="E", default="", help="Only letters for which E holds: see `dlq replay`."
-)
-@click.option("--parquet", metavar="DIR", default="", help="Write the letters there, with their fingerprints.")
-@click.option("--replay", is_flag=True, help="Put them back, each once; needs --job.")
-@click.option("--job", metavar="NAME", help="Name of the job: run again, it goes on, and puts nothing back twice.")
-@click.option("--to", "target", metavar="TOPIC", help="Where to. [where each comes from]")
-@click.option(
-    "--rate", type=click.FloatRange(0), default=100.0, show_default=True, help="Messages a second; 0: no limit."
+    "--rate", type=click.FloatRange(0), default=100.0, show_default=True, help="Messages per second; 0: no limit."
 )
 @click.option(
-    "--keep", metavar="NAME", default="", help="With --replay: create durable subscription NAME first in each target."
+    "--keep", metavar="NAME", default="", help="With --replay: first create durable subscription NAME on each target."
 )
-@click.option("--dry-run", is_flag=True, help="With --replay: how many would go where, and why others cannot.")
+@click.option("--dry-run", is_flag=True, help="With --replay: count messages per target, and rejections.")
 @STATE
 @form_option
 @pipeline_options(streams=False)
 def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **given: Any) -> None:
-    """Group the dead letters of TOPIC..., or of all topics *-DLQ of a namespace, by why they failed; with --replay put
-    them back where they come from, exactly once.
+    """Group dead letters by cause; with --replay, republish them exactly once.
 
-    Groups, fingerprints and filters are those of `dlq groups` and `dlq replay`, over all that is stored, by all cores.
-    Fields beside those of `dlq groups`: returned (of these were put back before, and failed again), replays (the most
-    often that one was). Nothing is acknowledged, unless -s names a subscription: then it is read from where that is,
-    and what was put back is acknowledged on it, whole batches at a time. The rest stays in the dead letter topic.
+    Covers TOPIC..., or all topics *-DLQ of a namespace. Groups, fingerprints and filters are those of `dlq groups` and
+    `dlq replay`, over all stored messages, on all cores. Additional fields: returned (messages replayed before that
+    failed again), replays (maximum per message). Acknowledges nothing without -s. With -s, reads the backlog of the
+    subscription and acknowledges replayed messages, in whole batches. The others stay in the dead letter topic.
 
     \b
     Exit codes:
-      2  an option cannot be used
-      3  there are no such topics
-      4  the job is at work, or was begun with other options or another --state
-      6  the broker cannot be reached
-      8  with --replay: some cannot go back, and stay
+      2  an option is invalid
+      3  no topic matches
+      4  the job is running, or was started with other options or another --state
+      6  the broker is unreachable
+      8  with --replay: some messages were rejected and kept
 
     \b
     Examples:
@@ -101,7 +102,7 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
 
 
 def _look_for(looking: "Triage") -> None:
-    """Say before Spark starts what can be known: that a topic, or the subscription, is not there."""
+    """Check the topics and the subscription before Spark starts. Raises NotThere."""
     with topics_there():
         if not looking.topics():
             raise NotThere("there is no topic for dead letters that is meant: `pulsarbox dlq list` has them")

@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline validate``: what a file declares, checked before anything runs."""
+"""``pulsarbox pipeline validate``: check a pipeline file without running it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,20 +22,20 @@ _COLUMNS: Final = ("query", "kind", "inputs", "output", "deadLetter", "where")
 
 @click.command()
 @FILE
-@click.option("--topics", is_flag=True, help="Ask the broker, too: whether inputs exist, and what their schemas are.")
+@click.option("--topics", is_flag=True, help="Also check input topics and schemas on the broker.")
 @form_option
 @admin_options
 def validate(file: Path, topics: bool, output: Output, admin: Target) -> None:
-    """Check what FILE declares: that it can be imported, names, inputs and outputs, what functions take, cycles.
+    """Check the pipeline in FILE: imports, names, inputs and outputs, function signatures, cycles.
 
-    With --topics the broker is asked as well: whether functions can read values of the schemas that topics have, and
-    may write to topics that have one. It also says which topics do not exist yet: `run` makes those that are read.
+    With --topics, also checks on the broker that functions can read the schemas of their inputs and write to the
+    schemas of their outputs, and reports missing topics. `run` creates missing input topics.
 
     Fields: query, kind (frame, function), inputs, output, deadLetter, where (file and line).
 
     \b
     Exit codes:
-      1  something is wrong with it
+      1  the pipeline is invalid
 
     \b
     Examples:
@@ -66,12 +66,12 @@ def _ask(pipeline: "Pipeline", admin: Target) -> None:
 
 
 def file_of(pipeline: "Pipeline") -> str:
-    """The file that a pipeline is, for people."""
+    """Return the file name of a pipeline."""
     return Path(getattr(pipeline.module, "__file__", None) or pipeline.name).name
 
 
 def rows_of(pipeline: "Pipeline") -> list[dict[str, Any]]:
-    """A row a step."""
+    """Return one row per step."""
     return [_row(step) for step in pipeline.steps]
 
 

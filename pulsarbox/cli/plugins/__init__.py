@@ -1,4 +1,4 @@
-"""The `plugins` command group: listing, checking, measuring and creating plugins.
+"""The `plugins` command group: list, check, benchmark and create plugins.
 
-May import `pulsarbox.plugins` and `cli.common`. Must not load a plugin in this process before it was probed in a child.
+May import `pulsarbox.plugins` and `cli.common`. Must not load a plugin in this process before probing it in a child.
 """

@@ -1,4 +1,4 @@
-"""What a plugin costs, measured beside a built-in one of its kind."""
+"""Benchmark of a plugin against a built-in one of its kind."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ Row = dict[str, Any]
 
 
 def measured(found: Found, seconds: float) -> list[Row]:
-    """Rows ``{what, plugin, value, unit}``: the plugin's, guarded as in use, and the built-in one's.
+    """Return rows ``{what, plugin, value, unit}`` of the plugin, guarded as in production, and of the built-in one.
 
-    Raises PluginError where it cannot be loaded or fails.
+    Raises PluginError if the plugin cannot be loaded or fails.
     """
     plugin, beside = load(found), get(found.kind, _BESIDE[found.kind])
     rows = {"hashing": _hashing, "routing": _routing, "compression": _compression}[found.kind]
@@ -83,7 +83,7 @@ def _compression(plugin: Compression, name: str, seconds: float) -> Iterator[Row
 
 
 def _nanos(what: str, name: str, seconds: float, work: Callable[..., Any], *arguments: Any) -> Row:
-    """The best of rounds of 1000 calls, fewer of what takes long, in as much time; at least one round."""
+    """Measure the best of rounds of up to 1000 calls (about 10 ms each) within ``seconds``; at least one round."""
     begin = time.perf_counter_ns()
     work(*arguments)
     once = max(1, time.perf_counter_ns() - begin)

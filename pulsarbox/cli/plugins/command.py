@@ -1,4 +1,4 @@
-"""``pulsarbox plugins``: which there are, whether they are good, what they cost; writing one, switching one off."""
+"""``pulsarbox plugins``: list, check, benchmark, create, enable and disable plugins."""
 
 import json
 import sys
@@ -16,13 +16,15 @@ from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process import completions
 from pulsarbox.plugins.contracts import KINDS
 
-_KIND: Final = click.option("--kind", type=click.Choice(KINDS), help="Where plugins of several kinds have the name.")
+_KIND: Final = click.option("--kind", type=click.Choice(KINDS), help="Plugin kind, if several kinds have the name.")
 _NAME: Final = click.argument("name", shell_complete=completions.plugins())
 
 
 @click.group(cls=Group)
 def plugins() -> None:
-    """Plugins for routing, hashing and compression: those that are built in, installed, or files of --plugins-dir.
+    """List, check, benchmark, create, enable and disable plugins.
+
+    Plugins implement routing, hashing or compression. They are built in, installed packages, or files in --plugins-dir.
 
     \b
     Examples:
@@ -33,12 +35,12 @@ def plugins() -> None:
 
 
 @plugins.command(name="list")
-@click.option("--kind", type=click.Choice(KINDS), help="Those of one kind.")
+@click.option("--kind", type=click.Choice(KINDS), help="List only this kind.")
 @PLUGINS_DIR
 @late_admin_options
 @OUTPUT
 def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | None, output: str) -> None:
-    """List the plugins that this Python finds, and what a box that runs says of them. None of them is imported.
+    """List the plugins found here, with their state in the running box. Imports none of them.
 
     \b
     Examples:
@@ -65,7 +67,7 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
 @late_admin_options
 @OUTPUT
 def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: Path | None, output: str) -> None:
-    """Show what is known of the plugin NAME: where it is, what it has cost a box that runs, who goes by it.
+    """Show the plugin NAME: its source, its cost in the running box, and the subscriptions that use it.
 
     \b
     Examples:
@@ -92,23 +94,25 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
 
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completions.plugins())
-@click.option("--all", "everything", is_flag=True, help="Those that are built in as well.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="And the codecs that entries in there need.")
+@click.option("--all", "everything", is_flag=True, help="Include built-in plugins.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Also check the codecs required by this data directory."
+)
 @PLUGINS_DIR
 @OUTPUT
 def doctor(
     names: tuple[str, ...], everything: bool, data_dir: Path | None, plugins_dir: Path | None, output: str
 ) -> None:
-    """Load plugins in a process of their own, one by one, and check them: those named, or all that are not built in.
+    """Check the named plugins, by default all that are not built in.
 
-    Nothing that they do there harms anybody: processor time and memory are bounded. With --data-dir, whether the
-    codecs are there that entries on the disk are compressed with: a box does not start without them.
+    Loads each plugin in a separate process with bounded CPU time and memory. With --data-dir, also checks that the
+    codecs of compressed entries are available; a box does not start without them.
 
     \b
     Exit codes:
-      0  all is well
-      1  one of them should not be used
-      3  there is none of that name
+      0  no problems
+      1  a plugin has problems
+      3  the plugin does not exist
 
     \b
     Examples:
@@ -146,13 +150,13 @@ def doctor(
 @PLUGINS_DIR
 @OUTPUT
 def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
-    """Check one plugin, by name or as a file, respect by respect; where it raised something, show where.
+    """Test one plugin, by name or file, against its contract. Shows the traceback of an exception.
 
     \b
     Exit codes:
-      0  it keeps its contract
-      1  it does not
-      3  there is no such plugin
+      0  the plugin conforms to its contract
+      1  the plugin does not conform
+      3  the plugin does not exist
 
     \b
     Examples:
@@ -176,12 +180,12 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
 @plugins.command()
 @click.argument("plugin", metavar="NAME|FILE", shell_complete=completions.plugins())
 @click.option(
-    "--seconds", type=click.FloatRange(0.01), default=1.0, show_default=True, help="How long to measure each."
+    "--seconds", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Duration of each measurement."
 )
 @PLUGINS_DIR
 @OUTPUT
 def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) -> None:
-    """Measure a plugin beside a built-in one: nanoseconds a call, or MB/s. It is loaded into this process.
+    """Benchmark a plugin against a built-in one, in nanoseconds per call or MB/s. Loads it into this process.
 
     \b
     Examples:
@@ -205,16 +209,16 @@ def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) ->
 
 @plugins.command()
 @click.argument("name")
-@click.option("--kind", type=click.Choice(KINDS), required=True, help="What it is for.")
-@click.option("--directory", type=click.Path(path_type=Path), help="Where it goes; else a directory of its name here.")
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="Plugin kind.")
+@click.option("--directory", type=click.Path(path_type=Path), help="Target directory. [default: ./NAME]")
 def new(name: str, kind: str, directory: Path | None) -> None:
-    """Write a complete distribution for a plugin NAME that works: entry point, module, tests, README, CI.
+    """Create a complete working package for a plugin NAME: entry point, module, tests, README, CI.
 
     \b
     Exit codes:
-      0  it is written
-      2  the name is no name for a plugin
-      4  the directory is there, and not empty
+      0  created
+      2  the name is invalid
+      4  the directory exists and is not empty
 
     \b
     Examples:
@@ -241,15 +245,15 @@ def new(name: str, kind: str, directory: Path | None) -> None:
 @PLUGINS_DIR
 @admin_options
 def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None) -> None:
-    """Let a box use the plugin NAME again, one that failed too often too. It holds at once, and after restarts.
+    """Enable the plugin NAME in a box, even after too many failures. Takes effect at once and persists.
 
     \b
     Exit codes:
-      0  it is enabled
-      2  it is built in, or plugins of several kinds have the name
-      3  there is none of that name
-      5  who asks may not: it takes a superuser
-      6  no box answers
+      0  enabled
+      2  the plugin is built in, or several kinds have the name
+      3  the plugin does not exist
+      5  not authorized: requires a superuser
+      6  the box is unreachable
 
     \b
     Examples:
@@ -266,19 +270,19 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
 @PLUGINS_DIR
 @admin_options
 def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None) -> None:
-    """Keep a box from using the plugin NAME: the built-in way takes its place. It holds at once, and after restarts.
+    """Disable the plugin NAME in a box, in favour of the built-in implementation. Takes effect at once and persists.
 
-    A hash that Key_Shared subscriptions go by cannot be disabled. One that is disabled, and that keySharedHashing or a
-    subscription's property names, is told to those who subscribe: they are refused.
+    A hash in use by Key_Shared subscriptions cannot be disabled. If keySharedHashing or a subscription's property names
+    a disabled hash, subscribing is rejected.
 
     \b
     Exit codes:
-      0  it is disabled
-      2  it is built in, or plugins of several kinds have the name
-      3  there is none of that name
-      4  subscriptions go by it
-      5  who asks may not: it takes a superuser
-      6  no box answers
+      0  disabled
+      2  the plugin is built in, or several kinds have the name
+      3  the plugin does not exist
+      4  subscriptions use the plugin
+      5  not authorized: requires a superuser
+      6  the box is unreachable
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What the commands of ``pulsarbox plugins`` ask: the registry here, a box that runs, and a plugin in its process."""
+"""Data of ``pulsarbox plugins``: the local registry, a running box, and probes in a separate process."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,13 +14,13 @@ from pulsarbox.plugins.probe import probe
 from pulsarbox.plugins.registry import Found, choose, find
 
 _PATIENCE_SECONDS: Final = 10.0
-"""For a box that listens and is busy, starting for one; where none listens that is known at once."""
+"""Timeout for a busy box, such as a starting one. A closed port fails at once."""
 _SETTING: Final = "/brokers/configuration"
 _MAY_NOT: Final = (401, 403)
 
 
 def known(directory: Path | None, admin: Callable[[], Target]) -> list[dict[str, Any]]:
-    """Every plugin, those first that this Python finds; with what a box says of it, where one answers."""
+    """Return every plugin, local ones first, with its state in the box if one answers."""
     rows = {}
     for each in find(directory):
         row = {**each._asdict(), "state": "broken" if each.problem else ""}
@@ -42,7 +42,7 @@ def _of_a_box(admin: Callable[[], Target]) -> list[dict[str, Any]]:
         with _admin(admin()) as asked:
             return asked.plugins()
     except Refused as error:
-        if error.status in _MAY_NOT:  # else it is an Apache Pulsar
+        if error.status in _MAY_NOT:  # otherwise it is Apache Pulsar
             say(f"what the box says of them is left out: {error}")
     except (PulsarBoxError, Failed):
         pass  # no box runs
@@ -54,7 +54,7 @@ def _admin(target: Target) -> Admin:
 
 
 def the_one(name: str, directory: Path | None) -> Found:
-    """The plugin of that name, or in that file. Raises NotThere, Misused where several kinds have it."""
+    """Return the plugin with that name or file. Raises NotThere, or Misused if several kinds have the name."""
     if name.endswith(".py"):
         path = Path(name)
         if not path.is_file():
@@ -73,7 +73,7 @@ def the_one(name: str, directory: Path | None) -> Found:
 
 
 def diagnosed(found: Found) -> dict[str, Any]:
-    """What the checks say of a plugin."""
+    """Probe a plugin and return the result of its checks."""
     report = probe(found)
     return {
         "kind": found.kind,
@@ -86,7 +86,7 @@ def diagnosed(found: Found) -> dict[str, Any]:
 
 
 def respects(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each respect that was looked at, with its problem, which is empty where all is well."""
+    """Yield each check with its problem, empty if passed."""
     if not found["usable"]:
         for problem in found["problems"]:
             yield "loading", problem
@@ -98,7 +98,7 @@ def respects(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def switched(target: Target, name: str, kind: str | None, directory: Path | None, *, on: bool) -> None:
-    """Enable or disable a plugin of a box. Raises InTheWay for a hash that subscriptions go by."""
+    """Enable or disable a plugin of a box. Raises InTheWay for a hash in use by subscriptions."""
     with _admin(target) as admin:
         told = {(each["kind"], each["name"]): each for each in admin.plugins()}
         there = {(each.kind, each.name) for each in find(directory) if each.source != "built-in"}

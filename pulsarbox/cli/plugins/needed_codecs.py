@@ -1,4 +1,4 @@
-"""The codecs that a data directory needs, as ``pulsarbox plugins doctor`` tells of them."""
+"""Codecs required by a data directory, for ``pulsarbox plugins doctor``."""
 
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,9 @@ _SHOWN_MAX = 5
 
 
 def needed(data: Path, plugins: Path | None) -> list[dict[str, Any]]:
-    """Each codec that entries of a data directory are compressed with, and whether it can be had.
+    """Return each codec of compressed entries in a data directory, and whether it is available.
 
-    Raises PersistenceError where the directory cannot be opened.
+    Raises PersistenceError if the directory cannot be opened.
     """
     from pulsarbox.storage.inspection.statistics import statistics
 

@@ -1,4 +1,4 @@
-"""A distribution for a plugin to begin with: it installs, loads and passes its tests, and does something small."""
+"""Template of a plugin package that installs, loads, passes its tests, and has a small working implementation."""
 
 import hashlib
 import re
@@ -169,7 +169,7 @@ _WHAT: Final = {
 
 
 def write(name: str, kind: str, place: Path) -> list[Path]:
-    """Write it; the files in order. Raises ValueError for a name that cannot be one."""
+    """Create the package and return its files in order. Raises ValueError for an invalid name."""
     if not NAME.fullmatch(name):
         raise ValueError(f"'{name}' is no name for a plugin: lower-case letters, digits, - and _, with a letter first")
     if name in built_in(kind):
@@ -209,7 +209,7 @@ def write(name: str, kind: str, place: Path) -> list[Path]:
 
 
 def _fixtures(module: Path, name: str, directory: Path) -> list[Path]:
-    """Those of the first version, written with it."""
+    """Write compression fixtures with the first version of the plugin."""
     from runpy import run_path
 
     from pulsarbox.testing import write_fixtures

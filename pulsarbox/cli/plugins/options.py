@@ -1,4 +1,4 @@
-"""The option that says where files with plugins are."""
+"""The --plugins-dir option."""
 
 import os
 from pathlib import Path
@@ -13,14 +13,14 @@ PLUGINS_DIR: Final = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     envvar="PULSARBOX_pluginsDirectory",
-    help="Directory with files that are plugins (pluginsDirectory). Else what ./pulsarbox.toml says, if there is one.",
+    help="Directory of plugin files (pluginsDirectory). [default: as set in ./pulsarbox.toml]",
 )
 
 
 def plugins_directory(given: Path | None) -> Path | None:
-    """Where files with plugins are: as given, or as a box that is started here would have it; None: nowhere.
+    """Return the directory of plugin files: the given one, or that of a box started here; None without any.
 
-    Ends the process where the configuration cannot be read. It is read only where there is one: that takes a while.
+    Exits if the configuration is invalid. Reads it only if a file exists, because that is slow.
     """
     named = os.environ.get("PULSARBOX_CONFIG")
     if given is not None or not (named or DEFAULT_FILE.exists()):

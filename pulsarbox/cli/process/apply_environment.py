@@ -10,14 +10,16 @@ from pulsarbox.config.sources.environment_overlay import DEFAULT_PREFIX, applied
 
 
 def main(arguments: list[str]) -> int:
-    """Write the environment's settings into the files that are named; the exit code.
+    """Write settings from the environment into the named files. Return the exit code.
 
-    A file to which nothing is to be written is not touched, so a read-only one will do.
+    A file without changes is not written, so it may be read-only.
     """
     parser = argparse.ArgumentParser(
         prog="apply-config-from-env.py", description="Write settings from the environment into configuration files."
     )
-    parser.add_argument("--prefix", default=DEFAULT_PREFIX, help="of the variables that set any key (%(default)s)")
+    parser.add_argument(
+        "--prefix", default=DEFAULT_PREFIX, help="prefix of variables that set any key (default: %(default)s)"
+    )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
     for path in given.files:

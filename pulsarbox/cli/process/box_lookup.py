@@ -1,4 +1,4 @@
-"""Which box ``status`` and ``stop`` are about: that of a data directory, or one that keeps everything in memory."""
+"""Lookup of the box for ``status`` and ``stop``: by data directory, or an in-memory box."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,31 +11,31 @@ from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_direc
 from pulsarbox.server.process.runtime_file import read
 
 NOWHERE = Path("/nonexistent/pulsarbox in memory")
-"""Stands for the directory of a box in memory where none runs."""
+"""Placeholder directory if no in-memory box runs."""
 _MEMORY = click.option(
-    "--memory", is_flag=True, help="The box that was started with --memory, instead of a directory's."
+    "--memory", is_flag=True, help="Select the box started with --memory, instead of one with a data directory."
 )
-_PID = click.option("--pid", type=click.IntRange(1), help="With --memory: which one, where there are several.")
+_PID = click.option("--pid", type=click.IntRange(1), help="With --memory: select one of several boxes by process ID.")
 
 
 def box_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that ``directory_of`` takes."""
+    """Add the options of ``directory_of`` to a command."""
     for option in (_PID, _MEMORY, DATA_DIR, CONFIG):
         command = option(command)
     return command
 
 
 def directory_of(config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None) -> Path:
-    """The directory that tells of the box; one that does not exist where no box in memory runs.
+    """Return the directory with the runtime file of the box. It does not exist if no in-memory box runs.
 
-    Raises Misused where the options do not say which one.
+    Raises Misused if the options conflict or match several boxes.
     """
     if not memory:
         if pid is not None:
-            raise Misused("--pid goes with --memory: the box of a data directory is found by the directory")
+            raise Misused("--pid requires --memory: select the box of a data directory with --data-dir")
         return data_directory(config_file, data_dir)
     if data_dir is not None:
-        raise Misused("a box with --memory has no data directory: leave --data-dir or --memory out")
+        raise Misused("--memory and --data-dir cannot be combined: a box in memory has no data directory")
     from pulsarbox.server.process.memory_box_entry import entries, pid_of
 
     found = {pid_of(path): path for path in entries()}
@@ -43,7 +43,7 @@ def directory_of(config_file: Path | None, data_dir: str | None, memory: bool, p
         return found.get(pid, NOWHERE)
     if len(found) > 1:
         boxes = ", ".join(_told(number, path) for number, path in found.items())
-        raise Misused(f"several boxes run in memory: {boxes}; name one with --pid")
+        raise Misused(f"several boxes run in memory: {boxes}; select one with --pid")
     return next(iter(found.values()), NOWHERE)
 
 

@@ -1,4 +1,4 @@
-"""``pulsarbox completion``: the script with which a shell completes our commands and options."""
+"""``pulsarbox completion``: shell completion scripts."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ SHELLS: Final = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the script with which SHELL completes commands, options and their values.
+    """Print a completion script for SHELL.
 
-    Tenants, namespaces, topics and subscriptions are those of the broker that the command would talk to: asked of its
-    Admin API, for half a second at most. Topics of public/default go by their short names.
+    Completes commands, options and values. Names of tenants, namespaces, topics and subscriptions come from the Admin
+    API of the command's broker, with a timeout of 0.5 s. Topics in public/default have short names.
 
     \b
     Examples:

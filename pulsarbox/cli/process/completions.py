@@ -1,6 +1,6 @@
-"""Names for the shell: tenants, namespaces, topics and subscriptions of the broker that the command would talk to.
+"""Shell completion of names: tenants, namespaces, topics and subscriptions of the command's broker.
 
-A shell that completes must not wait, nor be told of errors: where no answer comes at once there are no names.
+Completion must neither block nor print errors: without a quick response, there are no names.
 """
 
 import contextlib
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 ANSWER_SECONDS: Final = 0.5
-"""How long one answer is waited for."""
+"""Timeout of one request."""
 ALL_SECONDS: Final = 1.0
-"""After so long nothing more is asked."""
+"""Time after which no more requests are sent."""
 NAMES_MAX: Final = 1000
-"""More than anybody reads."""
+"""Maximum number of names to offer."""
 _SCHEMES: Final = ("persistent://", "non-persistent://")
 _HOME: Final = "public/default"
 _TOPICS: Final = ("topic", "topic_name", "topics", "name")
-"""What commands call the argument that is a topic."""
+"""Parameter names of topic arguments."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def _silent(find: Callable[["Admin", Mapping[str, Any], str], Iterable[str]]) -> Complete:
-    """Asks the broker; every error, of the broker or of the command line so far, is an empty answer."""
+    """Return a completer that asks the broker. Any error, of the broker or the command line, yields no names."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         with contextlib.suppress(Exception, SystemExit), contextlib.redirect_stderr(io.StringIO()):
@@ -44,18 +44,18 @@ def _silent(find: Callable[["Admin", Mapping[str, Any], str], Iterable[str]]) ->
 
 
 def _given(context: click.Context | None) -> dict[str, Any]:
-    """The options and arguments before the word, of the command and of the groups in front of it."""
+    """Return the parameters before the word to complete, of the command and its groups."""
     if context is None:
         return {}
     own = {name: value for name, value in context.params.items() if value is not None}
     if context.args and not any(own.get(name) for name in _TOPICS):
-        own["topic"] = context.args[0]  # of an option without its value click keeps the arguments for itself
+        own["topic"] = context.args[0]  # before an option's value, click leaves the arguments unparsed
     return _given(context.parent) | own
 
 
 @contextlib.contextmanager
 def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"]:
-    """The Admin API of the broker that the command means. Raises Misused where that is not known."""
+    """Connect to the Admin API of the command's broker. Raises Misused if it is unknown."""
     from pulsarbox.cli.connect.target import TRUST_NAMES, Given, admin_target
     from pulsarbox.client.admin import Admin
 
@@ -79,7 +79,7 @@ def _namespaces(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> It
 
 
 def _topics(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
-    """Short names of public/default, ``tenant/namespace/topic`` of all others; with the scheme as it was begun."""
+    """Yield short names in public/default, ``tenant/namespace/topic`` elsewhere, and with a scheme if one was typed."""
     end = time.monotonic() + ALL_SECONDS
     scheme = next((each for each in _SCHEMES if incomplete.startswith(each)), "")
     domain, begun = scheme.partition(":")[0] or "persistent", incomplete.removeprefix(scheme)
@@ -93,7 +93,7 @@ def _topics(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterat
 
 
 def _of_namespace(admin: "Admin", namespace: str, domain: str) -> list[str]:
-    """Its topics, without the scheme; a partitioned one instead of its partitions."""
+    """Return the topics of a namespace without scheme. A partitioned topic replaces its partitions."""
     from pulsarbox.names import parse_topic
 
     whole = admin.partitioned_topics(namespace, domain)
@@ -111,7 +111,7 @@ def _subscriptions(admin: "Admin", given: Mapping[str, Any], incomplete: str) ->
 
 
 def _sinks(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
-    """Short names of public/default, ``tenant/namespace/sink`` of all others."""
+    """Yield short names in public/default, ``tenant/namespace/sink`` elsewhere."""
     end = time.monotonic() + ALL_SECONDS
     if "/" not in incomplete:
         yield from (each["sink"].removeprefix(f"{_HOME}/") for each in admin.sinks(_HOME))
@@ -130,11 +130,11 @@ sinks: Final = _silent(_sinks)
 BY_NAME: Final[Mapping[str, Complete]] = {
     "tenant": tenants, "namespace": namespaces, "topic": topics, "subscription": subscriptions,
 }  # fmt: skip
-"""What a parameter of pulsar-admin is completed with, by what it is called."""
+"""Completer of a pulsar-admin parameter, by its name."""
 
 
 def plugins(kind: str | None = None) -> Complete:
-    """The names of plugins, those of a kind. Nothing of them is imported, and no broker is asked."""
+    """Return a completer of plugin names, of one kind or all. It imports no plugin and asks no broker."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         from pulsarbox.plugins.registry import find

@@ -1,4 +1,4 @@
-"""``pulsarbox config``: the settings as they are in effect, a file checked, a file made."""
+"""``pulsarbox config``: show effective settings, check or create a configuration file."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from pulsarbox.cli.process.setting_options import DEFAULT_FILE, loaded_or_exit, 
 EXIT_PROBLEMS: Final = 1
 EXIT_NOT_OPENED: Final = 2
 
-_DEL: Final = "\x7f"  # the one sign that JSON leaves as it is and TOML does not take
+_DEL: Final = "\x7f"  # the only character that JSON leaves unescaped and TOML rejects
 
 
 @click.group(cls=Group)
 def config() -> None:
-    """Show the settings, check a configuration file, make one.
+    """Show settings; create or check a configuration file.
 
     \b
     Examples:
@@ -33,14 +33,14 @@ def config() -> None:
 
 @config.command()
 @settings_options
-@click.option("--origin", is_flag=True, help="Say of each value where it comes from.")
+@click.option("--origin", is_flag=True, help="Show the origin of each value.")
 @OUTPUT
 def show(config_file: Path | None, origin: bool, output: str, **options: Any) -> None:
-    """Show the settings that `pulsarbox start` with the same options would use.
+    """Show the effective settings of `pulsarbox start` with the same options.
 
-    The text is a configuration file; with --origin each line ends in a comment: default, file and line, environment
-    variable, or command line. JSON has value and origin of each setting. A secret is shown as "...", its place as
-    itself. Exit code 2 where the configuration cannot be used.
+    Prints a valid configuration file. With --origin, each line ends in a comment: default, file and line, environment
+    variable, or command line. JSON output contains the value and origin of each setting. Secrets are shown as "...";
+    paths to secrets are shown. Exits with 2 if the configuration is invalid.
 
     \b
     Examples:
@@ -70,10 +70,11 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
 @config.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
-    """List all that is wrong with a configuration FILE, one line each, with its line and the nearest word.
+    """Check a configuration FILE and list all errors.
 
-    Only the file counts here, no environment and no options. Keys of a Pulsar broker.conf that have no effect are
-    warnings. Exit codes: 0, 1 where something is wrong, 2 where FILE cannot be read.
+    Prints one error per line, with its line number and the nearest valid name. Ignores environment variables and
+    options. Keys of a Pulsar broker.conf without effect are warnings. Exit codes: 0 for success, 1 for errors, 2 if
+    FILE cannot be read.
 
     \b
     Examples:
@@ -100,7 +101,7 @@ def check(file: Path) -> None:
 
 
 def _that_show_later(file: Path) -> tuple[str, ...]:
-    """What a start would refuse once it reads the files that the settings name."""
+    """Return the errors that a start would find in the files named by the settings."""
     from pulsarbox.broker.security.configured import authentication_of
     from pulsarbox.config import ConfigError, load
 
@@ -114,11 +115,11 @@ def _that_show_later(file: Path) -> tuple[str, ...]:
 
 @config.command()
 @click.argument("path", type=click.Path(path_type=Path, allow_dash=True), default=DEFAULT_FILE)
-@click.option("-f", "--force", is_flag=True, help="Replace the file if there is one.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite an existing file.")
 def init(path: Path, force: bool) -> None:
-    """Write a configuration file with every setting, what it means, and its default.
+    """Create a configuration file with every setting, its description and default.
 
-    PATH is pulsarbox.toml where none is named, and `-` is stdout. A file that exists is left alone (exit code 4).
+    PATH defaults to pulsarbox.toml; `-` is stdout. Without --force, an existing file is kept (exit code 4).
 
     \b
     Examples:
@@ -132,14 +133,14 @@ def init(path: Path, force: bool) -> None:
         click.echo(as_toml(), nl=False)
         return
     try:
-        # O_EXCL: a file that comes into being in this moment is left alone too.
+        # O_EXCL also protects a file that is created concurrently.
         flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
         with os.fdopen(os.open(path, flags, 0o644), "w", encoding="utf-8") as file:
             file.write(as_toml())
     except FileExistsError:
-        say(f"{path} exists and is left as it is: name another file, or replace it with --force")
+        say(f"{path} already exists: name another file, or use --force to overwrite it")
         sys.exit(EXIT_CONFLICT)
     except OSError as error:
         say(f"{path} cannot be written: {error.strerror}: name another file")
         sys.exit(EXIT_PROBLEMS)
-    say(f"{path} has every setting with its default; change what should differ, then `pulsarbox config check {path}`")
+    say(f"{path} lists every setting with its default; edit it, then run `pulsarbox config check {path}`")

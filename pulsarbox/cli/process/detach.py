@@ -1,4 +1,4 @@
-"""A start in the background: the same command in a session of its own, and a pipe on which it says how it went."""
+"""Start in the background: run the command in a new session, which reports its outcome through a pipe."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 
 def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool = False) -> int:
-    """Run pulsarbox with the arguments, wait until it serves, print where; the exit code of the command.
+    """Run pulsarbox with the arguments, wait until it serves, print its URLs, and return the exit code.
 
-    Its log is appended to ``log_file``; there is none where that is None. ``in_data``: it lies in the data directory,
-    and goes with it where that was made for a start that fails.
+    The log is appended to ``log_file``, or discarded if that is None. ``in_data``: the log is in the data directory,
+    and both are removed if they were created for a failed start.
     """
     made: list[Path] = []
     try:
@@ -45,14 +45,14 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
             answer = answers.readline()
     except KeyboardInterrupt:
         child.terminate()
-        say(f"interrupted: process {child.pid} is told to stop")
+        say(f"interrupted: stopping process {child.pid}")
         return 130
     document = json.loads(answer) if answer else {}
     if "pid" in document:
         _print(document, log_file)
         return 0
     code = child.wait()
-    say(document.get("failed") or f"it ended with exit code {code}")
+    say(document.get("failed") or f"it exited with code {code}")
     if log_file is not None and in_data and "failed" in document and _removed(log_file, made):
         log_file = None
     if log_file is not None:
@@ -63,27 +63,27 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
 def _not_written(log_file: Path, error: OSError, in_data: bool) -> str:
     folder = log_file.parent
     if in_data and isinstance(error, FileExistsError | NotADirectoryError):
-        return f"the data directory {folder} is no directory: choose another with --data-dir"
+        return f"the data directory {folder} is not a directory: choose another with --data-dir"
     others = "--data-dir, or another place for the log with --log-file" if in_data else "--log-file"
     return f"the log {log_file} cannot be written: {error.strerror}: choose another with {others}"
 
 
 def _made(folder: Path) -> list[Path]:
-    """Make a directory; those that were not there, the innermost first. Raises OSError."""
+    """Create a directory. Return the created directories, innermost first. Raises OSError."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     make_directory(folder)
     return made
 
 
 def _removed(log_file: Path, made: list[Path]) -> bool:
-    """Whether nothing is left of directories that were made for a start that failed: only its log is in them."""
+    """Remove the directories created for a failed start, if they contain only its log. Return whether that is gone."""
     try:
         if not made or list(made[0].iterdir()) != [log_file]:
             return False
         log_file.unlink()
         for each in made:
             each.rmdir()
-    except OSError:  # somebody else uses it now
+    except OSError:  # another process uses it now
         pass
     return True
 

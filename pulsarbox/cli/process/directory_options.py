@@ -1,4 +1,4 @@
-"""The options that name a configuration and a data directory. Light, for commands that seldom need either."""
+"""--config and --data-dir. Cheap to import, for commands that rarely need either."""
 
 import os
 from collections.abc import Mapping
@@ -12,21 +12,21 @@ CONFIG: Final = click.option(
     "config_file",
     type=click.Path(path_type=Path),
     envvar="PULSARBOX_CONFIG",
-    help="Configuration: TOML, or a Pulsar broker.conf. Without it, ./pulsarbox.toml if there is one.",
+    help="Configuration file: TOML, or a Pulsar broker.conf. [default: ./pulsarbox.toml if it exists]",
 )
 DEFAULT_FILE: Final = Path("pulsarbox.toml")
-"""Read when no file is named."""
+"""Configuration file read by default."""
 DEFAULT_DIRECTORY: Final = "data"
-"""Of the setting dataDirectory."""
+"""Default of the setting dataDirectory."""
 _NO_SETTINGS: Final = frozenset(("PULSARBOX_SERVICE_URL", "PULSARBOX_ADMIN_URL", "PULSARBOX_CONTEXT"))
-"""Of the environment."""
-DATA_DIR: Final = click.option("--data-dir", help="Directory of everything that is kept (dataDirectory).")
+"""Environment variables that are not settings."""
+DATA_DIR: Final = click.option("--data-dir", help="Data directory (dataDirectory).")
 
 
 def data_directory(config_file: Path | None, data_dir: str | None) -> Path:
-    """The data directory that a start with the same options would take. Ends the process where it cannot be known.
+    """Return the data directory of a start with the same options. Exit if the configuration is invalid.
 
-    The configuration is read only where something of it can matter: that takes longer than a short command.
+    Reads the configuration only if it can matter, because that takes longer than a short command.
     """
     if config_file is None and data_dir != "" and not DEFAULT_FILE.exists() and not _sets_something(os.environ):
         return Path(data_dir or DEFAULT_DIRECTORY)

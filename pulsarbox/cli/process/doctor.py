@@ -1,4 +1,4 @@
-"""``pulsarbox doctor``: whether this machine and this configuration are fit for a box."""
+"""``pulsarbox doctor``: check this machine and configuration for running a box."""
 
 import json
 import sys
@@ -19,17 +19,18 @@ _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 @settings_options
 @OUTPUT
 def doctor(config_file: Path | None, output: str, **options: Any) -> None:
-    """Check this machine for a box with the same options: each line ok, warn or fail, and what to do.
+    """Check this machine and suggest fixes.
 
-    Looked at: configuration, Python and packages, file limit, data directory, disk and its syncs, ports, how clients
-    prove who they are, what a box that runs does with dead letters, loopback, terminal. A file is written to the data
-    directory's disk for a moment, nothing else is changed.
+    Each line is ok, warn or fail, for a box with the same options. Checks configuration, Python and packages, file
+    limit, data directory, disk and sync times, ports, authentication and authorization, certificate, dead letters of a
+    running box, loopback, and terminal. Writes a temporary file to the disk of the data directory and changes nothing
+    else.
 
     \b
     Exit codes:
-      0  a box can run here; warnings may be worth a look
-      1  something fails
-      2  an option is wrong
+      0  no failure; warnings are possible
+      1  a check failed
+      2  an option is invalid
 
     \b
     Examples:

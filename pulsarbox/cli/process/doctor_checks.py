@@ -1,4 +1,4 @@
-"""What `pulsarbox doctor` looks at: each check says how things stand, and what to do where they do not."""
+"""Checks of `pulsarbox doctor`, each with a state and, if needed, advice."""
 
 import errno
 import os
@@ -32,23 +32,23 @@ FAIL: Final = "fail"
 
 SYNCS: Final = 48
 TAIL_MS: Final = 100.0
-"""A slowest percent above it is worth a warning: some receipts take as long."""
+"""99th percentile of sync times above which to warn, because some receipts take as long."""
 FREE_MIN: Final = 256 << 20
 FREE_WANTED: Final = 2 << 30
 LETTERS_SECONDS: Final = 5.0
-"""How long a box is waited for that is asked what it keeps."""
+"""Timeout for asking a running box about its dead letter topics."""
 _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
 _WHAT_FOR: Final = {
     "uvloop": "a faster event loop",
-    "cramjam": "messages in LZ4 and SNAPPY on the command line",
+    "cramjam": "LZ4 and SNAPPY compression on the command line",
     "textual-serve": "`pulsarbox top --serve`",
 }
 _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
 
 
 class Check(NamedTuple):
-    """How one thing stands."""
+    """Result of one check."""
 
     name: str
     state: str
@@ -57,25 +57,25 @@ class Check(NamedTuple):
 
 
 class Patient(NamedTuple):
-    """What the checks of one run have in common."""
+    """Input of the checks of one run."""
 
     settings: Settings
     directory: Path
 
 
 def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Check]:
-    """Every check, one after another. Where the configuration cannot be used, the defaults stand in for it."""
+    """Run every check in order. An invalid configuration is replaced by the defaults."""
     settings = Settings()
     try:
         loaded = load(file_used(config_file), given, os.environ)
     except ConfigError as error:
-        advice = "put that right; what follows is for the defaults (`pulsarbox config check FILE` lists all mistakes)"
+        advice = "fix the configuration; the other checks use the defaults (`pulsarbox config check FILE` lists all errors)"
         yield Check("configuration", FAIL, str(error), advice)
     else:
         settings = loaded.settings
         text = f"from {file_used(config_file) or 'the defaults'}"
-        ignored = f", {len(loaded.warnings)} keys have no effect here" if loaded.warnings else ""
-        advice = "`pulsarbox config check FILE` names them" if ignored else ""
+        ignored = f", {len(loaded.warnings)} keys have no effect" if loaded.warnings else ""
+        advice = "`pulsarbox config check FILE` lists them" if ignored else ""
         yield Check("configuration", WARN if ignored else OK, text + ignored, advice)
     patient = Patient(settings, Path(settings.dataDirectory))
     for check in CHECKS:
@@ -83,7 +83,7 @@ def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Ch
 
 
 def python(_: Patient) -> Iterator[Check]:
-    """The interpreter."""
+    """Check the Python version."""
     text = f"{sys.version.split()[0]}, {sys.executable}"
     good = sys.version_info >= _PYTHON_MIN
     wanted = ".".join(map(str, _PYTHON_MIN))
@@ -91,7 +91,7 @@ def python(_: Patient) -> Iterator[Check]:
 
 
 def packages(_: Patient) -> Iterator[Check]:
-    """What pulsarbox needs, in versions that will do, and whether their compiled halves are there."""
+    """Check the required packages, their versions, and their compiled extensions."""
     missing: list[str] = []
     optional: list[str] = []
     for requirement in _requirements():
@@ -104,7 +104,7 @@ def packages(_: Patient) -> Iterator[Check]:
             (optional if match["marker"] else missing).append(match["name"])
             continue
         if match["version"] and _numbers(version) < _numbers(match["version"]):
-            missing.append(f"{match['name']} {match['version']} (there is {version})")
+            missing.append(f"{match['name']} {match['version']} (found {version})")
     if missing:
         yield Check(
             "packages", FAIL, f"missing: {', '.join(missing)}", "`pip install pulsarbox`, or in a checkout `make`"
@@ -112,21 +112,21 @@ def packages(_: Patient) -> Iterator[Check]:
         return
     slow = list(_without_their_compiled_half())
     advice = [_how_to_get(optional)] if optional else []
-    advice += ["install wheels with compiled code for this system: it is much faster"] if slow else []
+    advice += ["install wheels with compiled extensions for this platform: they are much faster"] if slow else []
     without = [*slow, *([f"{', '.join(optional)} not installed"] if optional else [])]
-    text = "all that is needed is there" + "".join(f"; {each}" for each in without)
+    text = "all required packages are installed" + "".join(f"; {each}" for each in without)
     yield Check("packages", WARN if without else OK, text, "; ".join(advice))
 
 
 def _how_to_get(optional: list[str]) -> str:
-    uses = ", ".join(f"{name} is for {_WHAT_FOR[name]}" for name in optional if name in _WHAT_FOR)
-    return f"`pip install {' '.join(optional)}` where you want it{f': {uses}' if uses else ''}"
+    uses = ", ".join(f"{name} provides {_WHAT_FOR[name]}" for name in optional if name in _WHAT_FOR)
+    return f"optional: `pip install {' '.join(optional)}`{f': {uses}' if uses else ''}"
 
 
 def _requirements() -> list[str]:
     try:
         return metadata.requires("pulsarbox") or []
-    except metadata.PackageNotFoundError:  # run from its sources, and not installed
+    except metadata.PackageNotFoundError:  # run from source, not installed
         return []
 
 
@@ -145,72 +145,72 @@ def _without_their_compiled_half() -> Iterator[str]:
 
 
 def files(patient: Patient) -> Iterator[Check]:
-    """How many files the process may open; a start raises the limit to the hard one."""
+    """Check the limit of open files; a start raises the soft limit to the hard one."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limit = file_limit() if hard == resource.RLIM_INFINITY else hard
     problem = too_few(limit, patient.settings)
     state = FAIL if limit < FILES_MIN else WARN if problem else OK
-    yield Check("files", state, f"up to {limit} may be open", problem and WAY_OUT)
+    yield Check("files", state, f"at most {limit} open files", problem and WAY_OUT)
 
 
 def data_directory(patient: Patient) -> Iterator[Check]:
-    """Whether the data directory can be used, and whether a box has it."""
+    """Check access to the data directory, and report the box that runs on it."""
     directory = patient.directory
     if not directory.exists():
         above = _existing(directory)
         good = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
-        text = f"{directory} does not exist, a start makes it" if good else f"{directory} cannot be made in {above}"
-        advice = "" if good else "choose another with --data-dir, or give this user the right to write there"
+        text = f"{directory} does not exist; it is created on start" if good else f"{directory} cannot be created in {above}"
+        advice = "" if good else "choose another directory with --data-dir, or grant this user write access"
         yield Check("data", OK if good else FAIL, text, advice)
     elif not directory.is_dir() or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        text = f"{directory} is not a directory that this user can read and write"
-        yield Check("data", FAIL, text, "run this as the user of the box, or choose another with --data-dir")
+        text = f"{directory} is not a directory this user can read and write"
+        yield Check("data", FAIL, text, "run this as the user of the box, or choose another directory with --data-dir")
     elif (found := find(directory)) is not None:
-        yield Check("data", OK, f"{directory}, a box runs on it: {described(found.pid)}")
+        yield Check("data", OK, f"{directory}, in use by a running box: {described(found.pid)}")
     elif (directory / "INSTANCE").exists() or not any(directory.iterdir()):
-        yield Check("data", OK, f"{directory}, no box runs on it")
+        yield Check("data", OK, f"{directory}, not in use")
     else:
-        text = f"{directory} is not empty, and not the data directory of a box"
-        yield Check("data", WARN, text, "choose another with --data-dir, or look whether that is what you mean")
+        text = f"{directory} is not empty, and is not the data directory of a box"
+        yield Check("data", WARN, text, "choose another directory with --data-dir, or check the path")
 
 
 def disk(patient: Patient) -> Iterator[Check]:
-    """Room, and what kind of disk it is."""
+    """Check free space and the type of file system."""
     place = _existing(patient.directory)
     free, kind = shutil.disk_usage(place).free, _file_system(place)
     text = f"{megabytes(free)} free on {kind or 'the file system'} of {place}"
     if free < FREE_MIN:
-        yield Check("disk", FAIL, text, "make room: publishing is refused when the disk is full")
+        yield Check("disk", FAIL, text, "free disk space: publishing is rejected when the disk is full")
     elif free < FREE_WANTED:
-        yield Check("disk", WARN, text, "make room soon: publishing is refused when the disk is full")
+        yield Check("disk", WARN, text, "free disk space soon: publishing is rejected when the disk is full")
     elif kind in ("tmpfs", "ramfs"):
-        yield Check("disk", WARN, text, "this is memory: all is lost with the power; choose a disk with --data-dir")
+        yield Check("disk", WARN, text, "a memory file system loses all data at shutdown: choose a disk with --data-dir")
     elif kind.startswith(_NETWORK_DISKS):
-        yield Check("disk", WARN, text, "locks and maps of files are not reliable over a network: choose a local disk")
+        yield Check("disk", WARN, text, "file locks and memory maps are unreliable on network file systems: choose a local disk")
     else:
         yield Check("disk", OK, text)
 
 
 def sync(patient: Patient) -> Iterator[Check]:
-    """What a receipt waits for."""
+    """Check sync times, which bound the latency of receipts."""
     place = _existing(patient.directory)
     try:
         times = sync_times(place, SYNCS)
     except OSError as error:
-        advice = "choose another with --data-dir, or give this user the right to write there"
-        yield Check("sync", FAIL, f"nothing can be written to {place}: {error.strerror}", advice)
+        advice = "choose another directory with --data-dir, or grant this user write access"
+        yield Check("sync", FAIL, f"cannot write to {place}: {error.strerror}", advice)
         return
     median, tail = percentile(times, 0.5), percentile(times, 0.99)
-    text = f"half of {SYNCS} syncs of 4 KiB took up to {median:.2f} ms (p50), 99 % up to {tail:.2f} ms (p99)"
+    text = f"{SYNCS} syncs of 4 KiB: p50 {median:.2f} ms, p99 {tail:.2f} ms"
     slow = median > SLOW_MS or tail > TAIL_MS
-    advice = "each receipt waits for a sync: choose a faster disk with --data-dir, or see what else writes to this one"
+    advice = "each receipt waits for a sync: choose a faster disk with --data-dir, or find what else writes to this one"
     yield Check("sync", WARN if slow else OK, text, advice if slow else "")
 
 
 def ports(patient: Patient) -> Iterator[Check]:
-    """Whether the ports are free, or the box's own."""
+    """Check that the ports are free, or served by the running box."""
     settings = patient.settings
     running = _running(patient.directory)
     wanted = (
@@ -223,20 +223,20 @@ def ports(patient: Patient) -> Iterator[Check]:
         if port == OFF:
             continue
         if not port:
-            yield Check("port", OK, f"any free one ({name} is 0)")
+            yield Check("port", OK, f"any free port ({name} is 0)")
         elif port == own:
-            yield Check("port", OK, f"{port} ({name}) is served by the box that runs")
+            yield Check("port", OK, f"{port} ({name}) is served by the running box")
         elif (error := _not_bound(settings.bindAddress, port)) is None:
             yield Check("port", OK, f"{port} ({name}) is free on {settings.bindAddress}")
         else:
             pid = listener(port)
-            text = f"{port} ({name}) cannot be had on {settings.bindAddress}: {error.strerror}"
-            text += f", by {described(pid)}" if pid else ""
+            text = f"{port} ({name}) cannot be bound on {settings.bindAddress}: {error.strerror}"
+            text += f"; in use by {described(pid)}" if pid else ""
             yield Check("port", FAIL, text, advice_on(error, option))
 
 
 def _running(directory: Path) -> Running | None:
-    """The box that serves on the directory; None where none does, or this user may not know."""
+    """Return the box that serves the directory, None without any or without access to it."""
     try:
         found = find(directory)
     except Unreadable:
@@ -264,62 +264,62 @@ def _not_bound(host: str, port: int) -> OSError | None:
 
 
 def address(patient: Patient) -> Iterator[Check]:
-    """Who can reach the box."""
+    """Check whether other machines can reach the box."""
     settings = patient.settings
     others = open_to_others(settings)
     if not others:
         yield Check("address", OK, f"listens on {settings.bindAddress} only (bindAddress)")
     elif settings.authenticationEnabled:
         yield Check(
-            "address", OK, f"listens on {', '.join(others)}: others can reach it, and have to prove who they are"
+            "address", OK, f"listens on {', '.join(others)}: other machines can connect, and must authenticate"
         )
     else:
         name = "bindAddress" if others == [settings.bindAddress] else "bindAddress, bindAddresses"
-        advice = "there is no authentication (authenticationEnabled): let nobody reach it whom you do not trust"
-        yield Check("address", WARN, f"listens on {', '.join(others)}, so others can reach it ({name})", advice)
+        advice = "authentication is disabled (authenticationEnabled): enable it, or block access from untrusted machines"
+        yield Check("address", WARN, f"listens on {', '.join(others)}: other machines can connect ({name})", advice)
 
 
 def authentication(patient: Patient) -> Iterator[Check]:
-    """Whether clients can prove who they are as the settings want it."""
+    """Check the configuration of authentication."""
     from pulsarbox.broker.security.configured import authentication_of
 
     try:
         found = authentication_of(patient.settings)
     except ConfigError as error:
-        yield Check("authentication", FAIL, str(error), "put that right: a box does not start like this")
+        yield Check("authentication", FAIL, str(error), "fix the configuration: a box does not start with it")
         return
     if found is None:
-        yield Check("authentication", OK, "off: whoever reaches the box may do everything (authenticationEnabled)")
+        yield Check("authentication", OK, "off: every client may do everything (authenticationEnabled)")
         return
     anonymous = patient.settings.anonymousUserRole
-    rest = f", all others are {anonymous} (anonymousUserRole)" if anonymous else ""
-    yield Check("authentication", OK, f"clients prove who they are: {', '.join(found.methods)}{rest}")
+    rest = f"; all other clients have the role {anonymous} (anonymousUserRole)" if anonymous else ""
+    yield Check("authentication", OK, f"on: {', '.join(found.methods)}{rest}")
 
 
 def authorization(patient: Patient) -> Iterator[Check]:
-    """What those may do who have proved who they are; nothing is said where nobody has to."""
+    """Check the configuration of authorization; no result without authentication."""
     settings, name = patient.settings, "authorization"
     if not settings.authenticationEnabled:
         return
     if not settings.authorizationEnabled:
-        yield Check(name, OK, "off: whoever has proved a name may do everything (authorizationEnabled)")
+        yield Check(name, OK, "off: every authenticated client may do everything (authorizationEnabled)")
         return
     from pulsarbox.broker.security.authorization import roles_of
 
     superusers = roles_of(settings.superUserRoles)
     if not superusers:
         yield Check(
-            name, WARN, "there is no superuser: nobody can create a tenant", 'set superUserRoles, as in "admin"'
+            name, WARN, "no superuser: tenants cannot be created", 'set superUserRoles, such as "admin"'
         )
     elif settings.anonymousUserRole in superusers:
-        text = f"whoever proves nothing is {settings.anonymousUserRole} (anonymousUserRole), who may do everything"
-        yield Check(name, WARN, text, "take that role out of superUserRoles")
+        text = f"unauthenticated clients have the role {settings.anonymousUserRole} (anonymousUserRole), a superuser"
+        yield Check(name, WARN, text, "remove that role from superUserRoles")
     else:
-        yield Check(name, OK, f"roles may do what they were granted; superusers: {', '.join(sorted(superusers))}")
+        yield Check(name, OK, f"on; superusers: {', '.join(sorted(superusers))}")
 
 
 def certificate(patient: Patient) -> Iterator[Check]:
-    """Whether the certificate can be used, and for how long; nothing is said without TLS."""
+    """Check the certificate and its validity; no result without TLS."""
     if not uses_tls(patient.settings):
         return
     from pulsarbox.server.network.certificates import CertificateError, certificate_in, context_of, day
@@ -328,18 +328,18 @@ def certificate(patient: Patient) -> Iterator[Check]:
         context_of(patient.settings)
         found = certificate_in(Path(patient.settings.tlsCertificateFilePath))
     except CertificateError as error:
-        advice = "name others with --tls-cert and --tls-key, or in the configuration (see docs/tls.md)"
+        advice = "set other files with --tls-cert and --tls-key, or in the configuration (see docs/tls.md)"
         yield Check("certificate", FAIL, str(error), advice)
         return
     now = time.time_ns() // 1_000_000
     text = f"of {found.subject}, {found.warning(now) or f'valid until {day(found.ends)}'}"
-    advice = f"renew {patient.settings.tlsCertificateFilePath}: a box that runs takes the new one by itself"
+    advice = f"renew {patient.settings.tlsCertificateFilePath}: a running box reloads it automatically"
     bad, soon = bool(found.problem(now)), bool(found.warning(now))
     yield Check("certificate", FAIL if bad else WARN if soon else OK, text, advice if soon else "")
 
 
 def dead_letters(patient: Patient) -> Iterator[Check]:
-    """Whether the box that runs keeps its dead letters; nothing is said where none runs, or none answers."""
+    """Check that dead letter topics of the running box retain messages; no result if no box answers."""
     from pulsarbox.client.admin import Admin
     from pulsarbox.client.credentials import Credentials
 
@@ -357,36 +357,36 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
         return
     lost = [row["topic"] for row in topics if row["lost"]]
     if not lost:
-        yield Check("dead letters", OK, f"{len(topics)} topics are for them, all keep what they are given")
+        yield Check("dead letters", OK, f"{len(topics)} dead letter topics, all of which retain their messages")
         return
-    text = f"{len(lost)} of {len(topics)} topics for them keep none, without subscription and retention: {lost[0]}"
-    yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` keeps them")
+    text = f"{len(lost)} of {len(topics)} dead letter topics lose their messages, without subscription and retention: {lost[0]}"
+    yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` retains them")
 
 
 def loopback(_: Patient) -> Iterator[Check]:
-    """Whether this machine reaches itself under the name that clients use."""
+    """Check that 127.0.0.1 and localhost work."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(("127.0.0.1", server.getsockname()[1]), timeout=5).close()
         names = {str(info[4][0]) for info in socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)}
     except OSError as error:
         yield Check(
-            "loopback", FAIL, f"127.0.0.1 or localhost cannot be reached: {error}", "look at /etc/hosts, `ip a`"
+            "loopback", FAIL, f"cannot connect to 127.0.0.1 or resolve localhost: {error}", "check /etc/hosts and `ip a`"
         )
         return
     good = names & {"127.0.0.1", "::1"}
-    advice = "" if good else "localhost should be 127.0.0.1 in /etc/hosts; until then name addresses, not localhost"
-    yield Check("loopback", OK if good else WARN, f"works, localhost is {', '.join(sorted(names))}", advice)
+    advice = "" if good else "map localhost to 127.0.0.1 in /etc/hosts; until then use addresses instead of localhost"
+    yield Check("loopback", OK if good else WARN, f"works, localhost resolves to {', '.join(sorted(names))}", advice)
 
 
 def terminal(_: Patient) -> Iterator[Check]:
-    """Whether what is printed can be read."""
+    """Check the encoding of the terminal."""
     encoding = (sys.stdout.encoding or "unknown").lower()
     size = shutil.get_terminal_size()
     where = f"{size.columns}x{size.lines}, TERM {os.environ.get('TERM', 'not set')}" if sys.stdout.isatty() else "none"
     text = f"{where}; encoding {encoding}" + (", no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else "")
     good = encoding.replace("-", "") == "utf8"
-    yield Check("terminal", OK if good else WARN, text, "" if good else "set LANG=C.UTF-8: other signs show as ?")
+    yield Check("terminal", OK if good else WARN, text, "" if good else "set LANG=C.UTF-8: other characters show as ?")
 
 
 CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
@@ -408,13 +408,13 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
 
 
 def _existing(directory: Path) -> Path:
-    """The directory, or the nearest one above it that exists."""
+    """Return the directory, or its nearest existing parent."""
     directory = directory.absolute()
     return next(path for path in (directory, *directory.parents) if path.exists())
 
 
 def _file_system(place: Path) -> str:
-    """The type of its file system, empty where the system does not tell."""
+    """Return the type of a file system, empty if unknown."""
     best, kind = "", ""
     try:
         lines = Path("/proc/self/mounts").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The daemon of a data directory, as its LOCK file tells."""
+"""The process that holds a data directory, from its LOCK file."""
 
 import os
 from pathlib import Path
@@ -14,17 +14,17 @@ class Holder(NamedTuple):
     """The process that holds a data directory."""
 
     pid: int
-    """0 where the LOCK file does not say."""
+    """Process ID, 0 if the LOCK file does not contain one."""
     confirmed: bool
-    """Whether the kernel says the same. Not so where the process is in another container: pids mean others there."""
+    """Whether the kernel confirms it. False for a process in another container, whose process IDs differ."""
 
 
 class Unreadable(Denied):
-    """The data directory is another user's."""
+    """The data directory belongs to another user."""
 
 
 def find(directory: Path) -> Holder | None:
-    """The process that holds the data directory; None where none does. Raises Unreadable."""
+    """Return the process that holds the data directory, None without any. Raises Unreadable."""
     try:
         live, pid = holder(directory)
     except PersistenceError as error:
@@ -43,13 +43,13 @@ def _has_open(pid: int, lock: Path) -> bool:
                 continue
             if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
                 return True
-    except OSError:  # gone, or another user's
+    except OSError:  # ended, or owned by another user
         pass
     return False
 
 
 def _has_locked(pid: int, lock: Path) -> bool:
-    """By the kernel's list of locks, which shows those of other users too."""
+    """Look the lock up in /proc/locks, which includes the locks of other users."""
     try:
         inode = str(lock.stat().st_ino)
         lines = Path("/proc/locks").read_text().splitlines()
@@ -62,7 +62,7 @@ def _has_locked(pid: int, lock: Path) -> bool:
 
 
 def resident_bytes(pid: int) -> int | None:
-    """Memory that the process has in use (RSS), None where that is not told."""
+    """Return the resident memory (RSS) of a process in bytes, None if unknown."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -71,7 +71,7 @@ def resident_bytes(pid: int) -> int | None:
 
 
 def bytes_on_disk(directory: Path) -> int:
-    """What the files of a directory take on the disk."""
+    """Return the disk usage of a directory in bytes."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:

@@ -1,4 +1,4 @@
-"""Another process: asked to end, and waited for, without ever meaning one that was given its number later."""
+"""Termination of another process, safe against reuse of its process ID."""
 
 import errno
 import os
@@ -10,26 +10,26 @@ from typing import Final, Protocol
 
 _POLL_SECONDS: Final = 0.05
 _NOT_HERE: Final = (errno.ENOSYS, errno.EPERM, errno.EINVAL)
-"""What a kernel before Linux 5.3, or a sandbox that does not know of it, says to pidfd_open."""
+"""Errors of pidfd_open before Linux 5.3, or in a sandbox that does not support it."""
 
 
 class Process(Protocol):
-    """A process that was there when it was looked for."""
+    """A process that existed when it was looked up."""
 
     def terminate(self) -> None:
-        """SIGTERM. Raises PermissionError, and ProcessLookupError where it has ended."""
+        """Send SIGTERM. Raises PermissionError, and ProcessLookupError if the process has ended."""
 
     def wait(self, seconds: float) -> bool:
-        """Whether it has ended within that time."""
+        """Wait for the end of the process. Return whether it ended in time."""
 
 
 def find_process(pid: int) -> Process | None:
-    """The process of that number, None where there is none, or it is not seen from here."""
+    """Return the process with this ID, None if it does not exist or is not visible."""
     if pid <= 0:
         return None
     try:
         return _ByDescriptor(os.pidfd_open(pid))
-    except AttributeError:  # a Python that was built where there is none
+    except AttributeError:  # Python built without pidfd_open
         pass
     except OSError as error:
         if error.errno not in _NOT_HERE:
@@ -39,7 +39,7 @@ def find_process(pid: int) -> Process | None:
 
 
 class _ByDescriptor:
-    """By a descriptor that stays with the process."""
+    """Process identified by a pidfd."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -54,7 +54,7 @@ class _ByDescriptor:
 
 
 class _ByStart:
-    """By the time of its start, which another process of the same number cannot have."""
+    """Process identified by ID and start time."""
 
     def __init__(self, pid: int, started: str) -> None:
         self._pid = pid
@@ -79,10 +79,10 @@ class _ByStart:
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in the kernel's words; None where it has ended, or nothing is told of it."""
+    """Return the start time of a process in clock ticks, None if it has ended or is not visible."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = text.rpartition(")")[2].split()  # the name in front may hold blanks and brackets
+    fields = text.rpartition(")")[2].split()  # the command name may contain spaces and parentheses
     return None if fields[0] in "ZX" else fields[19]

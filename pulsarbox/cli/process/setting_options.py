@@ -1,4 +1,4 @@
-"""The options that set settings, shared by the commands that read the configuration, and where its values come from."""
+"""Options that override settings, shared by the commands that load the configuration."""
 
 import os
 import sys
@@ -37,7 +37,7 @@ class Port(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See click.ParamType."""
-        # A start in the background hands on what it was given, as a number.
+        # A background start passes on the converted number.
         return OFF if value in ("off", "", OFF, str(OFF)) else super().convert(value, param, ctx)
 
 
@@ -46,29 +46,29 @@ _PORT: Final = Port()
 _SETTINGS: Final = (
     CONFIG,
     DATA_DIR,
-    click.option("--host", help="Host name or address to listen on (bindAddress)."),
-    click.option("--port", type=_PORT, help="Port of the Pulsar protocol, 0: any, off: none (brokerServicePort)."),
-    click.option("--web-port", type=_PORT, help="Port of the Admin REST API, 0: any, off: none (webServicePort)."),
-    click.option("--tls-port", type=_PORT, help="Port of the Pulsar protocol over TLS (brokerServicePortTls)."),
-    click.option("--web-tls-port", type=_PORT, help="Port of the Admin REST API over TLS (webServicePortTls)."),
-    click.option("--tls-cert", metavar="FILE", help="Certificate of the box, PEM (tlsCertificateFilePath)."),
-    click.option("--tls-key", metavar="FILE", help="Key of that certificate, PEM (tlsKeyFilePath)."),
+    click.option("--host", help="Listen address or host name (bindAddress)."),
+    click.option("--port", type=_PORT, help="Pulsar protocol port; 0: any free port, off: none (brokerServicePort)."),
+    click.option("--web-port", type=_PORT, help="Admin REST API port; 0: any free port, off: none (webServicePort)."),
+    click.option("--tls-port", type=_PORT, help="Pulsar protocol port with TLS (brokerServicePortTls)."),
+    click.option("--web-tls-port", type=_PORT, help="Admin REST API port with TLS (webServicePortTls)."),
+    click.option("--tls-cert", metavar="FILE", help="Server certificate, PEM (tlsCertificateFilePath)."),
+    click.option("--tls-key", metavar="FILE", help="Private key of the certificate, PEM (tlsKeyFilePath)."),
     click.option(
         "--log-level",
         type=click.Choice(settings_by_name()["logLevel"].facts.choices),
-        help="Least serious messages to log (logLevel).",
+        help="Minimum severity of log messages (logLevel).",
     ),
     click.option(
         "--clock",
         type=click.Choice(settings_by_name()["brokerClock"].facts.choices),
-        help="The clock of retention, delays and ages; a virtual one can be moved forward (brokerClock).",
+        help="Clock of retention, delays and ages; a virtual one can be advanced (brokerClock).",
     ),
     click.option(
         "--faults",
         is_flag=True,
         flag_value=True,
         default=None,
-        help="Faults may be injected by rule, for tests of applications (faultInjectionEnabled).",
+        help="Enable fault injection by rule, to test applications (faultInjectionEnabled).",
     ),
 )
 _NAMES: Final = {
@@ -87,24 +87,24 @@ _NAMES: Final = {
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of `pulsarbox start` that set settings; ``overrides`` reads them."""
+    """Add the options of `pulsarbox start` that override settings; ``overrides`` reads them."""
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
 
 
 def overrides(options: dict[str, Any]) -> dict[str, Value]:
-    """The settings that the options of a command line give, out of all its options."""
+    """Return the settings given among the options of a command."""
     return {_NAMES[name]: value for name, value in options.items() if name in _NAMES and value is not None}
 
 
 def file_used(config_file: Path | None) -> Path | None:
-    """The configuration file: the one that is named, or ./pulsarbox.toml if there is one."""
+    """Return the configuration file: the given one, or ./pulsarbox.toml if it exists."""
     return DEFAULT_FILE if config_file is None and DEFAULT_FILE.exists() else config_file
 
 
 def loaded_or_exit(config_file: Path | None, given: dict[str, Value]) -> Loaded:
-    """The configuration, each warning a line on stderr. Ends the process where it cannot be used."""
+    """Load the configuration and print its warnings on stderr. Exit if it is invalid."""
     try:
         loaded = load(file_used(config_file), given, os.environ)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""``pulsarbox start``: from the configuration to a running daemon."""
+"""``pulsarbox start``: run the daemon in the foreground or background."""
 
 import gc
 import os
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @settings_options
-@click.option("--memory", is_flag=True, help="Keep everything in memory: nothing on disk, all gone at the end.")
-@click.option("--detach", is_flag=True, help="Start in the background, wait until it serves, print where.")
+@click.option("--memory", is_flag=True, help="Keep all data in memory; it is lost at exit.")
+@click.option("--detach", is_flag=True, help="Run in the background; wait until ready and print the URLs.")
 @click.option(
     "--log-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --detach, where the log goes. Without it, pulsarbox.log in the data directory; with --memory nowhere.",
+    help="With --detach: log file. [default: pulsarbox.log in the data directory; none with --memory]",
 )
-@click.option("--report-to", type=int, hidden=True)  # a file descriptor: what a start in the background reads
-@click.option("--log-to", type=click.Path(path_type=Path), hidden=True)  # the file that stdout and stderr are
+@click.option("--report-to", type=int, hidden=True)  # file descriptor read by the parent of a background start
+@click.option("--log-to", type=click.Path(path_type=Path), hidden=True)  # the file behind stdout and stderr
 def start(
     config_file: Path | None,
     memory: bool,
@@ -36,17 +36,17 @@ def start(
     log_to: Path | None,
     **options: Any,
 ) -> None:
-    """Start the broker, in the foreground or (--detach) in the background.
+    """Start a box in the foreground or, with --detach, in the background.
 
-    Options win over environment variables (PULSARBOX_<setting>), and these over the file. SIGTERM and Ctrl-C end it in
-    order; what was acknowledged is on disk however it ends.
+    Options take precedence over environment variables (PULSARBOX_<setting>), and these over the configuration file.
+    SIGTERM and Ctrl-C shut the box down cleanly. Acknowledged messages are on disk even after a crash.
 
     \b
     Exit codes:
-      0  it served and was stopped; with --detach: it serves
-      1  it cannot start, or had to end: the last line says why
-      2  an option or the configuration cannot be used
-      4  the data directory or a port is held by another process, which is named
+      0  stopped cleanly; with --detach: the box is ready
+      1  failed to start, or failed while running; the last line has the reason
+      2  an option or the configuration is invalid
+      4  another process holds the data directory or a port; the error names it
 
     \b
     Examples:
@@ -56,9 +56,9 @@ def start(
       pulsarbox start --memory
     """
     if memory and options["data_dir"] is not None:
-        raise click.UsageError("--memory keeps nothing, so --data-dir makes no sense with it: leave one of them out")
+        raise click.UsageError("--memory and --data-dir cannot be combined")
     if log_file is not None and not detach:
-        raise click.UsageError("--log-file goes with --detach; in the foreground the log is on stderr: 2> FILE")
+        raise click.UsageError("--log-file requires --detach; in the foreground, redirect stderr: 2> FILE")
     loaded = loaded_or_exit(config_file, overrides(options))
     source = str(file_used(config_file) or "the defaults")
     if detach:
@@ -78,11 +78,11 @@ def start(
         sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file, in_data=in_data))
     say(f"settings from {source}")
     if memory:
-        say("in memory: nothing is written to disk, and all is gone when this process ends")
+        say("in memory: nothing is written to disk; all data is lost when this process exits")
 
-    gc.disable()  # until it serves: what is loaded now stays, and need not be looked at again and again
+    gc.disable()  # until it serves: the modules loaded now are never garbage
     try:
-        from pulsarbox.server.daemon import run  # the daemon's imports are paid for by nobody else
+        from pulsarbox.server.daemon import run  # other commands skip the daemon's imports
 
         code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory, log_file=log_to)
     finally:
@@ -91,7 +91,7 @@ def start(
 
 
 class Teller:
-    """Tells the terminal, and the process that has started this one in the background."""
+    """Reporter to the terminal, and to the parent process of a background start."""
 
     def __init__(self, settings: "Settings", source: str, descriptor: int | None) -> None:
         self._settings = settings
@@ -99,7 +99,7 @@ class Teller:
         self._descriptor = descriptor
 
     def serving(self, running: "Running") -> None:
-        """See Report. The banner stays away from logs that programs read, and from quiet ones."""
+        """See Report. Prints the banner only into text logs at level info or debug."""
         if self._settings.logFormat == "text" and self._settings.logLevel in ("debug", "info"):
             from pulsarbox.cli.process.banner import banner
 
@@ -110,7 +110,7 @@ class Teller:
             self._pass_on(asdict(replace(running, operator="")))
 
     def failed(self, reason: str) -> None:
-        """See Report. The log has the line already."""
+        """See Report. The log already has the reason."""
         if self._descriptor is not None:
             self._pass_on({"failed": reason})
 
@@ -121,6 +121,6 @@ class Teller:
         try:
             os.write(self._descriptor, json.dumps(document).encode() + b"\n")
             os.close(self._descriptor)
-        except OSError:  # it did not wait: that is no reason to end
+        except OSError:  # the parent no longer waits, which is no error
             pass
         self._descriptor = None

@@ -1,4 +1,4 @@
-"""``pulsarbox status``: whether a box runs on a data directory, and what can be told of it from outside."""
+"""``pulsarbox status``: state of the box of a data directory, seen from outside."""
 
 import json
 import os
@@ -35,22 +35,22 @@ _COLOURS = {"running": "green", "starting": "yellow", "not running": "red"}
     type=click.FloatRange(0.1),
     is_flag=False,
     flag_value=2,
-    help="Again every S seconds (2), until Ctrl-C; JSON one document a line.",
+    help="Repeat every S seconds (default 2) until Ctrl-C. JSON output is one document per line.",
 )
 def status(
     config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, output: str, watch: float | None
 ) -> None:
-    """Say whether a box runs on a data directory: process, since when, ports, version, memory, disk, health.
+    """Show whether a box is running, and where.
 
-    The data directory tells most of it; only the health is asked of the box, over HTTP. A box that was started with
-    --memory has no data directory: it is found with --memory.
+    Shows process, start time, version, URLs, memory, disk usage, last backup and health. Reads the data directory;
+    only the health check connects to the box, over HTTP. For a box started with --memory, pass --memory.
 
     \b
-    Exit codes (of the last look, with --watch):
-      0  it runs, or is starting
-      2  an option or the configuration cannot be used
-      3  it does not run
-      5  the data directory is another user's
+    Exit codes (with --watch, of the last check):
+      0  running or starting
+      2  an option or the configuration is invalid
+      3  not running
+      5  the data directory belongs to another user
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def status(
         from pulsarbox.server.process.memory_box_entry import entries
 
         if entries():
-            say("a box runs in memory: `pulsarbox status --memory` tells of it")
+            say("a box runs in memory: use `pulsarbox status --memory`")
     try:
         _show(document, output, watch)
         while watch is not None:
@@ -76,13 +76,13 @@ def status(
             _show(document, output, watch)
     except KeyboardInterrupt:
         say("no longer watched")
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `| head`, is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(EXIT_NOT_RUNNING if document["state"] == "not running" else 0)
 
 
 def look(directory: Path, memory: bool = False) -> dict[str, Any]:
-    """What there is to say now; the keys stay, their values are None where there is none."""
+    """Return the current status. The keys are stable; unknown values are None."""
     from pulsarbox.server.process.runtime_file import read
     from pulsarbox.storage.backup.last import last_backup
 
@@ -127,7 +127,7 @@ def _health_of(running: "Running") -> str:
 
 
 def health(host: str, port: int, tls: "ssl.SSLContext | None" = None) -> str:
-    """``ok``, or why not. By hand: an HTTP client takes longer to import than all the rest of this command."""
+    """Return ``ok``, or the problem. Uses a plain socket, because importing an HTTP client dominates the run time."""
     import socket
 
     question = f"GET {_HEALTH_PATH} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n"
@@ -153,7 +153,7 @@ def health(host: str, port: int, tls: "ssl.SSLContext | None" = None) -> str:
 
 
 def _reason(text: str) -> str:
-    """What is wrong, of an answer that says so as Pulsar does."""
+    """Return the reason of a Pulsar error response, or the text itself."""
     try:
         return str(json.loads(text)["reason"])
     except (ValueError, TypeError, KeyError):

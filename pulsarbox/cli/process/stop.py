@@ -1,4 +1,4 @@
-"""``pulsarbox stop``: end the daemon of a data directory, and say how that went."""
+"""``pulsarbox stop``: stop the daemon of a data directory."""
 
 import sys
 from pathlib import Path
@@ -25,22 +25,22 @@ EXIT_TIMEOUT: Final = 7
     type=click.FloatRange(0),
     default=30,
     show_default=True,
-    help="Seconds to wait for its end. A box takes brokerShutdownTimeoutMs at most to finish its work.",
+    help="Seconds to wait for the process to exit. The box itself takes at most brokerShutdownTimeoutMs to shut down.",
 )
 def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, timeout: float) -> None:
-    """Stop the box of a data directory: ask it to end (SIGTERM) and wait until it has.
+    """Stop the box of a data directory.
 
-    It is found by the LOCK file, and asked only when it really holds the directory. A box that was started with
-    --memory has no directory: it is found with --memory.
+    Sends SIGTERM to the process that holds the LOCK file, and waits until it exits. For a box started with --memory,
+    pass --memory.
 
     \b
     Exit codes:
-      0  it is stopped, or none was running
-      2  an option or the configuration cannot be used
-      4  its process cannot be told from here: it runs in another container; or it is another program (see
-         docs/embedding.md), which ends the box itself
-      5  its process or its data directory is another user's
-      7  it still runs after --timeout
+      0  stopped, or no box was running
+      2  an option or the configuration is invalid
+      4  the process is in another container, or it is a program with an embedded box (docs/embedding.md), which stops
+         the box itself
+      5  the process or the data directory belongs to another user
+      7  still running after --timeout
 
     \b
     Examples:
@@ -57,44 +57,44 @@ def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int 
 
 def _stopped(directory: Path, timeout: float, memory: bool) -> int:
     if not directory.is_dir():
-        say(f"not running: there is no data directory {directory}")
+        say(f"not running: data directory {directory} does not exist")
         return 0
     found = find(directory)
     if found is None:
         say(f"not running: no process holds {directory}")
         return 0
     process = find_process(found.pid)
-    found = find(directory)  # it may have ended meanwhile
+    found = find(directory)  # the box may have stopped meanwhile
     if found is None:
-        say(f"not running: it has just ended, no process holds {directory}")
+        say(f"not running: it has just exited, no process holds {directory}")
         return 0
     if process is None or not found.confirmed:
         say(
-            f"{directory} is held by process {found.pid or 'unknown'}, which is not seen from here:"
-            " stop it in the container that it runs in"
+            f"{directory} is held by process {found.pid or 'unknown'}, which is not visible from here:"
+            " stop it in its container"
         )
         return EXIT_OTHER_CONTAINER
     if _is_embedded(directory, found.pid):
-        say(f"the box on {directory} is part of process {found.pid}, which is another program: it ends the box")
+        say(f"the box on {directory} is part of process {found.pid}, another program: stop the box through that program")
         return EXIT_OTHER_PROGRAM
     try:
         process.terminate()
     except PermissionError:
-        say(f"process {found.pid} is another user's: run this as the user of the box, or as root")
+        say(f"process {found.pid} belongs to another user: run this as the user of the box, or as root")
         return EXIT_NOT_ALLOWED
     except ProcessLookupError:
         pass
-    say(f"process {found.pid} is asked to stop; waiting up to {timeout:g} s")
+    say(f"stopping process {found.pid}; waiting up to {timeout:g} s")
     if not process.wait(timeout):
-        say(f"process {found.pid} still runs after {timeout:g} s: wait longer (--timeout), or `kill -9 {found.pid}`,")
-        say("which ends it at once" if memory else "after which everything that was acknowledged is still there")
+        say(f"process {found.pid} is still running after {timeout:g} s: wait longer (--timeout), or `kill -9 {found.pid}`,")
+        say("which stops it immediately" if memory else "which loses no acknowledged message")
         return EXIT_TIMEOUT
-    say(f"stopped: process {found.pid} has ended" + ("" if memory else f", {directory} is free"))
+    say(f"stopped: process {found.pid} has exited" + ("" if memory else f", {directory} is free"))
     return 0
 
 
 def _is_embedded(directory: Path, pid: int) -> bool:
-    """Whether the process is a program of its own, which a signal would end as a whole."""
+    """Return whether the box is embedded in another program, which a signal would end as a whole."""
     from pulsarbox.server.process.runtime_file import read
 
     running = read(directory, pid)

@@ -1,4 +1,4 @@
-"""``pulsarbox top``: the dashboard, or one look at a view of it for scripts and tickets."""
+"""``pulsarbox top``: the dashboard, or one snapshot of a view for scripts and tickets."""
 
 import gc
 import os
@@ -25,11 +25,11 @@ PLACES: Final = (
     *("overview", "topics", "subscriptions", "deadletters", "quotas"),
     *("clients", "storage", "plugins", "events", "jobs", "pipelines"),
 )
-"""The screens, as ``pulsarbox.tui.actions.action_table`` has them: naming them here keeps help and completion quick."""
+"""Names of screens, repeated from ``pulsarbox.tui.actions.action_table`` to keep help and completion fast."""
 
 
 class Place(click.Choice[str]):
-    """A screen; ``dlq`` as the commands about dead letters call it."""
+    """Click type of a screen name; accepts ``dlq`` for deadletters."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """See click.ParamType."""
@@ -37,7 +37,7 @@ class Place(click.Choice[str]):
 
 
 def _time(text: str) -> str:
-    """A time of history, as it was written: how late it is for the box is found out when the box is asked."""
+    """Validate a time of history and return it as typed. It is resolved later, by the clock of the box."""
     from pulsarbox.tui.position_input import instant
 
     instant(text)
@@ -46,64 +46,69 @@ def _time(text: str) -> str:
 
 @click.command()
 @click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
-@click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
+@click.option("--once", is_flag=True, help="Print one snapshot to stdout, without dashboard.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json", "svg"]),
     default="table",
     show_default=True,
-    help="With --once: columns for the eye, the answer of the box, or a picture of the screen.",
+    help="With --once: a table, the response of the box, or an image of the screen.",
 )
 @click.option(
     "--filter",
     "passing",
     metavar="EXPRESSION",
     default="",
-    help="Only rows for which it holds; /pattern. Of the overview with --once: its backlogs.",
+    help="Show only matching rows, or /pattern. Applies to backlogs in the overview with --once.",
 )
-@click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
+@click.option("--sort", metavar="COLUMN", help="Sort by COLUMN, descending; -COLUMN: ascending.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows of each table."
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: maximum rows per table."
 )
-@click.option("--at", metavar="TIME", type=Words("time", _time), help="Recorded history: -8h, 03:12, 2026-11-21T03:12.")
-@click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
+@click.option(
+    "--at", metavar="TIME", type=Words("time", _time), help="Show recorded history: -8h, 03:12, 2026-11-21T03:12."
+)
+@click.option("--read-only", is_flag=True, help="Disable all actions that change the box.")
 @click.option(
     "--interval",
     metavar="S",
     type=click.FloatRange(0.1, 60),
     default=0.5,
     show_default=True,
-    help="Seconds between two looks; 1 or 2 over a slow link.",
+    help="Refresh interval in seconds; 1 or 2 over a slow link.",
 )
-@click.option("--label", metavar="TEXT", help="A word over every screen, such as PRODUCTION; else of the context.")
-@click.option("--label-color", metavar="COLOR", help="The colour of its line: red, darkgreen, #b3202d.")
-@click.option("--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: columns and lines.")
-@click.option("--serve", is_flag=True, help="In a browser on this machine, instead of this terminal.")
+@click.option("--label", metavar="TEXT", help="Label above every screen, such as PRODUCTION. [default: of the context]")
+@click.option("--label-color", metavar="COLOR", help="Colour of the label: red, darkgreen, #b3202d.")
 @click.option(
-    "--serve-host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="With --serve: of this machine."
+    "--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: size in columns and lines."
 )
-@click.option("--serve-port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="With --serve.")
+@click.option("--serve", is_flag=True, help="Serve the dashboard to a browser on this machine.")
+@click.option(
+    "--serve-host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="With --serve: loopback address."
+)
+@click.option(
+    "--serve-port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="With --serve: port."
+)
 @scope_options
 @late_admin_options
 def top(admin: Callable[[], Target], **options: Any) -> None:
-    """Watch a box, find what is wrong, and put it right: topics, backlogs and their causes, quotas, dead letters.
+    """Monitor and manage a box: topics, backlogs and their causes, quotas, dead letters.
 
     VIEW is overview, topics, subscriptions, deadletters (or dlq), quotas, clients, storage, plugins, events, jobs,
-    pipelines. In the dashboard ? lists the keys, x what can be done with a row, y copies the command that does the
-    same, q ends it.
+    pipelines. In the dashboard, ? lists the keys, x the actions on a row, y copies the equivalent command, and q quits.
 
-    With --once the overview prints its numbers, the subscriptions that have a backlog and the cause of each, the quotas
-    in use, and the dead letters. docs/tui.md has the members of its JSON.
+    With --once, the overview prints totals, the subscriptions with a backlog and its cause, the quotas in use, and the
+    dead letters. docs/tui.md describes its JSON.
 
-    --data-dir of a box that does not run shows what lies in that directory, read-only. Who may not see the whole box,
-    as an admin of a tenant, says --tenant or --namespace.
+    With --data-dir of a stopped box, shows the contents of that directory, read-only. Tenant admins, who may not see
+    the whole box, pass --tenant or --namespace.
 
     \b
     Exit codes:
-      2  a filter, a column, a size or a combination of options that cannot be used
-      5  the credentials do not allow it
-      6  the box cannot be reached
+      2  a filter, column, size or combination of options is invalid
+      5  not authorized
+      6  the box is unreachable
 
     \b
     Examples:
@@ -122,9 +127,9 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
 
 def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
     if serve and once:
-        raise Misused("--serve and --once: one of them")
+        raise Misused("--serve and --once cannot be combined")
     if not once and not serve:
-        gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
+        gc.disable()  # until the first screen: collecting takes a tenth of the start, without garbage yet
     feed, target, options["label"] = _feed(admin, data_dir, options["scope"], options["label"], options["label_color"])
     if serve:
         _serve(options["serve_host"], options["serve_port"])
@@ -138,14 +143,14 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
         return
     if options["output"] != "table":
         raise Misused(f"-o {options['output']} goes with --once")
-    served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # by --serve: a page is the terminal
+    served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # started by --serve, for a browser page
     if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+        raise Misused("stdout is not a terminal: use `pulsarbox top --once` for a snapshot")
     _run(feed, target, served, **options)
 
 
 def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
-    """The dashboard. What its first screen shows is asked for while the libraries that draw are loaded."""
+    """Run the dashboard. Its first queries run while the drawing libraries load."""
     import shutil
 
     from pulsarbox.tui.actions import box_queries
@@ -164,7 +169,7 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
         end_when_closed(sys.stdin.fileno(), sys.stderr.fileno())
     app.run()
     if app.has_failed:
-        raise Failed("the dashboard has failed; the error above says where: please report it")
+        raise Failed("the dashboard failed; please report the error above")
 
 
 def _order(kept: "Kept", view: str, sort: str | None) -> None:
@@ -175,7 +180,7 @@ def _order(kept: "Kept", view: str, sort: str | None) -> None:
 def _feed(
     admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str], label: str | None, color: str | None
 ) -> "tuple[Feed, list[str], Label | None]":
-    """Where answers come from, the options by which another command finds the same box, and what it is called."""
+    """Return the feed, the options with which another command addresses the same box, and the label of the box."""
     from pulsarbox.tui.feed import Feed, web_exchange
 
     try:
@@ -185,7 +190,7 @@ def _feed(
             raise
         from pulsarbox.cli.process.lock_holder import find
 
-        if find(Path(data_dir)) is not None:  # it runs, and does not serve yet
+        if find(Path(data_dir)) is not None:  # the box is starting
             raise
         from pulsarbox.cli.data.dead_box import dead_exchange
 
@@ -202,7 +207,7 @@ def _feed(
 
 
 def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
-    """A time of history by the clock of the box (ms since 1970), and by how much that is ahead of ours."""
+    """Return a time of history by the clock of the box (ms since 1970), and the offset of that clock in ms."""
     if text is None:
         return None, 0
     from pulsarbox.tui.feed import Query, Trouble
@@ -210,7 +215,7 @@ def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
 
     try:
         ahead = feed.view(Query("overview", limit=1)).virtual_clock or 0
-    except Trouble:  # who asks for history hears of it
+    except Trouble:  # the query for history reports the error
         ahead = 0
     return instant(text, now_ms() + ahead), ahead
 
@@ -258,7 +263,7 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
 
 
 def _serve(host: str, port: int) -> None:
-    """The same command without --serve, one for each page of a browser on this machine."""
+    """Serve web pages, each of which runs the same command without --serve."""
     try:
         from pulsarbox.tui.web import Page, is_loopback
     except ImportError:
@@ -278,11 +283,11 @@ def _serve(host: str, port: int) -> None:
     try:
         page.run(begun)
     except OSError as error:
-        raise Failed(f"{host}:{port} cannot be listened on: {error.strerror}; --serve-port takes another") from None
+        raise Failed(f"{host}:{port} cannot be bound: {error.strerror}; choose another port with --serve-port") from None
 
 
 def _without_serving(words: Sequence[str]) -> list[str]:
-    """The words of a command line, less those about serving."""
+    """Return the command line without the --serve options."""
     left, rest = [], iter(words)
     for word in rest:
         name, given, _ = word.partition("=")

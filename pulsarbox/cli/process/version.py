@@ -1,4 +1,4 @@
-"""``pulsarbox version``: what this is."""
+"""``pulsarbox version``: print the version."""
 
 import json
 import platform
@@ -12,7 +12,7 @@ from pulsarbox.cli.common.terminal_text import OUTPUT
 @click.command()
 @OUTPUT
 def version(output: str) -> None:
-    """Print the version; as JSON, with the format of data directories and the Python it runs on.
+    """Print the version. JSON output adds the data directory format and the Python version.
 
     \b
     Examples:

@@ -1,5 +1,5 @@
-"""``pulsarbox admin``: the words of pulsar-admin, without a Java process for each of them.
+"""``pulsarbox admin``: a drop-in pulsar-admin without Java.
 
-``tables/`` says what there is: a file for each group, and in it each command, its options, what it asks of the Admin
-API and how it prints the answer. The rest of this package reads that.
+``tables/`` has one file per group, which defines each command, its options, its Admin API requests and its output
+format. The rest of this package interprets these tables.
 """

@@ -1,4 +1,4 @@
-"""``pulsarbox admin``: the group of groups, and the options that say which broker."""
+"""``pulsarbox admin``: the root group and its broker options."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -10,32 +10,37 @@ from pulsarbox.cli.process.directory_options import CONFIG
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.commands import AdminGroup
 
-_LINES: Final = {**table.GROUPS, "tokens": "Keys and tokens for authentication."}
-"""The groups, each with its line in the help. Tokens are made here: no broker is asked."""
+_LINES: Final = {**table.GROUPS, "tokens": "Create, show and validate keys and tokens."}
+"""Groups and their summaries. Tokens are created locally, without a broker."""
 
 
 def _common() -> list[click.Option]:
-    """The options that may stand before the group or after the command."""
+    """Return the options accepted both before the group and after the command."""
     return [
-        click.Option(["--admin-url"], metavar="URL", help="Admin URL of the broker: http:// or https://."),
-        click.Option(["--data-dir"], metavar="DIR", help="Data directory of the box to talk to, without a URL."),
+        click.Option(["--admin-url"], metavar="URL", help="Admin URL: http:// or https://."),
+        click.Option(["--data-dir"], metavar="DIR", help="Connect to the box of this data directory."),
         click.Option(
             ["--client-conf"],
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Pulsar's client.conf: its URL and credentials, where no option gives any. Else PULSAR_CLIENT_CONF.",
+            help="Pulsar's client.conf, for URL and credentials not set by options. [default: PULSAR_CLIENT_CONF]",
         ),
-        click.Option(["--token"], metavar="TOKEN", help="token:eyJ..., or file:///path. Else PULSARBOX_TOKEN."),
-        click.Option(["--auth-plugin"], metavar="NAME", help="token, tls, basic, or Pulsar's Java class of them."),
-        click.Option(["--auth-params"], metavar="TEXT", help="What that needs: tlsCertFile:...,tlsKeyFile:..."),
+        click.Option(["--token"], metavar="TOKEN", help="token:eyJ..., or file:///path. [default: PULSARBOX_TOKEN]"),
         click.Option(
-            ["--request-timeout"], type=click.IntRange(1), metavar="S", help="Seconds to wait for an answer (300)."
+            ["--auth-plugin"], metavar="NAME", help="Authentication: token, tls, basic, or Pulsar's Java class name."
         ),
-        click.Option(["--tls-trust-cert-path"], metavar="FILE", help="Certificates to trust with https:// (PEM)."),
-        click.Option(["--tls-allow-insecure"], is_flag=True, help="Trust whoever answers with https://."),
+        click.Option(["--auth-params"], metavar="TEXT", help="Its parameters: tlsCertFile:...,tlsKeyFile:..."),
         click.Option(
-            ["--tls-enable-hostname-verification"], is_flag=True, help="The certificate must name the host of the URL."
+            ["--request-timeout"],
+            type=click.IntRange(1),
+            metavar="S",
+            help="Seconds to wait for a response. [default: 300]",
         ),
-        click.Option(["--tls-provider"], hidden=True, help="Taken and not used: it chooses a Java library."),
+        click.Option(["--tls-trust-cert-path"], metavar="FILE", help="Trusted CA certificates (PEM)."),
+        click.Option(["--tls-allow-insecure"], is_flag=True, help="Accept any server certificate."),
+        click.Option(
+            ["--tls-enable-hostname-verification"], is_flag=True, help="Verify the host name in the certificate."
+        ),
+        click.Option(["--tls-provider"], hidden=True, help="Ignored: selects a Java library."),
     ]
 
 
@@ -46,7 +51,7 @@ def _hidden(options: list[click.Option]) -> list[click.Option]:
 
 
 class AdminRoot(Group):
-    """The groups of pulsar-admin, none of whose tables is read before it is used."""
+    """Root group. Reads the table of a group only when that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_LINES)
@@ -72,21 +77,22 @@ class AdminRoot(Group):
 @CONFIG
 @click.pass_context
 def admin(ctx: click.Context, /, **given: Any) -> None:
-    """The words of pulsar-admin, for a box or for any Apache Pulsar, without its Java.
+    """Run pulsar-admin commands against a box or any Apache Pulsar, without Java.
 
-    The same groups, commands, options, units and answers. Which broker: --admin-url, else PULSARBOX_ADMIN_URL, else
-    the context in use (`pulsarbox context`), else the box that runs here, else http://localhost:8080.
+    Groups, commands, options, units and output are those of pulsar-admin. The broker is that of --admin-url, else of
+    PULSARBOX_ADMIN_URL, else of the current context (`pulsarbox context`), else the local box, else
+    http://localhost:8080.
 
     \b
     Exit codes:
-      0  done
-      1  it failed, or the broker does not support it
-      2  an option or a name cannot be used
-      3  what it is about does not exist
-      4  it exists already, or is in use
-      5  not allowed
-      6  the broker cannot be reached
-      7  no answer in time
+      0  success
+      1  failed, or not supported by the broker
+      2  an option or a name is invalid
+      3  the object does not exist
+      4  the object already exists, or is in use
+      5  not authorized
+      6  the broker is unreachable
+      7  no response in time
 
     \b
     Examples:

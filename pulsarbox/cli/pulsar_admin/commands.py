@@ -1,4 +1,4 @@
-"""The rows of the tables as click commands: parsed with pulsar-admin's spellings, then asked of the broker."""
+"""Click commands built from the tables: parse pulsar-admin's syntax and send the requests."""
 
 import importlib
 import shlex
@@ -22,7 +22,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class AdminGroup(Group):
-    """A group of pulsar-admin: lists its commands by the first lines of its table, builds the one that is called."""
+    """A group of pulsar-admin. Lists commands by the headings of its table, and builds only the called one."""
 
     def __init__(self, name: str, summary: str, hidden: bool, common: list[click.Option]) -> None:
         example = f"\n\n\b\nExamples:\n  pulsarbox admin {name} --help"
@@ -54,7 +54,7 @@ class AdminCommand(click.Command):
         taken = {spelling for one in command.parameters for spelling in one.spellings}
         self.common = [option for option in common if not taken & set(option.opts)]
         if command.question and "force" not in {one.name for one in command.parameters}:
-            own.append(click.Option(["force", "-f", "--force", "--yes"], is_flag=True, help="Do not ask."))
+            own.append(click.Option(["force", "-f", "--force", "--yes"], is_flag=True, help="Skip the confirmation."))
         super().__init__(
             command.name,
             params=[*own, *self.common],
@@ -64,7 +64,7 @@ class AdminCommand(click.Command):
             hidden=command.hidden,
             context_settings=_SETTINGS,
         )
-        self._words = {  # the spellings that have no dash, which picocli takes for options
+        self._words = {  # spellings without a dash, which picocli accepts as options
             word: next(one for one in parameter.spellings if one.startswith("-"))
             for parameter in command.parameters
             for word in parameter.spellings
@@ -81,7 +81,7 @@ class AdminCommand(click.Command):
             raise click.BadParameter(f"{error.message}\nFor a topic: {hint}", ctx, error.param) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Its own options and values; the common options, which its help does not list, once two dashes are there."""
+        """Complete its own options and values, and, after two dashes, the common options omitted from its help."""
         found: list[Any] = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("--"):
             from click.shell_completion import CompletionItem
@@ -93,7 +93,7 @@ class AdminCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text("The options of `pulsarbox admin`, such as --admin-url and --token, may stand here too.")
+        formatter.write_text("Also accepts the options of `pulsarbox admin`, such as --admin-url and --token.")
 
     def _called(self, **given: Any) -> None:
         run(self._done, given)
@@ -125,7 +125,7 @@ class AdminCommand(click.Command):
 
 
 def _for_topics(command: Command, args: list[str]) -> str:
-    """The same call for a topic, where a topic stands in the place of the namespace and there is such a command."""
+    """Return the equivalent command for a topic if a topic was given as namespace; empty without one."""
     if command.group != "namespaces" or not any(_is_topic(arg) for arg in args):
         return ""
     for group in ("topicPolicies", "topics"):
@@ -143,7 +143,7 @@ def _is_topic(text: str) -> bool:
 
 
 def _step(run: str) -> Callable[..., Any]:
-    """The function ``module.name`` of ``steps``."""
+    """Return the function ``module.name`` of ``steps``."""
     module, _, name = run.partition(".")
     found: Callable[..., Any] = getattr(importlib.import_module(f"pulsarbox.cli.pulsar_admin.steps.{module}"), name)
     return found
@@ -154,12 +154,12 @@ def _value(parameter: Parameter, given: Any) -> Any:
 
 
 def somebody_is_here() -> bool:
-    """Whether a question would be seen and could be answered."""
+    """Return whether stdin is a terminal, so that a question can be answered."""
     return sys.stdin.isatty()
 
 
 def _agreed(question: str) -> bool:
-    """The answer of whoever sits there; where nobody does, --force is asked for."""
+    """Ask for confirmation. Raises Misused without a terminal."""
     if not somebody_is_here():
         raise Misused(f"{question} Nobody is here to say so: give --force")
     return str(
@@ -206,7 +206,7 @@ def _type(kind: str) -> click.ParamType[Any] | None:
 
 
 def _as_click_reads(command: AdminCommand, args: list[str]) -> list[str]:
-    """The arguments with what picocli takes and click does not: ``-m=latest``, options spelled without a dash."""
+    """Convert picocli syntax that click does not accept: ``-m=latest``, and options without a dash."""
     short = {one for option in command.params if isinstance(option, click.Option) for one in option.opts}
     made: list[str] = []
     for place, arg in enumerate(args):
@@ -260,4 +260,4 @@ _EXAMPLES = {
     "message_id": "12:34",
     "datetime": "2026-01-31T12:00:00Z",
 }
-"""Values of the examples in the help, by kind or by name."""
+"""Example values in the help, by name or kind."""

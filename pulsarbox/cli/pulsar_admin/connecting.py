@@ -1,4 +1,4 @@
-"""Which broker `pulsarbox admin` talks to: options, environment, context, Pulsar's client.conf."""
+"""Connection of `pulsarbox admin`: options, environment, context, Pulsar's client.conf."""
 
 import os
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from pulsarbox.client.web import Web
 
 CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 SECONDS: Final = 300.0
-"""How long an answer is waited for, unless --request-timeout says; pulsar-admin's own value."""
+"""Default of --request-timeout, as in pulsar-admin."""
 
 
 @contextmanager
 def session_for(options: dict[str, Any]) -> Iterator[Session]:
-    """A session with the broker that the common options name. Raises Misused, Unreachable."""
+    """Open a session with the broker named by the common options. Raises Misused, Unreachable."""
     file = client_conf(options.get("client_conf"))
     url = options.get("admin_url")
     if url is None and options.get("data_dir") is None and not os.environ.get(ADMIN_VARIABLE):
@@ -39,7 +39,7 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
 
 
 def client_conf(path: Path | None) -> dict[str, str]:
-    """The settings of Pulsar's client.conf: the option, else PULSAR_CLIENT_CONF, else none."""
+    """Return the settings of client.conf, named by the option or PULSAR_CLIENT_CONF; empty without either."""
     named = path or (Path(os.environ[CONF_VARIABLE]) if os.environ.get(CONF_VARIABLE) else None)
     if named is None:
         return {}

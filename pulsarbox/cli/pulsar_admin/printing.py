@@ -1,4 +1,4 @@
-"""Answers as pulsar-admin prints them: JSON with its spacing, a line for each of a list, ``key    value``."""
+"""Output in the formats of pulsar-admin: JSON with its spacing, one line per item, ``key    value``."""
 
 import json
 from typing import Any, Final
@@ -9,10 +9,10 @@ from pulsarbox.cli.common.terminal_text import clean
 
 
 class Number(float):
-    """A number with a fraction that is printed as it came."""
+    """A float printed exactly as received."""
 
     def __new__(cls, text: str) -> "Number":
-        """``text``: as in the JSON."""
+        """``text`` is the JSON literal."""
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -21,12 +21,12 @@ class Number(float):
 
 
 def loads(text: str) -> Any:
-    """The value of JSON. Raises ValueError."""
+    """Parse JSON, keeping float literals. Raises ValueError."""
     return json.loads(text, parse_float=Number)
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON over several lines, with the spaces of Jackson, which prints for pulsar-admin."""
+    """Format JSON over several lines with the spacing of Jackson, as pulsar-admin does."""
     inner = indent + "  "
     if isinstance(value, dict):
         if not value:
@@ -34,13 +34,13 @@ def pretty(value: Any, indent: str = "") -> str:
         rows = (f"{inner}{scalar(str(key))} : {pretty(one, inner)}" for key, one in value.items())
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list):
-        # Jackson leaves the elements of a list on its line.
+        # Jackson prints the elements of a list on one line.
         return "[ " + ", ".join(pretty(one, indent) for one in value) + " ]" if value else "[ ]"
     return scalar(value)
 
 
 def scalar(value: Any) -> str:
-    """JSON of a string, a number, a truth value or null. What a terminal would obey shows as an escape."""
+    """Format a string, number, boolean or null as JSON, with unprintable characters escaped."""
     if isinstance(value, Number):
         return value.text
     if isinstance(value, str):
@@ -50,7 +50,7 @@ def scalar(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """JSON on one line."""
+    """Format JSON on one line."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{scalar(str(key))}:{compact(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
@@ -59,7 +59,7 @@ def compact(value: Any) -> str:
 
 
 def show(printing: str, answer: Any) -> None:
-    """Print an answer in one of the ways of the tables."""
+    """Print a response in a format of the tables."""
     how, _, text = printing.partition(" ")
     if how == "said":
         click.echo(text)
@@ -76,12 +76,12 @@ def show(printing: str, answer: Any) -> None:
 
 
 def plain(value: Any) -> str:
-    """A string as it is, all else as JSON over several lines."""
+    """Return a string unchanged except for escapes, other values as JSON over several lines."""
     return "".join(map(_line, value.splitlines(keepends=True))) if isinstance(value, str) else pretty(value)
 
 
 def inline(value: Any) -> str:
-    """A value beside its key: strings as they are, lists as Java prints them, all else as JSON on one line."""
+    """Format a value beside its key: strings plain, string lists as in Java, other values as JSON on one line."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):

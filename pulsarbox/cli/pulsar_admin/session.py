@@ -1,4 +1,4 @@
-"""From the values of a command line to a request, and from the answer to a value or the end of the command."""
+"""Requests built from command line values, and conversion of responses to values or errors."""
 
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
@@ -13,7 +13,7 @@ from pulsarbox.names import TopicName
 
 
 class Session:
-    """A broker that answers the requests of one command."""
+    """Connection to the broker for the requests of one command."""
 
     def __init__(self, web: Web, target: Target, seconds: float) -> None:
         self._web = web
@@ -21,14 +21,14 @@ class Session:
         self._seconds = seconds
 
     def ask(self, call: Call, values: dict[str, Any]) -> Any:
-        """The answer: a value where it is JSON, text where it is not, None where there is none.
+        """Send a request. Return JSON as a value, other content as text, None without content.
 
-        Raises Failed where the broker refuses, Unreachable, TimedOut.
+        Raises Failed for an error response, Unreachable, TimedOut.
         """
         return value_of(self.reply(call, values))
 
     def reply(self, call: Call, values: dict[str, Any]) -> Reply:
-        """The answer as it came. Raises Failed where the broker refuses, Unreachable, TimedOut."""
+        """Send a request and return the raw response. Raises Failed for an error response, Unreachable, TimedOut."""
         body = body_of(call, values)
         target = path_of(call, values) + query_of(call, values)
         data = None if body is None else (str(body) if call.plain else compact(body)).encode()
@@ -44,12 +44,12 @@ class Session:
 
 
 def chosen(command: Command, values: dict[str, Any]) -> Call:
-    """The call of a command that has all its options."""
+    """Return the first call of a command whose ``when`` options are all given."""
     return next(call for call in command.calls if all(values.get(name) not in (None, False) for name in call.when))
 
 
 def path_of(call: Call, values: dict[str, Any]) -> str:
-    """The path with the values in it."""
+    """Return the path with its values filled in."""
     return "/".join(_segment(call, part, values) for part in call.path.split("/"))
 
 
@@ -69,7 +69,7 @@ def _segment(call: Call, part: str, values: dict[str, Any]) -> str:
 
 
 def query_of(call: Call, values: dict[str, Any]) -> str:
-    """The query, with its question mark; empty where there is none."""
+    """Return the query with its question mark, empty without any."""
     pairs: list[tuple[str, str]] = []
     for key, optional, text in call.query:
         value = _filled(text, values)
@@ -85,7 +85,7 @@ def query_of(call: Call, values: dict[str, Any]) -> str:
 
 
 def body_of(call: Call, values: dict[str, Any]) -> Any:
-    """The body, None where there is none."""
+    """Return the body with its values filled in, None without any."""
     return _built(call.body, values)
 
 
@@ -107,7 +107,7 @@ def _built(shape: Any, values: dict[str, Any]) -> Any:
 
 
 def _filled(text: str, values: dict[str, Any]) -> Any:
-    """The value that ``$name``, ``!$name`` or ``$name/unit`` stands for; other texts are themselves."""
+    """Resolve ``$name``, ``!$name`` or ``$name/unit`` to its value; return other text unchanged."""
     if text.startswith("!$"):
         return not values[text[2:]]
     if not text.startswith("$"):
@@ -120,7 +120,7 @@ def _filled(text: str, values: dict[str, Any]) -> Any:
 
 
 def value_of(reply: Reply) -> Any:
-    """What an answer says: JSON, else text, else None."""
+    """Return the content of a response as JSON value or text, None without content."""
     kind = reply.headers.get("content-type", "")
     if not reply.body.strip():
         return None

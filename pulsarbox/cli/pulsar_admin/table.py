@@ -1,25 +1,25 @@
-"""The commands of ``pulsarbox admin`` as they stand in ``tables/``: one text file for each group of pulsar-admin.
+"""Reader of ``tables/``, the definitions of ``pulsarbox admin``: one text file per group of pulsar-admin.
 
-A command is a block of lines; each begins with a word that says what it is::
+A command is a block of lines, each introduced by a keyword::
 
     command NAME [hidden] [alias=NAME]...
-    = what it does, in one line
-    arg NAME KIND                                an argument, required
-    opt NAME KIND[*][=DEFAULT] SPELLING... [hidden]   an option; * is required
-    either NAME NAME                             exactly one of the two options
-    confirm QUESTION                             is asked first, unless --force is given
-    call METHOD PATH [when NAME...]              the first whose options are all given is asked of the Admin API
-    query KEY[?]=VALUE...                        of the call above; ? leaves it out where the option is not given
-    body JSON                                    of the call above
-    plain                                        the body of the call above is text
-    type MEDIA-TYPE                              what it is sent as, where that is not JSON in general
-    run MODULE.NAME                              a function in ``steps`` does it, with the calls above
-    print json | lines | pairs | said TEXT       how the answer is printed; without it nothing is
+    = one-line summary
+    arg NAME KIND                                a required argument
+    opt NAME KIND[*][=DEFAULT] SPELLING... [hidden]   an option; * marks a required one
+    either NAME NAME                             exactly one of two options
+    confirm QUESTION                             confirmation, skipped with --force
+    call METHOD PATH [when NAME...]              an Admin API request; the first with all ``when`` options given is sent
+    query KEY[?]=VALUE...                        query of the call above; ? omits the key if the option is not given
+    body JSON                                    body of the call above
+    plain                                        sends the body of the call above as text
+    type MEDIA-TYPE                              media type of the body; JSON by default
+    run MODULE.NAME                              a function in ``steps`` that executes the calls above
+    print json | lines | pairs | said TEXT       output format; without it, nothing is printed
 
-In paths ``{topic}`` stands for ``domain/tenant/namespace/name``, ``{topic.name}`` for the same without the domain,
-``{namespace}`` for ``tenant/namespace``; in queries and bodies ``$name`` is the value of an option, ``$name/millis``
-the same in other units (``UNITS``), ``!$name`` the contrary of a flag, and a value of a body that begins with ``?``
-leaves its key out where the option is not given. Only the command that is called is read further than its first line.
+In paths, ``{topic}`` stands for ``domain/tenant/namespace/name``, ``{topic.name}`` for the same without the domain, and
+``{namespace}`` for ``tenant/namespace``. In queries and bodies, ``$name`` is the value of an option, ``$name/millis``
+the same in another unit (``UNITS``), and ``!$name`` the negation of a flag. A body value that begins with ``?`` omits
+its key if the option is not given. Only the called command is parsed beyond its heading.
 """
 
 import json
@@ -30,28 +30,28 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 GROUPS: Final = {
-    "bookies": "Racks of bookies.",
-    "broker-stats": "Metrics and load of a broker.",
-    "brokers": "Brokers: health, version, dynamic settings.",
-    "clusters": "Clusters.",
-    "namespaces": "Namespaces and their policies.",
-    "ns-isolation-policy": "Which brokers serve which namespaces.",
-    "resource-quotas": "Resources of bundles.",
-    "resourcegroups": "Resource groups.",
-    "schemas": "Schemas of topics.",
-    "tenants": "Tenants.",
-    "topicPolicies": "Policies of topics.",
-    "topics": "Topics, subscriptions, messages.",
-    "transactions": "Transactions.",
+    "bookies": "Manage bookie racks.",
+    "broker-stats": "Show metrics and load of a broker.",
+    "brokers": "Manage brokers: health, version, dynamic settings.",
+    "clusters": "Manage clusters.",
+    "namespaces": "Manage namespaces and their policies.",
+    "ns-isolation-policy": "Manage namespace isolation policies.",
+    "resource-quotas": "Manage resource quotas of bundles.",
+    "resourcegroups": "Manage resource groups.",
+    "schemas": "Manage topic schemas.",
+    "tenants": "Manage tenants.",
+    "topicPolicies": "Manage topic policies.",
+    "topics": "Manage topics, subscriptions and messages.",
+    "transactions": "Manage transactions.",
 }
-"""The groups by name, each with its line in the help."""
+"""Groups and their summaries."""
 
 OLD_GROUPS: Final = {
-    "non-persistent": "Topics that are not persistent (old name of topics).",
-    "persistent": "Persistent topics (old name of topics).",
-    "properties": "Tenants (old name of tenants).",
+    "non-persistent": "Manage non-persistent topics (legacy; use topics).",
+    "persistent": "Manage persistent topics (legacy; use topics).",
+    "properties": "Manage tenants (legacy; use tenants).",
 }
-"""Groups that pulsar-admin knows and does not show."""
+"""Groups that pulsar-admin accepts but hides."""
 
 LEFT_OUT: Final = {
     "documents": "writes the documentation of pulsar-admin",
@@ -63,59 +63,59 @@ LEFT_OUT: Final = {
     "sinks": "Pulsar IO needs workers: here pipelines run on Spark",
     "sources": "Pulsar IO needs workers: here pipelines run on Spark",
 }
-"""Groups of pulsar-admin that are not here, each with the reason."""
+"""Unsupported groups of pulsar-admin, each with the reason."""
 
 LEFT_OUT_COMMANDS: Final = {("schemas", "extract"): "it reads Java classes out of a jar"}
-"""Commands of pulsar-admin that are not here, each with the reason."""
+"""Unsupported commands of pulsar-admin, each with the reason."""
 
 _TABLES: Final = Path(__file__).with_name("tables")
 _KIND: Final = re.compile(r"(?P<kind>\w+(\([^)]*\))?)(?P<required>\*?)(=(?P<default>.*))?")
 
 
 class Parameter(NamedTuple):
-    """An argument or an option of a command."""
+    """An argument or option of a command."""
 
     name: str
     kind: str
-    """A key of ``values.KINDS``, ``flag``, ``choice(a,b)``, or ``list(a,b)`` for a list of some words."""
+    """A key of ``values.KINDS``, ``flag``, ``choice(a,b)``, or ``list(a,b)`` for a list of these words."""
     required: bool
     default: str | None
-    """As it would be typed."""
+    """Default as typed on the command line."""
     spellings: tuple[str, ...]
     """Empty for an argument."""
     hidden: bool
 
     @property
     def base(self) -> str:
-        """The kind without the words that it takes."""
+        """The kind without its allowed words."""
         return self.kind.partition("(")[0]
 
 
 class Call(NamedTuple):
-    """What is asked of the Admin API."""
+    """A request to the Admin API."""
 
     method: str
     path: str
     query: tuple[tuple[str, bool, str], ...] = ()
-    """Keys, whether they are left out where the option is not given, and values."""
+    """Triples of key, whether to omit it if the option is not given, and value."""
     body: Any = None
-    """What JSON says, with ``$name`` where values go; None is no body."""
+    """JSON value with ``$name`` placeholders; None for no body."""
     plain: bool = False
     kind: str = "application/json"
-    """The media type that the body is sent as."""
+    """Media type of the body."""
     when: tuple[str, ...] = ()
-    """The options that must be given."""
+    """Options that must be given."""
 
 
 class Heading(NamedTuple):
-    """The first lines of a command: what a list of commands says."""
+    """The first two lines of a command, for lists of commands."""
 
     name: str
     summary: str
     hidden: bool
     aliases: tuple[str, ...]
     text: str
-    """All lines."""
+    """All lines of the command."""
 
 
 @dataclass(slots=True)
@@ -130,30 +130,30 @@ class Command:
     parameters: list[Parameter] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     either: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of flags of which exactly one must be given."""
+    """Pairs of options, exactly one of which must be given."""
     question: str = ""
-    """What is asked before it is done."""
+    """Confirmation question."""
     run: str = ""
-    """``module.name`` of a function in ``steps``; empty where the call is all."""
+    """``module.name`` of a function in ``steps``; empty to send just the call."""
     printing: str = ""
-    """``json``, ``lines``, ``pairs``, ``said ...`` or nothing."""
+    """Output format: ``json``, ``lines``, ``pairs``, ``said ...`` or empty."""
 
 
 @cache
 def headings(group: str) -> dict[str, Heading]:
-    """The commands of a group by name, in the order of the table."""
+    """Return the commands of a group by name, in the order of the table."""
     text = (_TABLES / f"{group}.txt").read_text("utf-8")
     return {found.name: found for found in map(_heading, text.strip().split("\n\n"))}
 
 
 def named(group: str, name: str) -> Heading | None:
-    """The command that is called by this name or alias."""
+    """Return the command with this name or alias, None without one."""
     rows = headings(group)
     return rows.get(name) or next((row for row in rows.values() if name in row.aliases), None)
 
 
 def command(group: str, heading: Heading) -> Command:
-    """All of a command."""
+    """Parse a command."""
     found = Command(group, heading.name, heading.summary, heading.hidden, heading.aliases)
     for line in heading.text.splitlines()[2:]:
         word, _, rest = line.partition(" ")
@@ -162,7 +162,7 @@ def command(group: str, heading: Heading) -> Command:
 
 
 def option_help(group: str, name: str, parameter: Parameter) -> str:
-    """The line of an option in the help."""
+    """Return the help text of an option."""
     texts = _option_texts()
     for key in (f"{group} {name} {parameter.name}", f"{name} {parameter.name}", parameter.name):
         if key in texts:

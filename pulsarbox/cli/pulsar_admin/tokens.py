@@ -1,4 +1,4 @@
-"""``pulsarbox admin tokens``: keys and tokens, as ``pulsar tokens`` makes them. No broker is asked."""
+"""``pulsarbox admin tokens``: keys and tokens, compatible with ``pulsar tokens``. Needs no broker."""
 
 import base64
 import secrets
@@ -23,9 +23,9 @@ _HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 @click.group(cls=Group, context_settings=_HELP)
 def tokens() -> None:
-    """Keys and tokens (JWT) for authentication.
+    """Create, show and validate keys and tokens (JWT).
 
-    A key is named by a file, file:///path, data:;base64,... or is given in base64.
+    A key is a file name, file:///path, data:;base64,..., or base64 text.
 
     \b
     Examples:
@@ -38,16 +38,16 @@ def tokens() -> None:
 def _algorithm(names: tuple[str, ...], default: str) -> Callable[[_F], _F]:
     return click.option(
         "-a", "--signature-algorithm", "algorithm", type=click.Choice(names), default=default, show_default=True,
-        help="The algorithm of the signature.",
+        help="Signature algorithm.",
     )  # fmt: skip
 
 
 @tokens.command("create-secret-key")
 @_algorithm(_SECRETS, "HS256")
-@click.option("-o", "--output", metavar="FILE", help="Write the key to a file that only its owner can read.")
-@click.option("-b", "--base64", "encoded", is_flag=True, help="Write it in base64.")
+@click.option("-o", "--output", metavar="FILE", help="Write the key to FILE, readable only by its owner.")
+@click.option("-b", "--base64", "encoded", is_flag=True, help="Encode the key in base64.")
 def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None:
-    """Make a secret key, for signing and for checking.
+    """Create a secret key, used both to sign and to verify.
 
     \b
     Examples:
@@ -65,10 +65,10 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None
 
 @tokens.command("create-key-pair")
 @_algorithm(_PAIRS, "RS256")
-@click.option("--output-private-key", "private", metavar="FILE", required=True, help="Where the private key goes.")
-@click.option("--output-public-key", "public", metavar="FILE", required=True, help="Where the public key goes.")
+@click.option("--output-private-key", "private", metavar="FILE", required=True, help="Private key file.")
+@click.option("--output-public-key", "public", metavar="FILE", required=True, help="Public key file.")
 def create_key_pair(algorithm: str, private: str, public: str) -> None:
-    """Make a pair of keys: the private one signs, the public one checks.
+    """Create a key pair: a private key to sign and a public key to verify.
 
     \b
     Examples:
@@ -83,15 +83,15 @@ def create_key_pair(algorithm: str, private: str, public: str) -> None:
 
 @tokens.command("create")
 @_algorithm(_PAIRS, "RS256")
-@click.option("-s", "--subject", metavar="ROLE", required=True, help="The role that the token is for.")
-@click.option("-e", "--expiry-time", "expiry", metavar="TIME", help="When it expires, from now: 1h, 3d, 10y. [never]")
+@click.option("-s", "--subject", metavar="ROLE", required=True, help="Role of the token.")
+@click.option("-e", "--expiry-time", "expiry", metavar="TIME", help="Lifetime: 1h, 3d, 10y. [default: no expiry]")
 @click.option("-sk", "--secret-key", "secret", metavar="KEY", help="Sign with this secret key.")
 @click.option("-pk", "--private-key", "private", metavar="KEY", help="Sign with this private key.")
-@click.option("-hs", "--headers", metavar="K=V", multiple=True, help="One more header of the token; repeatable.")
+@click.option("-hs", "--headers", metavar="K=V", multiple=True, help="Additional token header; repeatable.")
 def create(
     algorithm: str, subject: str, expiry: str | None, secret: str | None, private: str | None, headers: tuple[str, ...]
 ) -> None:
-    """Make a token for a role.
+    """Create a token for a role.
 
     \b
     Examples:
@@ -118,7 +118,7 @@ def create(
 @tokens.command("show")
 @given_token
 def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
-    """Print header and claims of a token, whoever signed it. Without one, that of $TOKEN.
+    """Print header and claims of a token, by default $TOKEN, without verifying its signature.
 
     \b
     Examples:
@@ -135,18 +135,18 @@ def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
 
 @tokens.command("validate")
 @_algorithm(_PAIRS, "RS256")
-@click.option("-sk", "--secret-key", "secret", metavar="KEY", help="Check with this secret key.")
-@click.option("-pk", "--public-key", "public", metavar="KEY", help="Check with this public key.")
+@click.option("-sk", "--secret-key", "secret", metavar="KEY", help="Verify with this secret key.")
+@click.option("-pk", "--public-key", "public", metavar="KEY", help="Verify with this public key.")
 @given_token
 def validate(
     algorithm: str, secret: str | None, public: str | None, token: str | None, from_stdin: bool, token_file: str | None
 ) -> None:
-    """Check the signature and the time of a token, and print its claims. Without one, that of $TOKEN.
+    """Validate the signature and lifetime of a token, by default $TOKEN, and print its claims.
 
     \b
     Exit codes:
-      0  it is valid
-      1  it is not
+      0  valid
+      1  invalid
     \b
     Examples:
       pulsarbox admin tokens validate --secret-key secret.key -f ann.token
@@ -174,7 +174,7 @@ def validate(
 
 
 def _one_of(secret: str | None, other: str | None, option: str) -> bool:
-    """Whether it is the secret key of the two. Raises Misused."""
+    """Return whether the secret key is given, rather than the other. Raises Misused for both or none."""
     if (secret is None) == (other is None):
         raise Misused(f"give one of --secret-key and {option}")
     return secret is not None

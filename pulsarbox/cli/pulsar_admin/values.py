@@ -1,4 +1,4 @@
-"""What pulsar-admin takes as a value: durations, sizes, names, lists and maps, by the kinds of the tables."""
+"""Value types of pulsar-admin: durations, sizes, names, lists and maps, by the kinds of the tables."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,18 +17,18 @@ UNITS: Final[dict[str, Callable[[int], int]]] = {
     "millis": lambda seconds: seconds * 1000,
     "bool": bool,
 }
-"""What a value of a body may be turned into: ``$name/millis``."""
+"""Unit conversions of body values, as in ``$name/millis``."""
 NO_LIMIT: Final = -1
-"""As in pulsar-admin, for rates, sizes and times."""
+"""Value for no limit of rates, sizes and times, as in pulsar-admin."""
 
 
 def seconds(text: str) -> int:
-    """``90``, ``90s``, ``15m``, ``3h``, ``1d``, ``2w``, ``1y``, ``-1``; without a unit, seconds."""
+    """Parse ``90``, ``90s``, ``15m``, ``3h``, ``1d``, ``2w``, ``1y`` or ``-1`` into seconds, the default unit."""
     return _scaled(text, SECONDS, "a duration looks like 90, 90s, 15m, 3h, 1d, 2w")
 
 
 def end_of(text: str, now: float) -> int:
-    """The end of a duration that begins ``now``, both in seconds since 1970. Raises ValueError beyond the year 9999."""
+    """Return the end of a duration from ``now``, in seconds since 1970. Raises ValueError beyond the year 9999."""
     found = int(now) + seconds(text)
     if found > WALL_MAX // 1000:
         raise ValueError(f"'{clean(text[:40])}' from now is beyond the year 9999")
@@ -36,7 +36,7 @@ def end_of(text: str, now: float) -> int:
 
 
 def size(text: str) -> int:
-    """``4096``, ``100K``, ``10M``, ``16G``, ``2T``, ``-1``; without a unit, bytes."""
+    """Parse ``4096``, ``100K``, ``10M``, ``16G``, ``2T`` or ``-1`` into bytes, the default unit."""
     return _scaled(text, BYTES, "a size looks like 4096, 100K, 10M, 16G, 2T")
 
 
@@ -50,15 +50,15 @@ def _scaled(text: str, units: dict[str, int], looks: str) -> int:
 
 
 def _long(digits: str, factor: int = 1) -> int:
-    """A number of 64 bits, as Java's long. Raises ValueError beyond these."""
-    found = int(digits) * factor if len(digits) < 100 else 2**63  # int() refuses thousands of digits in its own words
+    """Return a signed 64-bit number, as Java's long. Raises ValueError out of range."""
+    found = int(digits) * factor if len(digits) < 100 else 2**63  # avoids int()'s own error for thousands of digits
     if not -(2**63) <= found < 2**63:
         raise ValueError(f"'{digits[:40]}' is out of range: it must fit 64 bits")
     return found
 
 
 def whole(text: str) -> int:
-    """A number without a fraction."""
+    """Parse an integer."""
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"'{clean(text)}' is no whole number")
@@ -66,18 +66,18 @@ def whole(text: str) -> int:
 
 
 def fraction(text: str) -> float:
-    """A number."""
+    """Parse a float."""
     try:
         return float(text)
     except ValueError:
         raise ValueError(f"'{clean(text)}' is no number") from None
 
 
-# Values that mean something. Brokers take others too, and apply no limit where one seems to be set.
+# Meaningful values. Brokers also accept others, which look like limits but have no effect.
 
 
 def rate(text: str) -> int:
-    """``1`` or more, or ``-1``."""
+    """Parse a rate: ``1`` or more, or ``-1``."""
     found = whole(text)
     if found < 1 and found != NO_LIMIT:
         raise ValueError(f"a rate is 1 or more, or -1 for no limit; {clean(text)} would limit nothing")
@@ -85,7 +85,7 @@ def rate(text: str) -> int:
 
 
 def fractional_rate(text: str) -> float:
-    """``0`` or more, or ``-1``."""
+    """Parse a fractional rate: ``0`` or more, or ``-1``."""
     found = fraction(text)
     if not found >= 0 and found != NO_LIMIT:
         raise ValueError(f"a rate is 0 or more, or -1 for no limit, not {clean(text)}")
@@ -93,7 +93,7 @@ def fractional_rate(text: str) -> float:
 
 
 def period(text: str) -> int:
-    """Seconds, ``1`` or more."""
+    """Parse a period in seconds: ``1`` or more."""
     found = whole(text)
     if found < 1:
         raise ValueError(f"a period is 1 second or longer, not {clean(text)}")
@@ -101,7 +101,7 @@ def period(text: str) -> int:
 
 
 def some_seconds(text: str) -> int:
-    """A duration of a second or longer."""
+    """Parse a duration of at least one second."""
     found = seconds(text)
     if found < 1:
         raise ValueError(f"a time of 1 second or longer is needed, not {clean(text)}")
@@ -109,12 +109,12 @@ def some_seconds(text: str) -> int:
 
 
 def some_millis(text: str) -> int:
-    """The same, in milliseconds."""
+    """Parse a duration of at least one second into milliseconds."""
     return some_seconds(text) * 1000
 
 
 def not_negative_millis(text: str) -> int:
-    """A duration, in milliseconds; 0 is no limit."""
+    """Parse a duration into milliseconds; 0 means no limit."""
     found = seconds(text)
     if found < 0:
         raise ValueError(f"a time is 0, for no limit, or longer, not {clean(text)}")
@@ -122,14 +122,14 @@ def not_negative_millis(text: str) -> int:
 
 
 def minutes(text: str) -> int:
-    """``90`` and ``90m`` are minutes, ``2h`` is 120 of them."""
+    """Parse ``90``, ``90m`` or ``2h`` into minutes, the default unit."""
     if text.isascii() and text.isdigit():
         return int(text)
     return _whole_minutes(text, "minutes are counted whole")
 
 
 def retention_time(text: str) -> int:
-    """``3h`` in minutes; ``-1``. Without a unit, seconds, as pulsar-admin takes it."""
+    """Parse ``3h`` or ``-1`` into minutes. The default unit is seconds, as in pulsar-admin."""
     if text == "-1":
         return NO_LIMIT
     hint = f": without a unit a time is in seconds, and {text}m is {text} minutes" if text.isdigit() else ""
@@ -146,7 +146,7 @@ def _whole_minutes(text: str, why: str) -> int:
 
 
 def retention_size(text: str) -> int:
-    """``10G`` in mebibytes; ``-1``. Without a unit, bytes."""
+    """Parse ``10G`` or ``-1`` into mebibytes. The default unit is bytes."""
     if text == "-1":
         return NO_LIMIT
     found = size(text)
@@ -159,7 +159,7 @@ def retention_size(text: str) -> int:
 
 
 def quota_size(text: str) -> int:
-    """Bytes, ``-1`` for no limit."""
+    """Parse a size into bytes; ``-1`` means no limit."""
     found = size(text)
     if found < 0 and text != "-1":
         raise ValueError(f"a quota is 0 bytes or more, or -1 for no limit, not {clean(text)}")
@@ -167,7 +167,7 @@ def quota_size(text: str) -> int:
 
 
 def quota_time(text: str) -> int:
-    """Seconds, ``-1`` for no limit."""
+    """Parse a duration into seconds; ``-1`` means no limit."""
     found = seconds(text)
     if found < 1 and text != "-1":
         raise ValueError(f"a quota is 1 second or longer, or -1 for no limit; {clean(text)} would limit nothing")
@@ -175,12 +175,12 @@ def quota_time(text: str) -> int:
 
 
 def names(text: str) -> list[str]:
-    """A list with commas between."""
+    """Parse a comma-separated list."""
     return text.split(",")
 
 
 def pair(text: str) -> tuple[str, str]:
-    """``key=value``."""
+    """Parse ``key=value``."""
     key, mark, value = text.partition("=")
     if not mark or not key:
         raise ValueError(f"'{clean(text)}' must be key=value")
@@ -188,12 +188,12 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """``key=value,key=value``."""
+    """Parse ``key=value,key=value``."""
     return [pair(part) for part in text.split(",")]
 
 
 def topic(text: str) -> TopicName:
-    """A topic by its full or its short name."""
+    """Parse a full or short topic name."""
     try:
         return parse_topic(text)
     except PulsarBoxError as error:
@@ -201,7 +201,7 @@ def topic(text: str) -> TopicName:
 
 
 def namespace(text: str) -> str:
-    """``tenant/namespace``."""
+    """Validate ``tenant/namespace``."""
     try:
         parse_namespace(text)
     except PulsarBoxError as error:
@@ -235,22 +235,22 @@ KINDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "text": ("TEXT", str),
     "topic": ("TOPIC", topic),
 }
-"""Kinds of values that are converted: how the help calls them, and by what. ``flag`` and ``choice`` are click's."""
+"""Metavar and parser of each converted kind. click handles ``flag`` and ``choice``."""
 
 REPEATED: Final = frozenset({"ints", "list", "many", "map", "maps"})
-"""Kinds whose option may come several times."""
+"""Kinds whose option is repeatable."""
 
 
 class Value(click.ParamType[Any]):
-    """A kind of value as click knows it."""
+    """Click type of a kind."""
 
     def __init__(self, kind: str, allowed: tuple[str, ...] = ()) -> None:
-        """``allowed``: the words that a list is made of, where not any will do."""
+        """``allowed`` restricts the elements of a list; empty for any."""
         self.name, self._convert = KINDS[kind]
         self._allowed = allowed
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value of the text; the text that says what is wrong ends the command."""
+        """Convert the text. Fails with the error of the parser."""
         if not isinstance(value, str):
             return value
         try:
@@ -263,7 +263,7 @@ class Value(click.ParamType[Any]):
         return made
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The words of a list, behind those that stand already."""
+        """Complete the next element of a list."""
         start, comma, _ = incomplete.rpartition(",")
         return [
             CompletionItem(start + comma + one) for one in self._allowed if (start + comma + one).startswith(incomplete)
@@ -271,7 +271,7 @@ class Value(click.ParamType[Any]):
 
 
 def collected(kind: str, given: Any, default: str | None = None) -> Any:
-    """The value of an option that may come several times; where it did not, None or, with an empty default, empty."""
+    """Merge the values of a repeatable option. Without any, return None or, with an empty default, an empty value."""
     if not given and default is None:
         return None
     if kind == "map":

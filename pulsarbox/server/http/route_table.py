@@ -1,4 +1,4 @@
-"""All routes of the box: those that it serves, and what Pulsar has beyond them."""
+"""The table of all routes: the served endpoints, and the unsupported ones of Pulsar."""
 
 from pulsarbox.server.http import unsupported_endpoints
 from pulsarbox.server.http.box import (
@@ -87,9 +87,9 @@ ROOMS = (
     transactions,
     clients,
 )
-"""Where the routes are that it serves."""
+"""The modules with the served routes."""
 
 
 def all_routes() -> Routes:
-    """The table. Raises TypeError or ValueError where a row is not fit to serve."""
+    """Return the table. Raises TypeError or ValueError for an invalid row."""
     return Routes(row for room in (*ROOMS, unsupported_endpoints) for row in room.ROUTES)

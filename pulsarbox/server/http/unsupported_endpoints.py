@@ -1,4 +1,4 @@
-"""The endpoints of Pulsar that answer 501: those of later versions, and those that one box can never serve."""
+"""The endpoints of Pulsar that return 501: those of later versions, and those that a standalone box cannot serve."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from pulsarbox.server.http.framework.routes import Handler, Permission, Route
 
 
 def refuse(endpoint: Endpoint) -> Handler:
-    """A handler that says why the endpoint is not served."""
+    """Return a handler that explains why the endpoint is not served."""
 
     def handler(call: Call) -> Answer:
         raise NotSupported(endpoint.refusal)
@@ -23,14 +23,14 @@ _GRANTED: Final = {
     "sinks": Permission.SINKS,
     "packages": Permission.PACKAGES,
 }
-"""Actions that roles can be granted, by what an endpoint is about: the fourth word of its path."""
+"""Permissions for actions that roles can be granted, by the fourth segment of a path."""
 _OF_THE_BOX: Final = ("broker-stats", "resource-quotas")
 _PARTS_OF_THE_BOX: Final = ("bookieAffinity", "split", "migration")
-"""What is about the box, though it stands below a namespace; the last word of a path."""
+"""Last path segments of endpoints that concern the box, although their path is below a namespace."""
 
 
 def permission(endpoint: Endpoint) -> Permission:
-    """Who may be told that it is not served: those who might use it were it there."""
+    """Return the permission for the refusal: the one that the endpoint would require if it were served."""
     about = endpoint.path.split("/")[3]
     if "{tenant}" not in endpoint.path or about in _OF_THE_BOX or endpoint.path.endswith(_PARTS_OF_THE_BOX):
         return Permission.SUPERUSER

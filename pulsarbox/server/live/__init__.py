@@ -1,4 +1,4 @@
-"""Live views: the rows that dashboard and `top --once` show, and how they are filtered, ordered and made.
+"""Live views: the rows of the dashboard and `top --once`, and how they are filtered, sorted and built.
 
-May read the broker. Must not change it, and must not take longer than its share of a turn.
+May read the broker. Must not change it, and must not exceed its share of a turn.
 """

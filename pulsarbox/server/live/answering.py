@@ -1,4 +1,4 @@
-"""The answer of a live view: what is in view chosen, its rows made, in as many turns of the loop as that takes."""
+"""Answers of the live views: rows are selected and built over as many turns of the loop as necessary."""
 
 from collections import OrderedDict
 from collections.abc import Generator
@@ -11,23 +11,25 @@ from pulsarbox.server.live.choosing import Chosen, choose, chunk_of
 from pulsarbox.server.live.view import Row
 
 TOPICS_AT_ONCE: Final = 1000
-"""Topics that one turn looks at, where it is time to."""
+"""Topics sampled per turn, if due."""
 STORED_AT_ONCE: Final = 25
-"""Topics that are not in memory, of which one turn reads the rows ..."""
+"""Unloaded topics whose rows are read per turn ..."""
 STORED_TURNS: Final = 40
-"""... and for how many turns somebody waits for that; the rest is found out when they ask again."""
+"""... and the maximum number of turns that a request waits for them; a later request continues."""
 ROWS_AT_ONCE: Final = 100
 REMEMBERED: Final = 32
-"""Questions whose choice is kept until everything was looked at again."""
+"""Requests whose selection is cached until the next sampling pass."""
 KEPT_SECONDS: Final = 1.0
-"""How long the choice of a question may be kept at most where nothing was looked at since."""
+"""Minimum seconds to cache a selection that computed a value for each item."""
 
 
 DEAR_A_SECOND: Final = 1000
-"""Things that a value is made of a second for their order, at most, for who asks the same again and again. With 6 us
-for why a subscription stands, and 13 for a limit, that is about a hundredth of a core."""
+"""Maximum sort keys computed per second for repeated requests.
+
+With 6 us for the cause of a subscription's backlog and 13 for a limit, that is about a hundredth of a core.
+"""
 LOOKED_A_SECOND: Final = 4000
-"""Steps a second past what is no such thing, at most: past subscriptions that have no limit, say, 1 us each."""
+"""Maximum steps per second over skipped items, such as subscriptions without a limit, 1 us each."""
 
 
 class _Remembered(NamedTuple):
@@ -37,21 +39,20 @@ class _Remembered(NamedTuple):
 
 
 class Choices:
-    """What was chosen a moment ago: who asks twice a second need not have 10,000 things ordered as often."""
+    """Cache of selections: repeated requests need not sort 10,000 items each time."""
 
     def __init__(self) -> None:
         self._choices: OrderedDict[tuple[Any, ...], _Remembered] = OrderedDict()
 
     def get(self, question: Asked, version: tuple[int, int], now: Now) -> Chosen | None:
-        """What was chosen for the question, None where things may stand otherwise now: everything was looked at again,
-        a policy is another one, or it is long ago."""
+        """Return the cached selection for a request, or None if it has expired, or samples or policies have changed."""
         found = self._choices.get(question.order)
         if found is None or found.version != version or now.monotonic >= found.until:
             return None
         return found.chosen
 
     def put(self, question: Asked, version: tuple[int, int], now: Now, seconds: float, chosen: Chosen) -> None:
-        """This was chosen; it may stand for so many seconds."""
+        """Cache a selection for a number of seconds."""
         self._choices[question.order] = _Remembered(version, now.monotonic + seconds, chosen)
         self._choices.move_to_end(question.order)
         while len(self._choices) > REMEMBERED:
@@ -59,7 +60,7 @@ class Choices:
 
 
 class Found(NamedTuple):
-    """The answer to a question."""
+    """The answer to a request."""
 
     total: int
     matching: int
@@ -67,7 +68,7 @@ class Found(NamedTuple):
 
 
 def ready(broker: Broker, now: Now) -> Generator[None, Now, Now]:
-    """Somebody is watching: have everything looked at that it is time to look at. The time behind it."""
+    """Sample everything that is due, since a client is watching. Return the time afterwards."""
     samples = broker.samples
     samples.watch(now)
     while not samples.step(now, TOPICS_AT_ONCE):
@@ -80,22 +81,22 @@ def ready(broker: Broker, now: Now) -> Generator[None, Now, Now]:
 
 
 def dear_seconds(chosen: Chosen) -> float:
-    """How long a choice may stand for which a value was made of each thing."""
+    """Return how long to cache a selection that computed a value for each item."""
     passed = chosen.looked - chosen.total
     return max(KEPT_SECONDS, chosen.total / DEAR_A_SECOND + passed / LOOKED_A_SECOND)
 
 
 def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
-    """Find the answer; where it yields, others may be served, and it is sent the time.
+    """Compute the answer. Yields to serve others, and is sent the current time.
 
-    Raises BadRequest for a filter that cannot be read.
+    Raises BadRequest for an invalid filter.
     """
     wanted, filter_is_dear = wanted_of(question, now)
     samples = broker.samples
     now = yield from ready(broker, now)
     order, order_is_dear = order_of(question, now)
     dear = filter_is_dear or order_is_dear
-    version = 0 if dear else samples.passes, broker.core.policies.changes  # by what is dear no look has ordered them
+    version = 0 if dear else samples.passes, broker.core.policies.changes  # sampling does not order computed values
     chosen = choices.get(question, version, now)
     if chosen is None:
         things = question.view.things(broker, question.scope, now)

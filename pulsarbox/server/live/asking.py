@@ -1,4 +1,4 @@
-"""What somebody asks of a live view: read from the parameters of a request, and what is wrong with it in words."""
+"""Requests to a live view: parsed from query parameters, with readable errors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -12,15 +12,15 @@ from pulsarbox.server.live.choosing import Order
 from pulsarbox.server.live.view import Column, Scope, View
 
 LIMIT: Final = 60
-"""Rows that are given unless something else is asked for."""
+"""Default number of rows."""
 LIMIT_MAX: Final = 1000
 FILTER_MAX: Final = 2000
-"""Characters of a filter."""
+"""Maximum characters of a filter."""
 OFFSET_MAX: Final = 10_000_000
 
 
 class Asked(NamedTuple):
-    """A question to a view."""
+    """A parsed request to a view."""
 
     view: View
     scope: Scope
@@ -33,12 +33,12 @@ class Asked(NamedTuple):
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """What decides which rows are in view."""
+        """The fields that determine which rows are in view."""
         return (self.view.name, *self[1:7])
 
 
 def asked(view: View, query: Mapping[str, str]) -> Asked:
-    """What the parameters of a request ask. Raises BadRequest."""
+    """Parse the parameters of a request. Raises BadRequest."""
     sort = query.get("sort") or view.sort
     check(sort, "sort", view.name, view.columns)
     order = query.get("order", "")
@@ -61,7 +61,7 @@ def asked(view: View, query: Mapping[str, str]) -> Asked:
 
 
 def scope_of(query: Mapping[str, str]) -> Scope:
-    """What of the box is asked for: all, a tenant, a namespace. Raises BadRequest."""
+    """Return the requested scope: the box, a tenant, or a namespace. Raises BadRequest."""
     tenant, namespace = query.get("tenant", ""), query.get("namespace", "")
     if namespace:
         parts = namespace.split("/")
@@ -74,7 +74,7 @@ def scope_of(query: Mapping[str, str]) -> Scope:
 
 
 def columns_of(query: Mapping[str, str], view: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The columns that are asked for, none for all. Raises BadRequest."""
+    """Return the requested columns, empty for all. Raises BadRequest."""
     columns = tuple(name.strip() for name in query.get("columns", "").split(",") if name.strip())
     for name in columns:
         check(name, "columns", view, known)
@@ -82,7 +82,7 @@ def columns_of(query: Mapping[str, str], view: str, known: Iterable[str]) -> tup
 
 
 def check(name: str, parameter: str, view: str, known: Iterable[str]) -> None:
-    """Raises BadRequest for a column that there is not."""
+    """Raise BadRequest for an unknown column."""
     if name not in known:
         hint = did_you_mean(name, dict.fromkeys(known)) or f"; there are {', '.join(known)}"
         raise BadRequest(f"{parameter}: {view} has no column {name!r}{hint}")
@@ -98,19 +98,19 @@ def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int
 
 
 def value_of(column: Column, now: Now) -> Callable[[Any], Any]:
-    """How the value of a column is found of any thing, as it was seen last where that is kept."""
+    """Return a function for the value of a column, as last sampled if the column is sampled."""
     make = column.make
     return column.kept or (lambda thing: make(thing, now))
 
 
 def order_of(question: Asked, now: Now) -> tuple[Order, bool]:
-    """How things are ordered, and whether the value has to be made for each."""
+    """Return the sort order, and whether its key must be computed for each item."""
     column = question.view.columns[question.sort]
     return Order(value_of(column, now), question.descending), column.kept is None
 
 
 def wanted_of(question: Asked, now: Now) -> tuple[Callable[[Any], bool] | None, bool]:
-    """Which things are wanted, None for all; and whether values have to be made for that. Raises BadRequest."""
+    """Return the filter, None for all items, and whether values must be computed for it. Raises BadRequest."""
     if not question.filter:
         return None, False
     view = question.view

@@ -1,7 +1,7 @@
-"""Choosing: of many things those that pass a filter, in order, from one place on; a little at a time.
+"""Selection of the items in view: filtered, sorted, from an offset on; a few at a time.
 
-It yields wherever the loop may serve others in between. Only as many things are kept as are asked for, unless somebody
-leafs far into a long list.
+Yields whenever the loop may serve others. Keeps only as many items as requested, unless the offset is far into a long
+list.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -12,41 +12,41 @@ from typing import Any, Final, NamedTuple
 Key = Callable[[Any], Any]
 
 FEW: Final = 2000
-"""So many are kept of what has been looked at; of more the whole is sorted, piece by piece."""
+"""Maximum number of best items kept in one list; beyond it, all items are sorted as runs and merged."""
 CHUNK: Final = 2000
-"""Things at once that cost next to nothing each."""
+"""Items per step if each is cheap."""
 DEAR_CHUNK: Final = 100
-"""Things at once of which something has to be made."""
+"""Items per step if a value is computed for each."""
 SHORT_FILTER: Final = 50
-"""Characters of a filter that costs next to nothing; one of twice as many takes twice as long."""
+"""Characters of a cheap filter; the cost grows linearly beyond it."""
 
 
 class Order(NamedTuple):
-    """How things are ordered: what is not known, or does not apply, comes last either way."""
+    """The sort order of items: unknown or inapplicable values come last in both directions."""
 
     key: Callable[[Any], Any]
     descending: bool = True
 
 
 class Chosen(NamedTuple):
-    """What was chosen."""
+    """The selected items."""
 
     total: int
     matching: int
     things: list[Any]
     looked: int = 0
-    """Steps that it took to find them, of those who look for the next too."""
+    """Steps taken to find them, including skipped items."""
 
 
 def chunk_of(filter_text: str, *, dear: bool) -> int:
-    """How many things may be looked at in one turn; ``dear``: for the key, or the filter, a value is made of each."""
+    """Return how many items to process per turn; ``dear`` if the key or the filter computes a value for each."""
     if dear:
         return DEAR_CHUNK
     return max(DEAR_CHUNK, CHUNK * SHORT_FILTER // max(len(filter_text), SHORT_FILTER))
 
 
 def ranked(order: Order) -> Key:
-    """A key by which the greatest comes first: numbers before texts before what is not known."""
+    """Return a key function for a descending sort: numbers before texts before unknown values."""
     key = order.key
     return lambda thing: _rank(key(thing), order)
 
@@ -66,8 +66,10 @@ _TEXTS: Final = frozenset({str})
 
 
 def placed(values: list[Any], order: Order, most: int) -> list[int]:
-    """The places of so many values as come first; of values that are equal as they came. Where they are numbers or
-    texts, as in most columns, the interpreter has a tenth of the steps to do."""
+    """Return the indexes of the first ``most`` values in order; equal values keep their order.
+
+    Pure numbers or pure texts, as in most columns, take a tenth of the time.
+    """
     places: Iterable[int] = range(len(values))
     unknown: list[int] = []
     kinds = set(map(type, values))
@@ -77,7 +79,7 @@ def placed(values: list[Any], order: Order, most: int) -> list[int]:
         places = [at for at, value in enumerate(values) if value is not None]
     if kinds <= _NUMBERS:
         total = sum([values[at] for at in places]) if unknown else sum(values)
-        plain = total == total  # else one of them is no number, and neither less nor more than any
+        plain = total == total  # NaN compares neither less nor greater
     else:
         plain = kinds == _TEXTS
     if not plain:
@@ -87,7 +89,7 @@ def placed(values: list[Any], order: Order, most: int) -> list[int]:
 
 
 class _Backwards:
-    """A text that is ordered the other way round."""
+    """A text with inverted order."""
 
     __slots__ = ("text",)
 
@@ -100,7 +102,7 @@ class _Backwards:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Backwards) and other.text == self.text
 
-    __hash__ = None  # type: ignore[assignment]  # nobody keeps them
+    __hash__ = None  # type: ignore[assignment]  # never hashed
 
 
 def choose(
@@ -111,17 +113,15 @@ def choose(
     *,
     at_once: int = CHUNK,
 ) -> Generator[None, None, Chosen]:
-    """Of the things that are wanted those of ``window``, a place and how many from there. Things that are equal stay
-    in the order in which they came; None among them is a step of somebody who looks for the next. Their values are
-    made once each.
+    """Select ``window`` (offset, count) of the items that pass the filter; yields after every ``at_once`` items.
 
-    ``at_once``: how many are looked at between two yields.
+    Equal items keep their order. None among the items counts as a skipped step. Sort keys are computed once per item.
     """
     offset, limit = window
     left: Iterator[Any] = iter(things)
     best: list[Any] = []
     values: list[Any] = []
-    """Of the best."""
+    """Sort keys of ``best``."""
     runs: list[list[Any]] = []
     few = offset + limit <= FEW
     total = matching = looked = 0

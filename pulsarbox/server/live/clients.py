@@ -1,4 +1,4 @@
-"""The live view of clients: connections, and the producers and consumers on them."""
+"""The live view of clients: connections, with their producers and consumers."""
 
 from collections.abc import Callable, Iterator
 from operator import attrgetter
@@ -14,7 +14,7 @@ from pulsarbox.server.live.view import Column, Scope, View, kept
 
 
 def rates(client: Client, now: Now) -> tuple[float, float]:
-    """Messages and bytes a second over the last minute, in or out; of a connection all that it has."""
+    """Return messages and bytes per second over the last minute, in or out; of a connection, the sum of its clients."""
     if client.producer is not None:
         messages, size = client.producer.rates(now)[:2]
         return messages, size
@@ -25,13 +25,13 @@ def rates(client: Client, now: Now) -> tuple[float, float]:
 
 
 _AT_ONCE: Final = 1000
-"""Producers and consumers of a connection whose rates are added up a second, at most: 3 us each."""
+"""Maximum producers and consumers of a connection summed per second: 3 us each."""
 _KNOWN: Final[WeakKeyDictionary[ServerCnx, tuple[float, tuple[float, float]]]] = WeakKeyDictionary()
-"""Of connections, and until when that is new enough."""
+"""Cached rates per connection, with their expiry."""
 
 
 def _together(cnx: ServerCnx, now: Now) -> tuple[float, float]:
-    """Of all on a connection; where these are many, of some seconds ago."""
+    """Return the sum over a connection; cached for some seconds if it has many clients."""
     until, found = _KNOWN.get(cnx, (now.monotonic, (0.0, 0.0)))
     if now.monotonic >= until:
         of = [each.producer.rates(now) for each in on(cnx) if each.producer is not None]
@@ -60,14 +60,14 @@ def _since(client: Client) -> int:
 
 
 def _unacked(client: Client) -> int | None:
-    """Of a producer: messages that have no receipt yet."""
+    """Return a consumer's unacknowledged messages, or a producer's messages without a receipt."""
     if client.producer is not None:
         return client.producer.pending
     return client.consumer.unacked if client.consumer is not None else None
 
 
 def _held(client: Client) -> int:
-    """Bytes of messages whose receipts publish rates hold back."""
+    """Return the bytes of messages whose receipts are delayed by publish rates."""
     if client.producer is not None:
         hold = client.producer.held
         return hold.held_bytes if hold is not None else 0
@@ -75,7 +75,7 @@ def _held(client: Client) -> int:
 
 
 def _why(client: Client) -> Why | None:
-    """Why a producer waits for receipts; of all that is on a connection, why that is not read."""
+    """Return why a producer waits for receipts, or why a connection is not read."""
     return why_held(client.producer) if client.producer is not None else why_unread(client.cnx)
 
 
@@ -88,7 +88,7 @@ def _cause(member: str) -> Callable[[Client], Any]:
 
 
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Client | None]:
-    """All of them; of a tenant the producers and consumers of its topics: a connection may be others' as well."""
+    """Yield all clients; of a tenant, only producers and consumers of its topics, since connections may be shared."""
     for cnx in list(broker.cnxs):
         for client in on(cnx):
             shown = not scope.prefix or (client.topic is not None and scope.holds(client.namespace))

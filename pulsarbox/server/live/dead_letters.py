@@ -1,4 +1,4 @@
-"""The live view of topics for dead letters: what is in them, where it came from, and whether anything keeps it."""
+"""The live view of dead-letter topics: their contents, their origin, and whether messages are retained."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -15,28 +15,28 @@ from pulsarbox.names import COMPACTION_SUBSCRIPTION, origin_of, parse_topic
 from pulsarbox.server.live.view import Column, Scope, View, kept
 
 Origin = tuple[str, str]
-"""A topic by its full name, and a subscription."""
+"""Full name of a topic, and a subscription."""
 
 
 class LetterTopic(NamedTuple):
-    """A topic for dead letters, or for messages to be tried again."""
+    """A dead-letter or retry topic."""
 
     broker: Broker
     sample: TopicSample
     letters: Letters
     told: Origin | None
-    """Where a dead letter policy of the box says that they come from."""
+    """The origin according to a dead letter policy of the box."""
 
     @property
     def is_retry(self) -> bool:
-        """Whether it is for messages that are to be tried again."""
+        """Whether it is a retry topic."""
         return parse_topic(self.sample.name).base.local.endswith(RETRY_SUFFIX)
 
 
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic | None]:
-    """All of them, in memory or not."""
+    """Yield all of them, loaded or not."""
     told: dict[str, Origin] = {}
-    """By the topic for dead letters, whose policy names it; of subscriptions in memory."""
+    """Origins by dead-letter topic, from the policies of loaded subscriptions."""
     for sample in list(broker.samples.topics.values()):
         yield None
         for each in list(sample.subscriptions.values()):
@@ -49,7 +49,7 @@ def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic | Non
 
 
 def origin(topic: LetterTopic, now: Now) -> Origin | None:
-    """The topic and the subscription that it is for; None where neither a policy nor its name tells."""
+    """Return the topic and subscription of origin; None if neither a policy nor the name tells."""
     if topic.told is not None:
         return topic.told
     topics = topic.broker.topics
@@ -71,7 +71,7 @@ def _origin_subscription(topic: LetterTopic, now: Now) -> str | None:
 
 
 def _lost(topic: LetterTopic, now: Now) -> bool:
-    """Whether what comes is dropped: nothing keeps it."""
+    """Return whether new messages are dropped because nothing retains them."""
     loaded = topic.sample.topic
     if isinstance(loaded, PersistentTopic):
         return drops_dead_letters(loaded)
@@ -81,7 +81,7 @@ def _lost(topic: LetterTopic, now: Now) -> bool:
 
 
 def _kept_by(topic: LetterTopic) -> str | None:
-    """The subscription that keeps what comes; None where there is none, or more than one."""
+    """Return the subscription that retains new messages; None if there is none, or more than one."""
     names = [
         each.name
         for each in topic.sample.subscriptions.values()

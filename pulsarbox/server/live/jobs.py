@@ -1,4 +1,4 @@
-"""The live view of jobs: what the box was asked to do with dead letters, and how far it is."""
+"""The live view of jobs: operations on dead letters, and their progress."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,11 +12,11 @@ FIELDS: Final = (
     "id", "kind", "state", "topic", "subscription", "target", "filter", "rate", "dryRun", "total", "seen", "done",
     "skipped", "failed", "returned", "started", "ended", "by", "error",
 )  # fmt: skip
-"""Those of a job in the API."""
+"""The fields of a job in the API."""
 
 
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Job]:
-    """All jobs whose topics are shown; they are a hundred or two."""
+    """Return all jobs whose topics are in scope; there are at most a few hundred."""
     return (job for job in broker.core.jobs.all() if scope.holds(job.spec.topic.namespace))
 
 

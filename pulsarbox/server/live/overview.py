@@ -1,4 +1,4 @@
-"""The live overview: the box in a few numbers, and the series that graphs are drawn of."""
+"""The live overview: key figures of the box, and time series for graphs."""
 
 import shutil
 from collections.abc import Generator, Sequence
@@ -21,7 +21,7 @@ TOPICS_AT_ONCE: Final = 500
 
 
 def overview(broker: Broker, scope: Scope, now: Now) -> Values:
-    """See ``overviewed``: all at once."""
+    """Run ``overviewed`` to completion."""
     work = overviewed(broker, scope, now)
     try:
         next(work)
@@ -33,10 +33,10 @@ def overview(broker: Broker, scope: Scope, now: Now) -> Values:
 
 
 def overviewed(broker: Broker, scope: Scope, now: Now, columns: tuple[str, ...] = ()) -> Generator[None, Now, Values]:
-    """The members that the overview adds to an answer. The series of a tenant begin when somebody looks at it.
+    """Build the overview's part of an answer. The series of a tenant start with its first request.
 
-    ``columns``: of ``COLUMNS``, these numbers alone, and the series where ``series`` is among them; all of it where
-    none is named. Where it yields, others may be served, and it is sent the time.
+    ``columns`` selects members of ``COLUMNS``, with the series under ``series``; empty for everything. Yields to serve
+    others, and is sent the current time.
     """
     with_series = SERIES in columns or not columns
     if scope.prefix:
@@ -90,10 +90,10 @@ _BOX: Final = (
     "connections", "p50", "p99", "throttled", "suspended", "unread", "memory", "diskUsed", "diskFree", "started",
     "uptime", "version", "clusterName",
 )  # fmt: skip
-"""Of these a tenant alone has none."""
+"""Figures that are not available per tenant."""
 SERIES: Final = "series"
 COLUMNS: Final = (*_of_topics(Totals()), *_BOX, "producers", "consumers", SERIES)
-"""What can be asked for by name."""
+"""Selectable columns."""
 
 
 def _of_box(broker: Broker, now: Now, columns: Sequence[str]) -> Values:

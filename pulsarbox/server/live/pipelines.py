@@ -1,4 +1,4 @@
-"""The live view of pipelines on Spark: a row a query, as their runners tell of them."""
+"""The live view of pipelines on Spark: one row per query, as reported by their runners."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -12,17 +12,17 @@ FIELDS: Final = (
     "pipeline", "query", "state", "inputs", "output", "lag", "rowsPerSecond", "batch", "lastBatchMs", "deadLetters",
     "lastError", "master", "host", "pid", "startedAt", "reportedAt", "by",
 )  # fmt: skip
-"""Those of a query in the API."""
+"""The fields of a query in the API."""
 
 
 class Told(NamedTuple):
-    """A query as it stands when somebody looks."""
+    """A query with its current row."""
 
     row: Row
 
 
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Told]:
-    """All queries; of a tenant, or a namespace, those that read and write there alone."""
+    """Return all queries; of a tenant or namespace, only those that read and write there exclusively."""
     return (Told(each.as_json(now)) for each in broker.pipelines.all(now) if _is_within(each, scope))
 
 

@@ -1,4 +1,4 @@
-"""The live view of plugins: all that there are, what those in use cost, and what went wrong with them."""
+"""The live view of plugins: all available ones, the cost of those in use, and their errors."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -15,7 +15,7 @@ from pulsarbox.server.live.view import Scope, View, kept
 Told = dict[str, Any]
 
 LOOK_SECONDS: Final = 30.0
-"""How often it is looked which plugins there are: files and distributions."""
+"""Seconds between scans for plugins, both files and distributions."""
 _FOUND: Final[WeakKeyDictionary[Broker, tuple[float, list[Found]]]] = WeakKeyDictionary()
 
 
@@ -25,14 +25,14 @@ class Plugin(NamedTuple):
     kind: str
     name: str
     source: str | None
-    """None for one that is asked for and is not there."""
+    """None for a requested plugin that is missing."""
     told: Told
 
 
 def used(broker: Broker) -> dict[tuple[str, str], Told]:
-    """Plugins that were asked for since the start, that subscriptions go by, or that are disabled, by kind and name.
+    """Return plugins by kind and name that were requested since startup, are used by subscriptions, or are disabled.
 
-    Times are those of one call in 256, in nanoseconds.
+    Times are sampled from one call in 256, in nanoseconds.
     """
     core = broker.core
     found: dict[tuple[str, str], Told] = {}
@@ -62,7 +62,7 @@ def _of(found: dict[tuple[str, str], Told], kind: str, name: str) -> Told:
 
 
 def _there(broker: Broker, now: Now) -> list[Found]:
-    """Nothing of them is imported."""
+    """Return the available plugins, cached, without importing them."""
     looked, found = _FOUND.get(broker, (0.0, []))
     if not found or now.monotonic - looked >= LOOK_SECONDS:
         directory = broker.core.settings.pluginsDirectory
@@ -72,7 +72,7 @@ def _there(broker: Broker, now: Now) -> list[Found]:
 
 
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Plugin]:
-    """All plugins; of a tenant there are none."""
+    """Yield all plugins; a tenant has none."""
     if scope.prefix:
         return
     told = used(broker)

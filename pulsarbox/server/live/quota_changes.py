@@ -1,7 +1,7 @@
-"""How a limit is changed: the request, the command that does the same, and what stands there now.
+"""How to change a limit: the request, the equivalent command, and the current value.
 
-A limit of a namespace is changed there, for all its topics; one that the broker's own settings say is set for the topic
-alone, which is what can be done while the box runs.
+A limit of a namespace is changed there, for all its topics. A limit from the broker's settings is overridden for the
+topic only, which requires no restart.
 """
 
 import json
@@ -29,7 +29,7 @@ _FIELDS: Final = {
     ("backlog-quota:message_age", "s"): "limitTime",
     ("subscribe-rate", ""): "subscribeThrottlingRatePerConsumer",
 }
-"""The member of a policy's value that a limit is, by its unit."""
+"""Member of a policy's value that holds a limit, by its unit."""
 _THEN: Final = {
     "producer_request_hold": "hold",
     "producer_exception": "refuse",
@@ -46,25 +46,25 @@ _GROUP_OPTIONS: Final = {
 
 
 class Change(NamedTuple):
-    """How a limit is changed."""
+    """How to change a limit."""
 
     of: str
-    """For what it is changed then: broker, resource group, namespace, topic or subscription."""
+    """The level of the change: broker, resource group, namespace, topic or subscription."""
     method: str
     path: str
     query: dict[str, str]
     body: Any
-    """What is to be sent, as it stands now; None where the path has it all."""
+    """The request body with the current value; None if the path contains everything."""
     field: str | None
-    """The member of the body that the limit is; None where the body is the limit."""
+    """The member of the body that is the limit; None if the body is the limit."""
     command: str
-    """The same as it stands now, as a command."""
+    """The equivalent command with the current value."""
     setting: str | None = None
-    """The setting of the broker that says so."""
+    """The setting of the broker that defines the limit."""
 
 
 class Of(NamedTuple):
-    """What limit it is about; see ``quotas.Quota``."""
+    """Identifies a limit; see ``quotas.Quota``."""
 
     policy: str
     level: str
@@ -74,7 +74,7 @@ class Of(NamedTuple):
 
 
 def change_of(core: Core, of: Of) -> Change | None:
-    """How the limit is changed; None for a setting that takes a new value with a start only."""
+    """Return how to change a limit; None for a setting that requires a restart."""
     if of.policy in settings_by_name():
         return _setting(core, of.policy)
     if of.policy in _GROUP_OPTIONS:

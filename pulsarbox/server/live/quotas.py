@@ -1,5 +1,4 @@
-"""The live view of quotas: every limit that holds for topics in memory, for namespaces and for the box, against what is
-used of it; who has set it, and how long of the last minute it held something back."""
+"""The live view of quotas: every limit of the box, namespaces and loaded topics, with its usage and throttling."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -41,13 +40,13 @@ class Quota(NamedTuple):
 
     broker: Broker
     scope: str
-    """What shares it: broker, resource group, namespace, topic, subscription."""
+    """Its scope: broker, resource group, namespace, topic, subscription."""
     topic: str
-    """Full name; empty of the box and of a group. Of a namespace: ``tenant/namespace``."""
+    """Full topic name; empty for the box and for groups; ``tenant/namespace`` for a namespace."""
     name: str
-    """Of the subscription, or of the group."""
+    """Name of the subscription or of the group."""
     policy: str
-    """As commands call it; limits of the box as a whole by their setting, of a resource group by their member of it."""
+    """Policy name as in commands; the setting for limits of the box, the field for those of a resource group."""
     unit: str
     level: str
     limit: float
@@ -57,7 +56,7 @@ class Quota(NamedTuple):
     holding: Callable[[Now], bool] | None = None
 
     def holds(self, now: Now) -> bool:
-        """Whether it keeps somebody from something right now."""
+        """Return whether the limit is throttling or blocking now."""
         if self.limiter is not None:
             return self.limiter.holds.holding
         if self.holding is not None:
@@ -66,24 +65,24 @@ class Quota(NamedTuple):
         return used is not None and used >= self.limit
 
     def held_ms(self, now: Now) -> float | None:
-        """For how long of the last minute it did; None where that is not measured."""
+        """Return for how many milliseconds of the last minute it did; None if not measured."""
         return self.limiter.holds.last_minute(time_of(now)) if self.limiter is not None else self.held(now)
 
     def share(self, now: Now) -> float | None:
-        """What of it is used; 1 is all of it."""
+        """Return the share of the limit in use; 1 is all of it."""
         used = self.used(now)
         return None if used is None or not self.limit else used / self.limit
 
     @property
     def subject(self) -> str:
-        """What it limits, for people."""
+        """The limited object, for display."""
         return " ".join(filter(None, (self.topic, self.name))) or "box"
 
 
 def _limiter(
     broker: Broker, limiter: Limiter | None, policies: tuple[str, str], topic: str = "", name: str = ""
 ) -> Iterator[Quota]:
-    """The limits of a limiter; ``policies`` name that of messages and that of bytes."""
+    """Yield the limits of a limiter; ``policies`` are the names for messages and for bytes."""
     step = limiter.step if limiter is not None else None
     if limiter is None or step is None:
         return
@@ -132,7 +131,7 @@ def _of_box(broker: Broker) -> Iterator[Quota]:
 
 
 def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[Quota]:
-    """``names``: how many topics each namespace has."""
+    """Yield the topic limits of namespaces; ``names`` counts the topics of each."""
 
     def counted(count: int) -> Callable[[Now], float]:
         return lambda now: count
@@ -201,7 +200,7 @@ def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Ite
 def _of_subscription(
     broker: Broker, name: str, topic: Topic, subscription: AnySubscription, most: tuple[int, Level]
 ) -> Iterator[Quota]:
-    """``most``: how many consumers it may have, and who says so."""
+    """``most``: the maximum number of consumers, and the level that defines it."""
     own = subscription.name
     limit, level = most
     if limit > 0:
@@ -219,7 +218,7 @@ def _of_subscription(
 
 def _unacked(broker: Broker, name: str, topic: PersistentTopic | Topic, subscription: Subscription) -> Iterator[Quota]:
     def held(now: Now) -> float:
-        """Of the stretch that lasts now: when earlier ones began and ended is not kept."""
+        """Return the duration of the current blocking only: earlier ones are not recorded."""
         why = subscription.why()
         return min(max(now.wall - why.since, 0), WINDOW_MS) if why.reason == Reason.UNACKED_LIMIT and why.since else 0
 
@@ -242,7 +241,7 @@ def _unacked(broker: Broker, name: str, topic: PersistentTopic | Topic, subscrip
 
 
 def things(broker: Broker, part: Part, now: Now) -> Iterator[Quota | None]:
-    """All limits."""
+    """Yield all limits."""
     if not part.prefix:
         yield from _of_box(broker)
     names: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The live view of subscriptions: backlogs, what becomes of them, and why they stand."""
+"""The live view of subscriptions: backlogs, their trend, and why they are not being consumed."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -13,12 +13,12 @@ from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 
 UNACKNOWLEDGED: Final = "unacknowledged"
-"""The cause of a backlog of which everything is sent."""
+"""The cause of a backlog that has been dispatched completely."""
 _UNACKNOWLEDGED_TEXT: Final = "everything is sent; the consumers have not acknowledged it"
 
 
 def cause(sample: SubscriptionSample) -> Why | None:
-    """Why a backlog stands; None where there is none, or where nothing is stored."""
+    """Return why a backlog is not being consumed; None without a backlog."""
     if not sample.backlog:
         return None
     subscription = sample.subscription
@@ -31,7 +31,7 @@ def cause(sample: SubscriptionSample) -> Why | None:
 
 
 class _Cause:
-    """The columns of one cause, which is looked for once a row."""
+    """The columns of a backlog's cause, computed once per row."""
 
     def __init__(self) -> None:
         self._last: tuple[SubscriptionSample | None, Now | None, Why | None] = (None, None, None)
@@ -42,7 +42,7 @@ class _Cause:
         return self._last[2]
 
     def column(self, part: str) -> Column:
-        """That part of it."""
+        """Return the column of one member of the cause."""
         take = attrgetter(part)
 
         def make(sample: SubscriptionSample, now: Now) -> Any:
@@ -56,7 +56,7 @@ _CAUSE: Final = _Cause()
 
 
 def oldest(sample: SubscriptionSample, now: Now) -> float | None:
-    """Seconds since the oldest unacknowledged message began to age; None without one, or while that is looked up."""
+    """Return the age of the oldest unacknowledged message in seconds; None without one, or until it is read."""
     topic = sample.topic.topic
     begins = None if topic is None else topic.core.ages.begins(sample, now)
     return None if begins is None else max(now.wall - begins, 0) / 1000
@@ -65,7 +65,7 @@ def oldest(sample: SubscriptionSample, now: Now) -> float | None:
 def _type(sample: SubscriptionSample) -> str | None:
     subscription = sample.subscription
     if subscription is None or (isinstance(subscription, Subscription) and not subscription.served):
-        return None  # nobody has been here yet who would have said
+        return None  # no consumer has determined the type yet
     return TYPE_NAMES[subscription.type]
 
 

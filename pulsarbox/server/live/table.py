@@ -1,4 +1,4 @@
-"""All live views."""
+"""The table of all live views."""
 
 from typing import Final
 

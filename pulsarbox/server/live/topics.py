@@ -1,4 +1,4 @@
-"""The live view of topics: what comes in, what goes out, what is stored."""
+"""The live view of topics: publish and dispatch rates, backlog and storage."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -12,7 +12,7 @@ from pulsarbox.server.live.view import Column, Scope, View, kept
 
 
 def oldest(sample: TopicSample, now: Now) -> float | None:
-    """Seconds since the oldest message of the backlog began to age; None without one, or while that is looked up."""
+    """Return the age of the oldest message in the backlog in seconds; None without one, or until it is read."""
     topic = sample.topic
     if not isinstance(topic, PersistentTopic):
         return None
@@ -21,7 +21,7 @@ def oldest(sample: TopicSample, now: Now) -> float | None:
 
 
 def quota(sample: TopicSample, now: Now) -> float | None:
-    """The share of the backlog's quota that is used, of size or of age, whichever is more; None without one."""
+    """Return the used share of the backlog quota, of size or age, whichever is greater; None without one."""
     topic = sample.topic
     if not isinstance(topic, PersistentTopic):
         return None
@@ -35,7 +35,7 @@ def quota(sample: TopicSample, now: Now) -> float | None:
 
 
 def things(broker: Broker, scope: Scope, now: Now) -> Iterator[TopicSample | None]:
-    """All topics."""
+    """Return all topics in scope."""
     return (topic if scope.holds(topic.namespace) else None for topic in broker.samples.every())
 
 

@@ -1,7 +1,7 @@
-"""A live view: things of one kind, and the columns that rows are made of.
+"""A live view: items of one kind, and the columns of their rows.
 
-A column knows how its value is made, and where looks from time to time keep it (``kept``), by which many things can be
-ordered and filtered without a row being made of any.
+A column can compute its value, and may have the last sampled value (``kept``), which sorts and filters many items
+cheaply without building rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,31 +18,31 @@ class Column(NamedTuple):
     """One column of a view."""
 
     make: Make
-    """The value as it is now, of what stands in the row."""
+    """Computes the current value."""
     kept: Callable[[Any], Any] | None = None
-    """The same as it was seen last, which costs next to nothing; None where ordering by it makes each thing's value."""
+    """Returns the last sampled value cheaply; None if the value must be computed for each item."""
     named: bool = False
-    """Only in rows where it is named."""
+    """Included only if requested by name."""
 
 
 def kept(value: Callable[[Any], Any]) -> Column:
-    """A column that looks keep, or that never changes."""
+    """Return a column whose value is sampled or constant."""
     return Column(lambda thing, now: value(thing), value)
 
 
 class Scope(NamedTuple):
-    """What of the box somebody is shown."""
+    """The part of the box that a request covers."""
 
     prefix: str = ""
-    """What the namespace of a topic begins with: ``tenant/``, ``tenant/namespace/``; empty for the whole box."""
+    """Prefix of the namespaces in scope: ``tenant/``, ``tenant/namespace/``; empty for the whole box."""
 
     @property
     def tenant(self) -> str:
-        """The tenant it is within; empty for the whole box."""
+        """The tenant of the scope; empty for the whole box."""
         return self.prefix.partition("/")[0]
 
     def holds(self, namespace: str) -> bool:
-        """Whether the topics of a namespace are shown."""
+        """Return whether a namespace is in scope."""
         return f"{namespace}/".startswith(self.prefix)
 
 
@@ -52,16 +52,16 @@ class View(NamedTuple):
     name: str
     columns: Mapping[str, Column]
     things: Callable[[Broker, Scope, Now], Iterable[Any]]
-    """What there is to be shown; an iterator that is cheap to go on with, so that None comes for what is left out."""
+    """Iterates over the items; yields None for skipped ones, to keep each step cheap."""
     sort: str
-    """The column by which rows are ordered unless something else is asked for, the highest first."""
+    """The default sort column, in descending order."""
     searched: Callable[[Any], Iterable[str]]
-    """The texts of a thing in which ``/pattern`` is looked for."""
+    """Returns the texts of an item that ``/pattern`` searches."""
     refresh: Callable[[Any, Now], object] = lambda thing, now: None
-    """Looks at a thing once more before its row is made."""
+    """Samples an item again before its row is built."""
 
     def row(self, thing: Any, now: Now, columns: Iterable[str] = ()) -> Row:
-        """The row of a thing; of these columns alone where any are named."""
+        """Build the row of an item, with only the given columns if any."""
         self.refresh(thing, now)
         every = self.columns
         if columns:

@@ -1,4 +1,4 @@
-"""What `/metrics` tells: a table of metrics, rows of values, and the text format of Prometheus.
+"""The metrics of `/metrics`: a table of metrics, rows of values, and the Prometheus text format.
 
-Names, labels and types are those of Pulsar 4.2 wherever it has the metric; ours begin with ``pulsarbox_``.
+Names, labels and types follow Pulsar 4.2 for its metrics; additional ones begin with ``pulsarbox_``.
 """

@@ -1,4 +1,4 @@
-"""What is told of the box as a whole: its commits, its cache, its process."""
+"""Metrics of the box as a whole: its commits, its cache, its process."""
 
 import platform
 import sys
@@ -37,7 +37,7 @@ SUMS: Final = (
     ("storage_read_rate", "Entries that go out to consumers, a second", attrgetter("entries_out")),
     ("msg_backlog", "Entries that subscriptions have before them", attrgetter("backlog")),
 )
-"""Of all topics together."""
+"""Sums over all topics."""
 
 Told = tuple[Metric, Rows]
 
@@ -51,7 +51,7 @@ def _one(name: str, meaning: str, of: str, value: float, kind: str = "gauge") ->
 
 
 def sums(topics: list[TopicRow], cluster: str) -> Iterator[Told]:
-    """Of all topics together."""
+    """Yield the sums over all topics."""
     for name, meaning, value in SUMS:
         yield _one(f"pulsar_broker_{name}", meaning, cluster, rounded(sum(map(value, topics))))
     name = "pulsar_broker_storage_backlog_quota_exceeded_evictions_total"
@@ -65,7 +65,7 @@ def sums(topics: list[TopicRow], cluster: str) -> Iterator[Told]:
 
 
 def commits(times: CommitTimes, latencies: Latencies, cluster: str) -> Iterator[Told]:
-    """Of the commits, which all topics share."""
+    """Yield the metrics of commits, which all topics share."""
     name, kind = "pulsar_broker_publish_latency", "summary"
     meaning = "Milliseconds until the receipt; no entry waited longer than this tells; quantiles of the last minute"
     if latencies.entries:
@@ -86,13 +86,13 @@ def commits(times: CommitTimes, latencies: Latencies, cluster: str) -> Iterator[
 
 
 def cache(broker: Broker, topics: list[TopicRow], cluster: str, now: Now) -> Iterator[Told]:
-    """Of the tail cache."""
+    """Yield the metrics of the tail cache."""
     for name, meaning, value in cache_values(broker, topics, now):
         yield _one(f"pulsar_ml_cache_{name}", meaning, cluster, value)
 
 
 def cache_values(broker: Broker, topics: list[TopicRow], now: Now) -> Iterator[tuple[str, str, float]]:
-    """Of the tail cache: what went out and was not read was in it. Each with its meaning."""
+    """Yield the values of the tail cache, each with its meaning. Reads not served from disk count as hits."""
     use = broker.core.cache_use
     read, bytes_read = use.misses(now)
     out, bytes_out = sum(row.entries_out for row in topics), sum(row.stored_bytes_out for row in topics)
@@ -105,14 +105,14 @@ def cache_values(broker: Broker, topics: list[TopicRow], now: Now) -> Iterator[t
 
 
 def usage() -> dict[str, float]:
-    """What load balancers look at, in percent. Of the network nothing is known, and there is no direct memory."""
+    """Return the usage figures of load balancers, in percent; network and direct memory are not measured."""
     memory = rounded(100 * process.memory()[1] / process.machine_memory())
     nothing = dict.fromkeys(("directMemory_usage", "bandwidth_in_usage", "bandwidth_out_usage"), 0.0)
     return {"cpu_usage": PROCESS.percent(), "memory_usage": memory} | nothing
 
 
 def around(broker: Broker, cluster: str) -> Iterator[Told]:
-    """Of versions, connections, and what load balancers look at."""
+    """Yield the metrics of versions, connections and load balancing."""
     host = label(broker.endpoints.host)
     version = f'{cluster},version="{COMPATIBLE_PULSAR_VERSION}",commit="pulsarbox-{__version__}"'
     yield _one("pulsar_version_info", "The Pulsar whose behaviour this is, and what it is", version, 1)
@@ -144,7 +144,7 @@ def around(broker: Broker, cluster: str) -> Iterator[Told]:
 
 
 def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
-    """Of who has proved a name, and who has not; nothing where nobody is asked for one."""
+    """Yield the metrics of authentication, if it is enabled."""
     if broker.authentication is None:
         return
     proved, failed = broker.authentication.successes, broker.authentication.failures
@@ -160,7 +160,7 @@ def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
 
 
 def transactions(broker: Broker, cluster: str) -> Iterator[Told]:
-    """Of the transaction coordinator; nothing where there are no transactions."""
+    """Yield the metrics of the transaction coordinator, if transactions are enabled."""
     known = broker.core.transactions
     if not known.enabled:
         return
@@ -182,7 +182,7 @@ def transactions(broker: Broker, cluster: str) -> Iterator[Told]:
 
 
 def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
-    """Of the process, under the names that every client library of Prometheus uses."""
+    """Yield the metrics of the process, under the standard names of Prometheus client libraries."""
     virtual, resident = process.memory()
     files, files_max = process.files()
     started = broker.core.started / 1000
@@ -195,7 +195,7 @@ def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
 
 
 def store(broker: Broker, cluster: str) -> Iterator[Told]:
-    """Of the log and its checkpoints."""
+    """Yield the metrics of the log and its checkpoints."""
     housekeeping = broker.core.commits.housekeeping
     refusing = int(housekeeping.refusal is not None)
     yield _one("pulsarbox_checkpoint_lag_bytes", "Journal that no checkpoint speaks for yet", cluster, housekeeping.lag)

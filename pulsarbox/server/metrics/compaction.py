@@ -1,4 +1,4 @@
-"""The metrics of compaction: of topics that were compacted since the box was started, as in Pulsar."""
+"""Metrics of compaction, for topics compacted since startup, as in Pulsar."""
 
 from typing import Final, NamedTuple
 
@@ -9,7 +9,7 @@ from pulsarbox.server.metrics.exposition import Metric, rounded
 
 
 class CompactionRow(NamedTuple):
-    """A topic."""
+    """The values of a topic."""
 
     record: Record
     read_rate: float
@@ -19,7 +19,7 @@ class CompactionRow(NamedTuple):
 
     @classmethod
     def of(cls, topic: PersistentTopic, now: Now) -> "CompactionRow | None":
-        """None for a topic that was not compacted."""
+        """Return the values of a topic; None if it was not compacted."""
         record = topic.core.compactions.records.get(str(topic.name))
         if record is None:
             return None

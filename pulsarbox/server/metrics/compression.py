@@ -1,4 +1,4 @@
-"""The metrics of compressing on the disk, for all topics of a codec together."""
+"""Metrics of compression on disk, summed over topics by codec."""
 
 from collections.abc import Iterable, Iterator
 
@@ -26,14 +26,14 @@ UNPACKED = (
 
 
 def unpacked(use: UnpackedUse, cluster: str) -> Iterator[tuple[Metric, Rows]]:
-    """Of what was compressed and is kept in memory. Nothing where nothing of the kind was read."""
+    """Yield the metrics of the cache of decompressed entries, if any were read."""
     if use.misses:
         for metric in UNPACKED:
             yield metric, [(cluster, use)]
 
 
 def compressed(topics: Iterable[CompressedTopic], cluster: str) -> Iterator[tuple[Metric, Rows]]:
-    """By codec; ``none`` is what was tried and stays as it came. Nothing where nothing was."""
+    """Yield the metrics by codec, if any; ``none`` is for entries that were tried and remain uncompressed."""
     found: dict[str, list[int]] = {}
     for each in topics:
         sums = found.setdefault(each.codec, [0, 0, 0, 0])

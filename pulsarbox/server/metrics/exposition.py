@@ -1,4 +1,4 @@
-"""The text format of Prometheus, version 0.0.4: all lines of a metric together, behind its HELP and TYPE."""
+"""The Prometheus text format, version 0.0.4: all lines of a metric together, after its HELP and TYPE."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -7,38 +7,38 @@ from typing import Any, Final, NamedTuple
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 LINES_AT_ONCE: Final = 2000
-"""Lines that one turn of the loop makes."""
+"""Lines built per turn of the loop."""
 
 
 class Metric(NamedTuple):
-    """A row of the table: one metric, and how its value is taken from a row of values."""
+    """A row of the table: one metric, and how to get its value from a row of values."""
 
     name: str
     help: str
     value: Callable[[Any], float]
     kind: str = "gauge"
     labels: str = ""
-    """Labels that all its lines have beyond those of their rows."""
+    """Additional labels of all its lines, beyond those of the rows."""
     family: str = ""
-    """The metric that it is a part of, as buckets are of a histogram; empty where it stands alone."""
+    """The metric that it is a part of, such as a histogram for its buckets; empty for a separate metric."""
 
 
 Rows = Sequence[tuple[str, Any]]
-"""Labels, as ``labels`` gives them, with what the values are taken from."""
+"""Labels, formatted by ``labels``, with the source of the values."""
 
 
 def label(value: str) -> str:
-    """A label's value, escaped."""
+    """Escape a label's value."""
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def labels(**values: str) -> str:
-    """Labels as they stand between the braces."""
+    """Format labels, without the braces."""
     return ",".join(f'{name}="{label(value)}"' for name, value in values.items())
 
 
 def text_of(metrics: Iterable[tuple[Metric, Rows]]) -> Iterator[bytes]:
-    """Metrics with their rows as text, in pieces. Those of one family stand behind one another, under one heading."""
+    """Yield metrics with their rows as text, in pieces. Metrics of one family share one heading."""
     before = ""
     for metric, rows in metrics:
         name, value = metric.name, metric.value
@@ -53,5 +53,5 @@ def text_of(metrics: Iterable[tuple[Metric, Rows]]) -> Iterator[bytes]:
 
 
 def rounded(value: float) -> float:
-    """A number short enough to be worth its bytes: of a fraction three digits."""
+    """Round a fraction to three digits, to save space."""
     return round(value, 3) if value and isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""The metrics of plugins in use: what they cost, and whether they fail."""
+"""Metrics of plugins in use: their cost and their errors."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,7 +18,7 @@ DURATION: Final = Metric("pulsarbox_plugin_seconds", "Time of a call, of one in 
 
 
 def costs(plugins: Plugins, cluster: str) -> Iterator[tuple[Metric, Rows]]:
-    """Of each plugin that is in use; nothing where none is."""
+    """Yield the metrics of each plugin in use."""
     found: list[tuple[str, Cost]] = [
         (f"{cluster},{labels(kind=kind, plugin=name)}", guard.cost()) for (kind, name), guard in plugins.guards.items()
     ]

@@ -1,4 +1,4 @@
-"""The process: its CPU time, memory and files, as the system tells them."""
+"""CPU time, memory and files of the process, as reported by the system."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ _FILES: Final = Path("/proc/self/fd")
 
 
 class Process:
-    """This process, whatever number of boxes it holds."""
+    """This process, with any number of boxes."""
 
     def __init__(self) -> None:
         self._meter = Meter(time.monotonic(), 1)
@@ -28,7 +28,7 @@ class Process:
         self._meter.look(*self._used())
 
     def percent(self) -> float:
-        """Of the machine's processors, over the last minute."""
+        """Return the share of the machine's processors used over the last minute, in percent."""
         return round(self._meter.rates(*self._used())[0] / 1e7 / processors(), 3)
 
 
@@ -36,12 +36,12 @@ PROCESS: Final = Process()
 
 
 def cpu_seconds() -> float:
-    """CPU time so far."""
+    """Return the CPU time so far."""
     return time.process_time()
 
 
 def memory() -> tuple[int, int]:
-    """Bytes of virtual and of resident memory; zeros where the system does not tell."""
+    """Return the bytes of virtual and of resident memory; zeros if unavailable."""
     try:
         pages = [int(word) for word in _STATM.read_text("ascii").split()[:2]]
     except OSError:
@@ -51,17 +51,17 @@ def memory() -> tuple[int, int]:
 
 
 def processors() -> int:
-    """How many the machine has."""
+    """Return the number of processors."""
     return os.cpu_count() or 1
 
 
 def machine_memory() -> int:
-    """Bytes of memory that the machine has."""
+    """Return the bytes of memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def files() -> tuple[int, int]:
-    """Files and sockets that are open, and how many may be."""
+    """Return the number of open files and sockets, and their limit."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         return sum(1 for _ in _FILES.iterdir()), limit

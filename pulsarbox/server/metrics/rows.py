@@ -1,4 +1,4 @@
-"""The values of a topic, subscription, producer or consumer at one moment: what the table's metrics are taken from."""
+"""Values of a topic, subscription, producer or consumer at one moment, from which the metrics are taken."""
 
 from collections.abc import Sequence
 from operator import add, attrgetter
@@ -20,14 +20,14 @@ from pulsarbox.server.metrics.exposition import rounded
 THROTTLED_BY = (Scope.SUBSCRIPTION, Scope.TOPIC, Scope.BROKER)
 
 new_row: Final = tuple.__new__
-"""A NamedTuple's own constructor takes three times as long, and a scrape makes some of them for each topic."""
+"""A NamedTuple's own constructor takes three times as long, and a scrape calls it several times per topic."""
 
 NO_LATENCIES = (0,) * (len(LATENCY_MS) + 1)
 NO_SIZES = (0,) * (len(SIZES) + 1)
 
 
 class ConsumerRow(NamedTuple):
-    """A consumer. Rates are a second."""
+    """A consumer. Rates are per second."""
 
     messages_out: float
     bytes_out: float
@@ -45,7 +45,7 @@ class ConsumerRow(NamedTuple):
 
     @classmethod
     def of(cls, consumer: Consumer, subscription: AnySubscription, now: Now) -> Self:
-        """As Pulsar, nothing counts as unacknowledged where one consumer gets everything."""
+        """Return the row; as in Pulsar, exclusive and failover consumers have no unacknowledged messages."""
         messages_out, bytes_out, given_back, acknowledged, entries_out = map(rounded, consumer.rates(now)[:5])
         row = (
             messages_out, bytes_out, given_back, acknowledged, entries_out, consumer.messages_out, consumer.bytes_out,
@@ -56,19 +56,19 @@ class ConsumerRow(NamedTuple):
 
 
 class ProducerRow(NamedTuple):
-    """A producer. Rates are a second."""
+    """A producer. Rates are per second."""
 
     messages_in: float
     bytes_in: float
 
     @property
     def mean_size(self) -> float:
-        """Bytes of a message."""
+        """Bytes per message."""
         return rounded(self.bytes_in / self.messages_in) if self.messages_in else 0.0
 
 
 class SubscriptionRow(NamedTuple):
-    """A subscription. Rates are a second, times ms since 1970, 0 for never."""
+    """A subscription. Rates are per second, times in ms since 1970, 0 for never."""
 
     consumers: int
     messages_out: float
@@ -83,14 +83,14 @@ class SubscriptionRow(NamedTuple):
     last_sent: int
     last_acked: int
     dropped: int
-    """Messages, of a topic that stores nothing."""
+    """Messages dropped on a non-persistent topic."""
     rate_dropped: float
     backlog: int = 0
-    """Entries; of one that is stored, as all that follows."""
+    """In entries. This field and all that follow are only for persistent subscriptions."""
     backlog_messages: int = 0
     backlog_bytes: int = 0
     again: int = 0
-    """Entries that wait to be sent again."""
+    """Entries waiting for redelivery."""
     delayed: int = 0
     """Entries of the backlog that are not due."""
     blocked: int = 0
@@ -99,18 +99,18 @@ class SubscriptionRow(NamedTuple):
     last_expired: int = 0
     mark_moved: int = 0
     throttled: Sequence[tuple[str, int, int]] = ()
-    """How often a limit cut what would have been sent, in messages and in bytes, by whose limit; where there is one."""
+    """Number of throttled dispatches, by messages and by bytes, per scope; empty without limits."""
     ranges: int = 0
-    """Acknowledged stretches behind the mark-delete."""
+    """Acknowledged ranges after the mark-delete position."""
     dead_letters: int = 0
-    """Messages that the box moved, since the subscription came into memory."""
+    """Messages moved by the box since the subscription was loaded."""
     standstill: str = ""
-    """Why nothing is being sent; empty where nothing is left to send."""
+    """Why nothing is being dispatched; empty without a backlog."""
     standstill_seconds: float = 0.0
 
     @classmethod
     def of(cls, subscription: AnySubscription, consumers: list[ConsumerRow], now: Now) -> Self:
-        """``consumers``: the rows of all that it has."""
+        """Return the row; ``consumers`` are the rows of all its consumers."""
         gone_messages, gone_bytes = subscription.gone
         rates, (messages, size, unacked), times = _together(consumers)
         row = (len(consumers), *rates, gone_messages + messages, gone_bytes + size, unacked, *times)
@@ -123,7 +123,7 @@ class SubscriptionRow(NamedTuple):
 
 
 def _together(consumers: list[ConsumerRow]) -> tuple[Sequence[float], Sequence[int], Sequence[int]]:
-    """Of consumers together: the five rates, what is counted up to ``unacked``, the three times."""
+    """Sum consumers: the five rates, the counters up to ``unacked``, the three times."""
     if len(consumers) == 1:  # most subscriptions have one
         one = consumers[0]
         return one[:5], one[5:8], one[10:]
@@ -136,7 +136,7 @@ _NO_CURSOR: Final = tuple(SubscriptionRow._field_defaults.values())
 
 
 def _cursor_values(subscription: Subscription, now: Now) -> tuple[Any, ...]:
-    """The fields from ``backlog`` on."""
+    """Return the fields from ``backlog`` on."""
     cursor, clearing, throttle = subscription.cursor, subscription.clearing, subscription.throttle
     backlog = cursor.backlog_entries
     throttled: Sequence[tuple[str, int, int]] = ()
@@ -156,7 +156,7 @@ def _cursor_values(subscription: Subscription, now: Now) -> tuple[Any, ...]:
 
 
 class TopicRow(NamedTuple):
-    """A topic, or all of a namespace. Rates are a second; what is counted by buckets is of the last minute."""
+    """A topic, or the sum of a namespace. Rates are per second; buckets count the last minute."""
 
     topics: int
     producers: int
@@ -173,33 +173,33 @@ class TopicRow(NamedTuple):
     again: int
     delayed: int
     publish_limited: int = 0
-    """How many receipts had to wait."""
+    """Number of delayed receipts."""
     total_messages_in: int = 0
     total_bytes_in: int = 0
     storage: int = 0
-    """Bytes; of what is stored, as all that follows."""
+    """In bytes. This field and all that follow are only for persistent topics."""
     backlog_bytes: int = 0
     quota: int = 0
-    """The backlog's limit in bytes, -1 for none; 0 of a topic that stores nothing, as Pulsar. No sum means anything."""
+    """Backlog quota in bytes, -1 for none; 0 for a non-persistent topic, as in Pulsar. Sums are meaningless."""
     quota_time: int = 0
-    """The same in seconds."""
+    """Backlog quota in seconds."""
     backlog_age: int = 0
-    """Seconds of its oldest message, -1 where there is none or it is not known. No sum means anything."""
+    """Age of the oldest message in seconds, -1 if there is none or it is unknown. Sums are meaningless."""
     delayed_index: int = 0
-    """Bytes of the table of delays."""
+    """Bytes of the delayed index."""
     size_evictions: int = 0
-    """Times that a backlog was cut because it was too large, since the topic came into memory."""
+    """Number of evictions by the size quota since the topic was loaded."""
     age_evictions: int = 0
     letters_lost: int = 0
-    """1 of a topic for dead letters that keeps none."""
+    """1 for a dead-letter topic that retains none."""
     entries_in: float = 0.0
     entries_out: float = 0.0
     stored_bytes_out: float = 0.0
-    """As ``bytes_out``, but 0 of a topic that stores nothing."""
+    """As ``bytes_out``, but 0 for a non-persistent topic."""
     latency_ms: float = 0.0
     """Sum over the entries of the last minute."""
     entry_bytes: int = 0
-    """The same."""
+    """Sum over the entries of the last minute."""
     latencies: tuple[int, ...] = NO_LATENCIES
     """Entries by ``LATENCY_MS``."""
     sizes: tuple[int, ...] = NO_SIZES
@@ -207,12 +207,12 @@ class TopicRow(NamedTuple):
 
     @property
     def mean_size(self) -> float:
-        """Bytes of a message."""
+        """Bytes per message."""
         return rounded(self.bytes_in / self.messages_in) if self.messages_in else 0.0
 
     @property
     def entries(self) -> int:
-        """Stored in the last minute."""
+        """Entries stored in the last minute."""
         return sum(self.latencies)
 
     @classmethod
@@ -224,7 +224,7 @@ class TopicRow(NamedTuple):
         latencies: Latencies,
         now: Now,
     ) -> Self:
-        """``latencies``: those of the box, whose commits all topics share."""
+        """Return the row; ``latencies`` are those of the box, whose commits all topics share."""
         gone_messages, gone_bytes = topic.gone_out
         messages_in, bytes_in = _added([each[:2] for each in producers], 2)
         consumers, messages_out, bytes_out, acknowledged, sent, size, backlog, again, delayed, entries_out = _added(
@@ -242,7 +242,7 @@ class TopicRow(NamedTuple):
         return new_row(cls, (*row, total_messages_in, total_bytes_in, *_NOT_STORED))
 
     def plus(self, other: "TopicRow") -> "TopicRow":
-        """Both together."""
+        """Return the sum of two rows."""
         numbers = map(add, self[:-2], other[:-2])
         buckets = (tuple(map(add, mine, theirs)) for mine, theirs in zip(self[-2:], other[-2:], strict=True))
         return TopicRow._make([*numbers, *buckets])
@@ -252,11 +252,11 @@ _summed: Final = attrgetter(
     "consumers", "messages_out", "bytes_out", "acknowledged", "total_messages_out", "total_bytes_out", "backlog",
     "again", "delayed", "entries_out",
 )  # fmt: skip
-"""What a topic has of its subscriptions."""
+"""The values that a topic sums over its subscriptions."""
 
 
 def _added(rows: list[tuple[Any, ...]], width: int) -> Sequence[Any]:
-    """The sum of each column, of rows of ``width``."""
+    """Sum each column of rows with ``width`` columns."""
     if len(rows) == 1:
         return rows[0]
     return [rounded(sum(column)) for column in zip(*rows, strict=True)] or [0] * width
@@ -268,7 +268,7 @@ _NOT_STORED: Final = tuple(TopicRow._field_defaults.values())[3:]
 def _stored_values(
     topic: PersistentTopic, bytes_in: float, bytes_out: float, entries_out: float, latencies: Latencies, now: Now
 ) -> tuple[Any, ...]:
-    """The fields from ``total_messages_in`` on."""
+    """Return the fields from ``total_messages_in`` on."""
     ledger, oldest, backlog = topic.ledger, topic.expiry.tell_oldest(now), topic.backlog
     end = ledger.confirmed_bytes
     slowest = min([each.cursor.mark_bytes for each in topic.subscriptions.values()], default=end)
@@ -297,7 +297,7 @@ class Look(NamedTuple):
 
 
 def look(topic: Topic, latencies: Latencies, now: Now) -> Look:
-    """The values that a topic has now. ``latencies``: those of the box, whose commits all topics share."""
+    """Return the current values of a topic. ``latencies`` are those of the box, whose commits all topics share."""
     producers = [(each, ProducerRow(*map(rounded, each.rates(now)[:2]))) for each in topic.producers]
     subscriptions = []
     for each in topic.all_subscriptions():

@@ -1,7 +1,7 @@
-"""One scrape: the values of everything that is in memory, then the text of them, in turns of the loop.
+"""One scrape: samples the values of all loaded topics, then formats them, over many turns of the loop.
 
-Values are taken topic by topic before the first line is written, because the format wants all lines of a metric
-together. Measured: 10,000 topics of a subscription each are some 650,000 lines.
+All values are sampled before the first line, because the format requires all lines of a metric together. Measured:
+10,000 topics of one subscription each give some 650,000 lines.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from pulsarbox.server.metrics.exposition import Metric, Rows, labels, text_of
 from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow, look
 
 TOPICS_AT_ONCE = 20
-"""Topics that one turn of the loop looks at."""
+"""Topics sampled per turn of the loop."""
 
 Told = tuple[Metric, Rows]
 
 
 def scrape(broker: Broker, now: Now) -> Iterator[bytes]:
-    """The text in pieces, each short work. The empty ones are looks at some topics."""
+    """Yield the text in pieces, each of little work. Empty pieces are samples of some topics."""
     return _Scrape(broker, now).pieces()
 
 
 class _Scrape:
-    """What one scrape has found out so far."""
+    """The values sampled so far by one scrape."""
 
     def __init__(self, broker: Broker, now: Now) -> None:
         self._broker = broker
@@ -39,7 +39,7 @@ class _Scrape:
         self._topics: list[tuple[str, TopicRow]] = []
         self._namespaces: dict[str, TopicRow] = {}
         self._counts: dict[str, int] = {}
-        """Topics of each namespace."""
+        """Number of topics per namespace."""
         self._compactions: list[tuple[str, CompactionRow]] = []
         self._subscriptions: list[tuple[str, SubscriptionRow]] = []
         self._producers: list[tuple[str, ProducerRow]] = []
@@ -53,7 +53,7 @@ class _Scrape:
             yield b""
         by_topic = self._settings.exposeTopicLevelMetricsInPrometheus
         yield from text_of(self._by_topic() if by_topic else self._by_namespace())
-        for piece in text_of(self._box()):  # of many topics, each of these sums is long enough
+        for piece in text_of(self._box()):  # with many topics, each of these sums takes a turn
             yield b""
             yield piece
 

@@ -1,4 +1,4 @@
-"""The table of metrics: names, meanings, and which value of a row each shows."""
+"""The table of metrics: names, help texts, and the field of a row that each shows."""
 
 from collections.abc import Callable
 from operator import attrgetter as field
@@ -14,7 +14,7 @@ def _nothing(row: object) -> float:
 
 
 def _histogram(name: str, suffixes: tuple[str, ...], column: str, meaning: str) -> tuple[Metric, ...]:
-    """One metric a bucket, as Pulsar has them: what fell into that bucket alone, in the last minute."""
+    """Return one metric per bucket, as in Pulsar, counting that bucket alone over the last minute."""
     text = f"{meaning}, of the last minute, bucket"
     return tuple(
         Metric(f"{name}_{suffix}", f"{text} {suffix}", _bucket(column, i)) for i, suffix in enumerate(suffixes)
@@ -61,14 +61,14 @@ _BUCKETS: Final = (
     Metric("pulsar_storage_write_latency_count", "Entries in these buckets", field("entries")),
     Metric("pulsar_storage_write_latency_sum", "Milliseconds of all of them", field("latency_ms")),
     *_histogram("pulsar_entry_size", (*SIZE_SUFFIXES, "le_overflow"), "sizes", "Entries by size"),
-    # Pulsar 4.2 calls it as above, and boards as below.
+    # Pulsar 4.2 uses the name above, its dashboards the one below.
     Metric("pulsar_entry_size_overflow", "As pulsar_entry_size_le_overflow", lambda row: row.sizes[-1]),
     Metric("pulsar_entry_size_count", "Entries in these buckets", field("entries")),
     Metric("pulsar_entry_size_sum", "Bytes of all of them", field("entry_bytes")),
 )
 
 EVICTIONS: Final = (("destination_storage", field("size_evictions")), ("message_age", field("age_evictions")))
-"""How often the oldest of a backlog were let go, by the kind of its quota."""
+"""Number of backlog evictions, by the type of the quota."""
 
 _EVICTED: Final = tuple(
     Metric(
@@ -108,7 +108,7 @@ TOPIC: Final = (
     *_BUCKETS,
     *_REPLICATION,
 )  # fmt: skip
-"""Of each topic."""
+"""Metrics per topic."""
 
 NAMESPACE: Final = (
     Metric("pulsar_topics_count", "Topics that are in memory", field("topics")),
@@ -125,7 +125,7 @@ NAMESPACE: Final = (
     *_BUCKETS,
     *_REPLICATION,
 )  # fmt: skip
-"""Of each namespace, where topics are not told of one by one."""
+"""Metrics per namespace, if topic-level metrics are disabled."""
 
 TOPICS_COUNT: Final = NAMESPACE[0]
 
@@ -170,7 +170,7 @@ THROTTLED: Final = (
     Metric("pulsar_subscription_dispatch_throttled_bytes_events",
            "How often a limit in bytes cut what would have been sent", lambda counted: counted[2]),
 )  # fmt: skip
-"""Of each subscription for which a rate holds, by whose limit it is."""
+"""Metrics per rate-limited subscription, by the scope of the limit."""
 
 STANDSTILL: Final = Metric(
     "pulsarbox_subscription_standstill_seconds",
@@ -182,7 +182,7 @@ OUT: Final = (
     Metric("pulsar_out_messages_total", "Messages that went out", field("total_messages_out")),
     Metric("pulsar_out_bytes_total", "Bytes that went out", field("total_bytes_out")),
 )
-"""Of each subscription, and of each consumer where these are told of."""
+"""Metrics per subscription, and per consumer if enabled."""
 
 PRODUCER: Final = (
     Metric("pulsar_producer_msg_rate_in", "Messages that come in, a second", field("messages_in")),

@@ -1,7 +1,7 @@
-"""The certificate of the box: read, checked, and read again when its files change. What a TLS port shows and asks for.
+"""The TLS certificate and context of the box, validated, and reloaded when the files change.
 
-Source: https://pulsar.apache.org/docs/4.2.x/security-tls-transport/; what Python's ssl has no word for says the
-settings table.
+Source: https://pulsar.apache.org/docs/4.2.x/security-tls-transport/. The settings table documents what Python's ssl
+module does not support.
 """
 
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 DAY_MS: Final = 86_400_000
 WARNED_DAYS: Final = 30
-"""A certificate that ends sooner is worth a warning each day."""
+"""Days before expiry from which a warning is logged daily."""
 _FILES: Final = ("tlsCertificateFilePath", "tlsKeyFilePath", "tlsTrustCertsFilePath")
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -33,26 +33,26 @@ Stamps = tuple[Stamp | None, ...]
 
 
 class CertificateError(OSError):
-    """A certificate, a key or what goes with them cannot be used; the text says which setting, which file, and why."""
+    """A certificate, a key or a related file is unusable; the message names the setting, the file, and the cause."""
 
 
 class Certificate(NamedTuple):
-    """What a certificate says that people want to know."""
+    """The reported fields of a certificate."""
 
     subject: str
-    """Its common name, or all of its subject."""
+    """Its common name, or its whole subject."""
     begins: int
-    """From when it is valid, milliseconds since 1970."""
+    """Start of its validity, milliseconds since 1970."""
     ends: int
 
     def problem(self, wall: int) -> str:
-        """Why it is not valid at an instant; empty where it is."""
+        """Return why it is invalid at a time; empty if it is valid."""
         if wall >= self.ends:
             return f"has expired on {day(self.ends)}"
         return f"is not valid before {day(self.begins)}" if wall < self.begins else ""
 
     def warning(self, wall: int) -> str:
-        """What is to be done about it some time soon; empty where there is nothing."""
+        """Return a warning about its expiry; empty if none is due."""
         if problem := self.problem(wall):
             return f"{problem}: clients refuse it"
         days = (self.ends - wall) // DAY_MS
@@ -60,8 +60,8 @@ class Certificate(NamedTuple):
 
 
 def certificate_in(path: Path) -> Certificate:
-    """The first certificate of a PEM file. Raises CertificateError."""
-    from cryptography import x509  # only where there is TLS
+    """Return the first certificate of a PEM file. Raises CertificateError."""
+    from cryptography import x509  # needed only with TLS
 
     try:
         found = x509.load_pem_x509_certificate(_read("tlsCertificateFilePath", path))
@@ -74,7 +74,7 @@ def certificate_in(path: Path) -> Certificate:
 
 
 def context_of(settings: Settings) -> ssl.SSLContext:
-    """What a handshake goes by. Raises CertificateError."""
+    """Return the SSL context for handshakes. Raises CertificateError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     lowest, highest = versions(settings.tlsProtocols)
     context.minimum_version, context.maximum_version = _VERSIONS[lowest], _VERSIONS[highest]
@@ -104,7 +104,7 @@ def _load_key(context: ssl.SSLContext, settings: Settings) -> None:
     if b"ENCRYPTED" in content:
         raise CertificateError(f"tlsKeyFilePath: {key} has a password: name one without, readable by its owner only")
     try:
-        context.load_cert_chain(certificate, key, password=lambda: b"")  # never ask on the terminal
+        context.load_cert_chain(certificate, key, password=lambda: b"")  # never prompt on the terminal
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             problem = f"tlsKeyFilePath: {key} is not the key of the certificate in {certificate}"
@@ -143,18 +143,18 @@ def _why(error: ssl.SSLError) -> str:
 
 
 def day(wall: int) -> str:
-    """An instant as people write it."""
+    """Format a time for people."""
     return datetime.fromtimestamp(wall / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class Certificates:
-    """What new connections get, as the files are now."""
+    """The certificate and context for new connections, from the current files."""
 
     def __init__(self, settings: Settings, wall: int) -> None:
-        """Raises CertificateError for what cannot be used: at ``wall``, milliseconds since 1970."""
+        """Raises CertificateError for files unusable at ``wall``, milliseconds since 1970."""
         self._settings = settings
         self.path = Path(settings.tlsCertificateFilePath).absolute()
-        """Where the certificate is."""
+        """The path of the certificate."""
         self._stamp = self._stamp_now()
         self.context, self.certificate = self._made(wall)
         self._refused: Stamps | None = None
@@ -167,18 +167,18 @@ class Certificates:
         log.info("TLS with the certificate of %s, valid until %s", self.certificate.subject, day(self.certificate.ends))
 
     def watch(self, timers: Timers, now: Now) -> None:
-        """Look again and again, by the clock that `pulsarbox clock advance` moves too."""
+        """Check the files periodically, by the clock that `pulsarbox clock advance` moves too."""
         seconds = self._settings.tlsCertRefreshCheckDurationSec
         self._warn(now.wall)
         if seconds:
             timers.at_wall(now.wall + 1000 * seconds, lambda when: self._look_and_watch(timers, when))
 
     def _look_and_watch(self, timers: Timers, now: Now) -> None:
-        self.look(now.wall - now.offset)  # the real time: clients go by it
+        self.look(now.wall - now.offset)  # the real time, which clients use
         self.watch(timers, now)
 
     def look(self, wall: int) -> None:
-        """Take what is new in the files, where it can be used; else what there is goes on."""
+        """Load changed files if they are usable; otherwise the previous certificate stays in use."""
         stamp = self._stamp_now()
         if stamp in (self._stamp, self._refused):
             return

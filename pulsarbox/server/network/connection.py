@@ -1,4 +1,4 @@
-"""One TCP connection: bytes in and out of the core, backpressure both ways."""
+"""One TCP connection: bytes into and out of the core, with backpressure in both directions."""
 
 import asyncio
 import os
@@ -14,35 +14,34 @@ if TYPE_CHECKING:
     from pulsarbox.server.loop_shell import LoopShell
 
 WRITE_HIGH = 2 << 20
-"""Bytes in the transport at which a client counts as slow: its outbox is then full."""
+"""Bytes in the transport from which a client counts as slow: its outbox is then full."""
 WRITE_LOW = 512 << 10
 LINGER_SECONDS = 10.0
-"""How long a connection that the broker closes may take to write its last bytes; a peer that reads nothing would keep
-the socket open for ever."""
+"""Timeout in seconds for flushing a connection that the broker closes; a peer may never read the rest."""
 FIRST_FRAME_MAX = 64 << 10
-"""Bytes of a frame before CONNECT is accepted: a token fits in, and who has not said who it is holds no more memory."""
+"""Maximum bytes of a frame before CONNECT is accepted: enough for a token, and bounds unauthenticated memory."""
 
 
 class Connection(asyncio.BufferedProtocol):
     """Translates between a transport and a ``ServerCnx``."""
 
     def __init__(self, shell: "LoopShell", listener: str = "") -> None:
-        """``listener``: the one whose own port the client has come to."""
+        """``listener`` is the advertised listener whose port the client has connected to."""
         self._shell = shell
         self._listener = listener
         self._new = True
-        """CONNECT is not accepted yet."""
+        """Whether CONNECT is not accepted yet."""
         self._decoder = FrameDecoder(min(FIRST_FRAME_MAX, shell.max_frame_size))
         self.outbox = shell.broker.new_outbox()
         self._paused = False
         self._abort: asyncio.TimerHandle | None = None
-        """Ends a connection that the broker has closed and whose peer reads nothing."""
+        """Aborts a closed connection whose peer reads nothing."""
 
     # Input
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected; it may be one too many."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's own is no subclass
+        """Accept a client's connection, or refuse it by the connection limits."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         self._transport.set_write_buffer_limits(WRITE_HIGH, WRITE_LOW)
         peer = transport.get_extra_info("peername")
         self._host = peer[0] if peer else "?"
@@ -50,7 +49,7 @@ class Connection(asyncio.BufferedProtocol):
         shell = self._shell
         gate = shell.gate
         secure = is_secure(transport)
-        # A TLS port has asked the first of the two before it shook hands.
+        # A TLS port has checked ``gate.refusal`` before the handshake.
         refusal = gate.broker_refusal(self._host, len(shell.connections))
         refusal = refusal or (None if secure else gate.refusal(self._host))
         if refusal is not None:
@@ -70,11 +69,11 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to read into."""
+        """Return the buffer to read into."""
         return self._decoder.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came in: give the core every complete frame."""
+        """Pass every complete frame of the received bytes to the core."""
         shell = self._shell
         now = shell.now()
         receive = self.cnx.receive
@@ -89,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         shell.after_read()
 
     def _look(self) -> None:
-        """Whether the client is who it should be by now, or speaks something else than this port."""
+        """Lift the limits of a client whose CONNECT is accepted, or answer one that speaks another protocol."""
         shell = self._shell
         if self.cnx.state is CONNECTED:
             self._new = False
@@ -102,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
             self.cnx.abort(f"it speaks {what}: {text}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Release a lost connection."""
         if self._abort is not None:
             self._abort.cancel()
         shell = self._shell
@@ -114,7 +113,7 @@ class Connection(asyncio.BufferedProtocol):
     # Output
 
     def flush(self) -> None:
-        """Write what the core has for this client, in one piece; go on where the outbox had been full."""
+        """Write the core's output for this client at once, and resume an outbox that was full."""
         outbox = self.outbox
         was_full = outbox.full
         data = outbox.take()
@@ -132,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
     def _let_go(self) -> None:
         """Close the socket once its last bytes are written.
 
-        Release what the client holds at once: others may wait for its producer names and its exclusive subscriptions.
+        Release the client's producer names and exclusive subscriptions at once: other clients may wait for them.
         """
         if not self._transport.is_closing():
             self._transport.close()
@@ -141,42 +140,42 @@ class Connection(asyncio.BufferedProtocol):
             self._shell.kick()
 
     def pause_writing(self) -> None:
-        """The client does not take what it is sent."""
+        """Block the outbox: the client reads too slowly."""
         self.outbox.blocked = self.outbox.full = True
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Unblock the outbox: the client reads again."""
         self.outbox.blocked = self.outbox.full = False
         self.cnx.writable(self._shell.now())
         self._shell.kick()
 
     def pause_reading(self) -> None:
-        """Read nothing more for now."""
+        """Pause reading."""
         if not self._paused and not self._transport.is_closing():
             self._paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading."""
         if self._paused and not self._transport.is_closing():
             self._paused = False
             self._transport.resume_reading()
 
     def forget(self) -> None:
-        """In a forked child: close the socket, which would keep the client beyond the parent. Nothing may follow."""
+        """Close the inherited socket in a forked child, which would outlive the parent. No other call may follow."""
         os.close(self._transport.get_extra_info("socket").fileno())
 
     def close(self) -> None:
-        """Close after what is written."""
+        """Close after flushing."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
         self._transport.abort()
 
 
 def _reached(sockname: tuple[str, int] | None) -> str:
-    """The address of a socket as another client would write it; loopback by its name, whichever of its addresses."""
+    """Return the address of a socket as another client would write it, with ``localhost`` for any loopback address."""
     if not sockname:
         return ""
     host, port = sockname[:2]

@@ -1,6 +1,6 @@
-"""Who may connect: how many connections there are, of whom, and which of them have not said yet whose they are.
+"""Connection limits: in total, per host, and of half-open connections, which are not authenticated yet.
 
-The files of the process are the last bound: what the store needs for its volumes is never given to clients.
+The file limit of the process bounds them all: files that the store needs for its volumes are reserved.
 """
 
 import logging
@@ -15,59 +15,59 @@ from pulsarbox.server.process.rlimit import FILES_OF_ITS_OWN, WAY_OUT, file_limi
 log = logging.getLogger(__name__)
 
 CONNECTIONS_MIN: Final = 64
-"""For so many there are files, or the box could not be asked why it has none."""
+"""Minimum number of connections, reserved so that a box with few files can report the problem."""
 
 
 class Gate:
-    """Counts the connections of all ports. What counts where is said by who calls."""
+    """Counts the connections of all ports. The callers report which limits a connection counts for."""
 
     def __init__(self, settings: Settings, files: int | None = None) -> None:
-        """``files``: how many the process may have open; those that it has where it is None."""
+        """``files`` is the file limit of the process; None to query it."""
         self._most = settings.brokerMaxConnections
         self._most_of_one = settings.brokerMaxConnectionsPerIp
         self._half_of_one = settings.maxHalfOpenConnectionsPerIp
         self._files = max((file_limit() if files is None else files) - FILES_OF_ITS_OWN, CONNECTIONS_MIN)
         self._of: Counter[str] = Counter()
-        """Connections of the Pulsar protocol by the client's host."""
+        """Connections of the Pulsar protocol by client host."""
         self._half: Counter[str] = Counter()
-        """Connections of all ports that are half-open."""
+        """Half-open connections of all ports by client host."""
         self.open = 0
         """Connections of all ports."""
         self._sparing: dict[str, Sparing] = {}
         self.told: Callable[[str], None] = _nobody
-        """Hears of each refusal."""
+        """Called for each refusal."""
 
     # Counting
 
     def enters(self, host: str) -> None:
-        """A connection has come, of whatever port; nothing is known of it."""
+        """Count a new, half-open connection of any port."""
         self.open += 1
         self._half[host] += 1
 
     def known(self, host: str) -> None:
-        """It is not half-open any more."""
+        """Count a connection as no longer half-open."""
         _less(self._half, host)
 
     def leaves(self, host: str, *, half_open: bool) -> None:
-        """It is gone."""
+        """Discount a closed connection."""
         self.open -= 1
         if half_open:
             self.known(host)
 
     def broker_enters(self, host: str) -> None:
-        """A connection of the Pulsar protocol has come."""
+        """Count a new connection of the Pulsar protocol."""
         self.enters(host)
         self._of[host] += 1
 
     def broker_leaves(self, host: str, *, half_open: bool) -> None:
-        """It is gone."""
+        """Discount a closed connection of the Pulsar protocol."""
         self.leaves(host, half_open=half_open)
         _less(self._of, host)
 
-    # Deciding
+    # Limits
 
     def refusal(self, host: str) -> str | None:
-        """Why no connection from ``host`` is taken now, of whatever port; None where it is."""
+        """Return why a connection from ``host`` is refused on any port, or None."""
         if self.open >= self._files:
             return f"there are {self.open} connections, and the process may open no more files: {WAY_OUT}"
         half = self._half.get(host, 0)
@@ -76,7 +76,7 @@ class Gate:
         return None
 
     def broker_refusal(self, host: str, there: int) -> str | None:
-        """Why one more of the Pulsar protocol is too many, beside the ``there`` that there are."""
+        """Return why a Pulsar connection is refused beside ``there`` existing ones, or None."""
         if self._most and there >= self._most:
             return f"there are {there} connections, brokerMaxConnections allows no more"
         same = self._of.get(host, 0)
@@ -84,11 +84,11 @@ class Gate:
             return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
         return None
 
-    # Telling
+    # Logging
 
     def tell(self, what: str, text: str, *parts: object) -> None:
-        """A warning of what clients do, which may be many times a second: not each of them is a line."""
-        if what != "closed":  # of that, the core knows itself
+        """Log a warning about clients, rate-limited because it may occur many times per second."""
+        if what != "closed":  # the core reports those itself
             self.told(text % parts)
         left_out = self._sparing.setdefault(what, Sparing()).due()
         if left_out is not None:
@@ -96,7 +96,7 @@ class Gate:
 
 
 def _nobody(text: str) -> None:
-    """Nobody wants to hear it."""
+    """Ignore the refusal."""
 
 
 def _less(counted: Counter[str], host: str) -> None:

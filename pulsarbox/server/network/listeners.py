@@ -1,4 +1,4 @@
-"""Listening sockets: every address of a host on one port, or a sentence on why not."""
+"""Listening sockets for every address of a host on one port, with readable errors."""
 
 import asyncio
 import errno
@@ -8,14 +8,14 @@ from pulsarbox.server.process.port_owner import described, listener
 
 
 class PortTaken(OSError):
-    """Another process listens there."""
+    """Another process listens on the port."""
 
 
 async def listen(host: str, port: int, option: str) -> list[socket.socket]:
-    """Sockets that listen on every address of ``host``, all on one port (0: any free one).
+    """Listen on every address of ``host``, all on one port (0: any free one).
 
-    Connections that come before somebody serves them wait in the backlog. Raises OSError, which names the port and the
-    command line ``option`` that chooses another; PortTaken names its holder as well.
+    Connections wait in the backlog until they are served. Raises OSError, whose message names the port and the command
+    line ``option`` that chooses another; PortTaken also names the process that holds it.
     """
     sockets: list[socket.socket] = []
     loop = asyncio.get_running_loop()
@@ -26,7 +26,7 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
                 sockets.append(_listening(family, address, port))
             except OSError as error:
                 if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and len(found) > 1:
-                    continue  # the name has an address of a family that this machine does not have
+                    continue  # the name resolves to an address family that this machine does not have
                 raise
             port = sockets[0].getsockname()[1]
         if not sockets:
@@ -44,7 +44,7 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
 
 
 def advice_on(error: OSError, option: str) -> str:
-    """What to do where a port cannot be listened on; ``option`` chooses it."""
+    """Return the advice for a port that cannot be bound; ``option`` chooses it."""
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return "name an address of this machine with --host (bindAddress)"
     if error.errno == errno.EACCES:
@@ -53,7 +53,7 @@ def advice_on(error: OSError, option: str) -> str:
 
 
 def _listening(family: int, address: str, port: int) -> socket.socket:
-    # With the protocol's name: only then does asyncio turn Nagle's algorithm off for what is accepted.
+    # Only with the explicit protocol does asyncio disable Nagle's algorithm for accepted sockets.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,15 +1,15 @@
-"""Who is at the other end of a TLS connection, by the certificate that was shown and found good."""
+"""Identity of a TLS client, from its verified certificate."""
 
 import asyncio
 
 
 def is_secure(transport: asyncio.BaseTransport | None) -> bool:
-    """Whether the connection is over TLS."""
+    """Return whether the connection uses TLS."""
     return transport is not None and transport.get_extra_info("sslcontext") is not None
 
 
 def common_name(transport: asyncio.BaseTransport | None) -> str:
-    """The common name in the client's certificate; empty where it has shown none. Of several the first counts."""
+    """Return the first common name in the client's certificate; empty without a certificate."""
     peer = None if transport is None else transport.get_extra_info("peercert")
     for part in (peer or {}).get("subject", ()):
         for name, value in part:

@@ -1,4 +1,4 @@
-"""Clients that speak something else than a port does: what it is, by its first bytes, and what they are told."""
+"""Detection of clients that speak another protocol than a port, by their first bytes, and the answer to them."""
 
 import json
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ HTTP, TLS, PULSAR = "HTTP", "TLS", "the Pulsar protocol"
 
 
 class Doors(NamedTuple):
-    """Where what is spoken; empty where nowhere."""
+    """URL of each protocol; empty if it is not served."""
 
     pulsar: str
     pulsar_tls: str
@@ -22,12 +22,12 @@ class Doors(NamedTuple):
 
     @classmethod
     def of(cls, endpoints: Endpoints) -> "Doors":
-        """As clients are told."""
+        """Return the URLs advertised to clients."""
         return cls(endpoints.broker_url, endpoints.broker_url_tls, endpoints.web_url, endpoints.web_url_tls)
 
 
 def spoken(head: bytes) -> str:
-    """What the first bytes of a client are, four where there are as many; empty where it is nothing known."""
+    """Identify the protocol of a client by its first bytes, up to four; empty if unknown."""
     if head[:1] == b"\x16" and head[1:2] in (b"\x03", b""):
         return TLS
     if head[:2] == b"\0\0" or head == b"\0":
@@ -36,7 +36,7 @@ def spoken(head: bytes) -> str:
 
 
 def advice(what: str, secure: bool, web: bool, doors: Doors) -> str:
-    """A sentence for who speaks ``what`` to a port; the port is of the Admin API or not, speaks TLS or not."""
+    """Return advice for a client that speaks ``what`` on a port, which serves the Admin API or not, with TLS or not."""
     here = "the Admin API" if web else "the Pulsar protocol"
     url = (doors.web_tls if web else doors.pulsar_tls) if secure else (doors.web if web else doors.pulsar)
     here += f" over TLS ({url})" if secure else f" ({url})"
@@ -53,7 +53,7 @@ def advice(what: str, secure: bool, web: bool, doors: Doors) -> str:
 
 
 def answer(what: str, text: str) -> bytes:
-    """What is sent to who speaks ``what`` where it is not understood, before the connection is closed."""
+    """Return the answer to a client that speaks ``what``, sent before the connection is closed."""
     if what == HTTP:
         body = json.dumps({"reason": text}).encode() + b"\n"
         head = (

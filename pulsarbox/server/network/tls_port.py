@@ -1,7 +1,7 @@
-"""A port that speaks TLS: accepts, looks what the client says first, shakes hands, hands the connection on.
+"""A TLS port: accepts connections, checks for other protocols, shakes hands, and passes the connection on.
 
-The event loop's own servers keep the context that they were made with, wait for a handshake for a minute, and say of
-what went wrong nothing or a traceback.
+It replaces asyncio's servers, which keep their initial context, wait a minute for a handshake, and log either nothing
+or a traceback on failure.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 ACCEPTS_A_TURN: Final = 64
 PAUSE_SECONDS: Final = 1.0
-"""Without files or memory for another connection, nobody is accepted for so long."""
+"""Seconds without accepting connections after running out of files or memory."""
 _SCARCE: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -38,8 +38,10 @@ class TlsPort:
         web: bool,
         seconds: float,
     ) -> None:
-        """``sockets`` listen. ``protocol`` makes what a connection is given to; ``web``: it is that of the Admin API.
-        ``seconds``: how long a handshake may take."""
+        """``sockets`` are listening. ``protocol`` creates the protocol of a connection; ``web``: the Admin API's.
+
+        ``seconds`` is the timeout of a handshake.
+        """
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
         self._protocol = protocol
@@ -52,13 +54,13 @@ class TlsPort:
         self._pause: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Accept from now on."""
+        """Start accepting connections."""
         self._pause = None
         for each in self._sockets:
             self._loop.add_reader(each, self._accept, each)
 
     def stop(self) -> None:
-        """Accept no more; handshakes under way end."""
+        """Stop accepting connections and cancel pending handshakes."""
         if self._pause is not None:
             self._pause.cancel()
         for each in self._sockets:
@@ -81,7 +83,7 @@ class TlsPort:
             self._came(accepted, str(peer[0]), f"{peer[0]}:{peer[1]}")
 
     def _rest(self) -> None:
-        """Accept nobody for a while."""
+        """Pause accepting connections."""
         for each in self._sockets:
             self._loop.remove_reader(each)
         self._pause = self._loop.call_later(PAUSE_SECONDS, self.start)
@@ -99,7 +101,7 @@ class TlsPort:
 
         def done(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
-            self._gate.leaves(host, half_open=True)  # its protocol has counted it by now, if there is one
+            self._gate.leaves(host, half_open=True)  # its protocol, if created, has counted it by now
 
         task.add_done_callback(done)
 
@@ -131,7 +133,7 @@ class TlsPort:
                 accepted.close()
 
     async def _peek(self, accepted: socket.socket) -> bytes:
-        """The first bytes, which stay where they are."""
+        """Return the first bytes without consuming them."""
         there: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(accepted, _tell, there)
         try:
@@ -144,7 +146,7 @@ class TlsPort:
         what = spoken(head)
         text = advice(what, True, self._web, self._doors)
         if words := answer(what, text):
-            accepted.recv(65536)  # what is left unread would make the system reset the connection, answer and all
+            accepted.recv(65536)  # unread input would make the system reset the connection and discard the answer
             accepted.send(words)
         self._gate.tell("no TLS", "closing the connection of %s: it speaks %s: %s", address, what or "no TLS", text)
 

@@ -1,5 +1,8 @@
-"""Watches the file system of the data directory: reports once when it is nearly full, and when that is over, and tells
-the broker its size, of which settings may be a share."""
+"""Monitor of free space on the data directory's file system.
+
+Reports an event when it is nearly full, and when space is available again. Also tells the broker its size, for settings
+that are a share of it.
+"""
 
 import asyncio
 import os
@@ -11,17 +14,17 @@ from pulsarbox.server.shell_protocol import Shell
 LOOK_SECONDS: Final = 30.0
 LOW_SHARE: Final = 0.05
 LOW_BYTES: Final = 2 << 30
-"""It is low where less than both of these is free; it is over at twice as much."""
+"""Space is low if less than both bounds is free; the condition ends at twice as much."""
 
 
 class Judgement:
-    """Whether the disk is low, by what is free from time to time."""
+    """Hysteresis of low disk space, by periodic measurements."""
 
     def __init__(self) -> None:
         self._low = False
 
     def look(self, free: int, total: int) -> tuple[str, str] | None:
-        """The kind and the words of an event, where there is one to tell."""
+        """Return the kind and text of an event, or None if nothing changed."""
         bound = min(total * LOW_SHARE, LOW_BYTES)
         what = f"{free >> 20:,} MiB of the disk's {total >> 20:,} MiB are free"
         if not self._low and free < bound:
@@ -34,7 +37,7 @@ class Judgement:
 
 
 class DiskRoom:
-    """The timer that looks. The file system is asked in a thread: it may be far away."""
+    """The periodic check. A thread queries the file system, which may be remote."""
 
     def __init__(self, shell: Shell, folder: Path) -> None:
         self._shell = shell
@@ -43,11 +46,11 @@ class DiskRoom:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look now and every half a minute."""
+        """Check now and every 30 seconds."""
         self._look()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,6 +68,6 @@ class DiskRoom:
 
 
 def _room(folder: Path) -> tuple[int, int]:
-    """Bytes of the disk that are free, and all. As shutil.disk_usage: importing that takes 3 ms of a start."""
+    """Return the free and total bytes of the disk. As shutil.disk_usage, whose import takes 3 ms of startup."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize

@@ -1,4 +1,4 @@
-"""How long the disk takes for a sync: what each receipt waits for."""
+"""Measurement of the sync latency of a disk, which every receipt waits for."""
 
 import os
 import time
@@ -7,17 +7,17 @@ from pathlib import Path
 from pulsarbox.storage.lmdb.private_files import PRIVATE
 
 SLOW_MS = 10.0
-"""A median above it is worth a warning: the receipt of a single message takes as long."""
+"""Median sync latency from which a warning is due: the receipt of a single message takes as long."""
 
 _BLOCK = 4096
 
 
 def sync_times(directory: Path, count: int) -> list[float]:
-    """Milliseconds of ``count`` syncs (fdatasync) of 4 KiB each at the end of a file in ``directory``, sorted.
+    """Return the sorted latencies in milliseconds of ``count`` syncs (fdatasync) of 4 KiB in ``directory``.
 
     The file is removed. Raises OSError.
     """
-    # With a name: there are file systems that sync nothing of a file without one.
+    # A named file: some file systems sync nothing of an unnamed one.
     path = directory / f"sync-test-{os.getpid()}.new"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     times = []
@@ -34,12 +34,12 @@ def sync_times(directory: Path, count: int) -> list[float]:
 
 
 def percentile(times: list[float], share: float) -> float:
-    """Of sorted times, the least that so large a share of them does not exceed."""
+    """Return the percentile ``share`` (0 to 1) of sorted times."""
     return times[min(len(times) - 1, int(share * len(times)))]
 
 
 def slow(times: list[float], directory: str) -> str:
-    """What is wrong with them, with the figures; empty where nothing is."""
+    """Return a warning with the figures if the disk is slow, otherwise an empty string."""
     median = percentile(times, 0.5)
     if median <= SLOW_MS:
         return ""

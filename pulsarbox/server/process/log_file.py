@@ -1,4 +1,4 @@
-"""The log file of a box in the background: what stdout and stderr are, cut by size, followed when it is renamed."""
+"""The log file of a background box: the target of stdout and stderr, rotated by size, reopened when renamed."""
 
 import os
 from pathlib import Path
@@ -9,23 +9,23 @@ _STDOUT, _STDERR = 1, 2
 
 
 class LogFile:
-    """Descriptors 1 and 2 of this process, which are one file, open for appending.
+    """Descriptors 1 and 2 of this process, both of one file, open for appending.
 
-    At its size the file becomes ``<name>.1``, what was there before ``<name>.2``, and so on; a new one takes its place
-    under the same descriptors. So whatever writes to them, the interpreter's last words too, is in one of the files,
-    and there is never a descriptor more.
+    At its maximum size the file becomes ``<name>.1``, the previous one ``<name>.2``, and so on; a new file replaces it
+    under the same descriptors. So every write to them, even the interpreter's last words, is in one of the files, and
+    no further descriptor is used.
     """
 
     def __init__(self, path: Path, max_bytes: int, backups: int) -> None:
-        """``max_bytes`` 0: its size does not matter. ``backups``: how many older ones are kept."""
+        """``max_bytes`` of 0 disables rotation. ``backups`` is the number of rotated files kept."""
         self._path = path.absolute()
         self._max_bytes = max_bytes
         self._backups = backups
 
     def look(self) -> None:
-        """Before a line is written: cut the file where it has its size, follow it where it was renamed or removed.
+        """Rotate the file if it has reached its size, or reopen it if it was renamed or removed. Called per line.
 
-        What cannot be done is left for the next line: a log that cannot be cut is better than none.
+        Errors are ignored until the next line: a log that cannot be rotated is better than none.
         """
         try:
             ours = os.fstat(_STDERR)
@@ -38,7 +38,7 @@ class LogFile:
             pass
 
     def reopen(self) -> None:
-        """Open the file at its path and write there from now on. Raises OSError."""
+        """Open the file at its path and redirect output to it. Raises OSError."""
         make_directory(self._path.parent)
         new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
         try:

@@ -1,4 +1,4 @@
-"""Logging of the daemon: lines for people, or JSON; on stderr or in a file that is cut; never a line a message."""
+"""Logging of the daemon: text or JSON lines, on stderr or in a rotated file; never a line per message."""
 
 import json
 import logging
@@ -12,11 +12,11 @@ from pulsarbox.config import Settings
 from pulsarbox.server.process.log_file import LogFile
 
 SPARING_SECONDS = 10.0
-"""What may happen many times a second is told once in this time, with how many were left out."""
+"""Interval of rate-limited log lines, each with the number of suppressed ones."""
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message. What a client sent cannot begin a line of its own, or command a terminal."""
+    """Time, level, logger, message. Client input is escaped: it can neither start a line nor send terminal commands."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
@@ -32,7 +32,7 @@ def _escaped(character: str) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the ``fields`` that a line has beside its words."""
+    """One JSON object per line: time, level, logger, message, and the record's ``fields``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See logging.Formatter."""
@@ -49,7 +49,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class FileHandler(logging.StreamHandler[Any]):
-    """Writes to stderr, which is a log file: cuts it, and follows it when somebody else has."""
+    """Writes to stderr, which is a log file: rotates it, and reopens it after external rotation."""
 
     def __init__(self, file: LogFile) -> None:
         super().__init__(sys.stderr)
@@ -62,7 +62,7 @@ class FileHandler(logging.StreamHandler[Any]):
 
 
 class Sparing:
-    """Says when the next line about something may be written, and how many were left out before it."""
+    """Rate limit of one kind of log line, counting the suppressed ones."""
 
     def __init__(self, seconds: float = SPARING_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -71,7 +71,7 @@ class Sparing:
         self._left_out = 0
 
     def due(self) -> int | None:
-        """None where the line is to be left out; else how many were since the last one."""
+        """Return None to suppress a line, otherwise the number suppressed since the last one."""
         now = self._clock()
         if now < self._next:
             self._left_out += 1
@@ -82,17 +82,17 @@ class Sparing:
 
 
 def and_more(left_out: int) -> str:
-    """The end of a line for those that were left out."""
+    """Return the suffix of a line for suppressed ones."""
     return f" (and {left_out} more since the last such line)" if left_out else ""
 
 
 def log_file_of(settings: Settings, path: Path) -> LogFile:
-    """The file that stdout and stderr are, with the limits of the settings."""
+    """Return the file behind stdout and stderr, with the limits of the settings."""
     return LogFile(path, settings.logFileMaxMbytes << 20, settings.logFileBackupCount)
 
 
 def set_up(settings: Settings, path: Path | None = None) -> None:
-    """Log as the settings say to stderr; ``path``: the file that it is, if one."""
+    """Configure logging to stderr as in the settings; ``path`` is the file behind it, if any."""
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     if path is not None:
         handler = FileHandler(log_file_of(settings, path))

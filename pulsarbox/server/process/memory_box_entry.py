@@ -1,8 +1,8 @@
-"""What tells of a box that keeps everything in memory: a directory outside of any data, there while it runs.
+"""The runtime directory of an in-memory box, which makes it discoverable while it runs.
 
-``<runtime directory>/pulsarbox/memory-<pid>`` with the files LOCK and RUNNING of a data directory, so that the box is
-found, and known to be the one, as any other is. The runtime directory is the user's: XDG_RUNTIME_DIR, or where there is
-none a directory of the user's own among the temporary files.
+``<runtime directory>/pulsarbox/memory-<pid>`` contains the files LOCK and RUNNING of a data directory, so that the box
+is found and verified like any other. The runtime directory is XDG_RUNTIME_DIR, or else a directory of the user among
+the temporary files.
 """
 
 import contextlib
@@ -21,33 +21,33 @@ _PREFIX = "memory-"
 
 
 def places() -> list[Path]:
-    """Where such directories may be, the first one first."""
+    """Return the candidate parent directories, preferred one first."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     found = [Path(runtime) / "pulsarbox"] if runtime and Path(runtime).is_dir() else []
     return [*found, Path(tempfile.gettempdir()) / f"pulsarbox-{os.getuid()}"]
 
 
 class MemoryEntry:
-    """This process's entry, held until ``close`` or its end, however it ends."""
+    """This process's entry, held until ``close`` or until the process ends in any way."""
 
     def __init__(self) -> None:
-        """Raises OSError where there is no place for it."""
+        """Raises OSError if no directory is suitable."""
         self.path, self._lock = _made()
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the entry."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
 
 def entries() -> list[Path]:
-    """The entries of the boxes of this user that run, the oldest first. Those of killed ones are removed."""
+    """Return the entries of this user's running boxes, oldest first. Entries of killed ones are removed."""
     found = []
     for place in filter(_is_own, places()):
         for path in place.glob(f"{_PREFIX}[0-9]*"):
             if holder(path)[0]:
                 found.append(path)
-            elif not (path / LOCK).exists():  # just being made, or removed
+            elif not (path / LOCK).exists():  # being created or removed
                 with contextlib.suppress(OSError):
                     path.rmdir()
             else:
@@ -56,7 +56,7 @@ def entries() -> list[Path]:
 
 
 def pid_of(path: Path) -> int:
-    """Whose entry it is."""
+    """Return the process id of an entry."""
     return int(path.name.removeprefix(_PREFIX))
 
 
@@ -69,7 +69,7 @@ def _made() -> tuple[Path, int]:
                 failure = PermissionError(f"{place} is another user's")
                 continue
             path = place / f"{_PREFIX}{os.getpid()}"
-            shutil.rmtree(path, ignore_errors=True)  # of a process that had this number before
+            shutil.rmtree(path, ignore_errors=True)  # left by an earlier process with the same id
             path.mkdir(PRIVATE_DIRECTORY)
             return path, _held(path)
         except OSError as error:
@@ -85,7 +85,7 @@ def _held(path: Path) -> int:
 
 
 def _is_own(place: Path) -> bool:
-    """Whether nobody else may change what is in it: among the temporary files anybody may make one of its name."""
+    """Return whether only this user can change a directory: others may create it among temporary files."""
     try:
         found = place.lstat()
     except OSError:

@@ -1,19 +1,19 @@
-"""Which process stands in the way, as far as the system tells this user."""
+"""Identification of the process that holds a port, as far as this user may see it."""
 
 from pathlib import Path
 
 _COMMAND_MAX = 100
 _OUR_OWN = (b"--log-to", b"--report-to")
-"""Options with which a start in the background calls itself; each has a value."""
+"""Internal options of a background start; each has a value."""
 
 
 def described(pid: int) -> str:
-    """A process with its command, for a message on one line."""
+    """Describe a process with its command, for a one-line message."""
     if not pid:
         return "a process unknown here"
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    except OSError:  # it is gone, or of another container
+    except OSError:  # it has ended, or runs in another container
         return f"process {pid}"
     command = " ".join(word.decode(errors="replace") for word in as_typed(words))
     command = "".join(one if one.isprintable() else "?" for one in command)
@@ -22,7 +22,7 @@ def described(pid: int) -> str:
 
 
 def as_typed(words: list[bytes]) -> list[bytes]:
-    """A box of ours as somebody would have started it; any other command as it is."""
+    """Return the command of a box as a user would type it; other commands are unchanged."""
     if words[1:4] != [b"-m", b"pulsarbox", b"start"]:
         return words
     kept = [b"pulsarbox", b"start"]
@@ -36,8 +36,8 @@ def as_typed(words: list[bytes]) -> list[bytes]:
 
 
 def listener(port: int) -> int:
-    """The pid of a process that listens on a TCP port; 0 where there is none, or it is hidden from this user."""
-    import psutil  # for those only who meet a port that is taken
+    """Return the pid of a process that listens on a TCP port; 0 if there is none, or if it is hidden from this user."""
+    import psutil  # imported only after a port conflict
 
     try:
         connections = psutil.net_connections("tcp")

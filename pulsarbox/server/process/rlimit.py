@@ -1,21 +1,21 @@
-"""How many files the process may have open: connections are files, and so are the environments of LMDB."""
+"""The file limit of the process: connections and LMDB environments are files."""
 
 import resource
 
 from pulsarbox.config import Settings
 
 FILES_OF_ITS_OWN = 256
-"""Volumes, sockets that listen, and what the loop and the threads need."""
+"""Files for volumes, listening sockets, the loop and the threads."""
 FILES_MIN = 128
-"""With fewer it cannot work."""
+"""Minimum limit for startup."""
 FILES_WANTED = 4096
-"""Fewer are worth a warning where brokerMaxConnections sets no limit."""
+"""Limit below which a warning is due if brokerMaxConnections is unlimited."""
 
 WAY_OUT = "raise it with `ulimit -n 65536` in the shell that starts it, or LimitNOFILE=65536 in its systemd unit"
 
 
 def raise_file_limit() -> int:
-    """Take as many as the hard limit gives; how many that is."""
+    """Raise the limit to the hard limit; return the result."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -25,13 +25,13 @@ def raise_file_limit() -> int:
 
 
 def file_limit() -> int:
-    """The limit of this process."""
+    """Return the limit of this process."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 1 << 30 if soft == resource.RLIM_INFINITY else soft
 
 
 def too_few(limit: int, settings: Settings) -> str:
-    """What is wrong with a file limit, empty where nothing is. Below FILES_MIN it is more than a warning."""
+    """Return the problem with a file limit; empty if there is none. Below FILES_MIN startup must fail."""
     if limit < FILES_MIN:
         return f"the process may open {limit} files, it needs at least {FILES_MIN}: {WAY_OUT}"
     connections = settings.brokerMaxConnections

@@ -1,6 +1,6 @@
-"""Where a box serves: told to whoever started it, and kept in the data directory for who asks later.
+"""The runtime file: the addresses of a running box, stored in the data directory for local commands.
 
-No part of the data: whoever takes the directory removes it first, so it speaks of the process that holds the lock.
+It is not part of the data: opening the directory removes it, so it always belongs to the process that holds the lock.
 """
 
 import contextlib
@@ -16,40 +16,40 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A box that serves."""
+    """A running box."""
 
     pid: int
     started: int
-    """When its process began to serve, milliseconds since 1970."""
+    """Time at which it started serving, milliseconds since 1970."""
     version: str
     broker_url: str
-    """As clients are told."""
+    """Advertised to clients."""
     web_url: str
     host: str
-    """Where this machine reaches it, whatever clients are told."""
+    """Host that reaches it from this machine, whatever is advertised to clients."""
     port: int
-    """-1 where there is TLS only; so with the other one."""
+    """-1 if only TLS is served; likewise ``web_port``."""
     web_port: int
     data: str
-    """The data directory, an absolute path; empty where nothing is kept."""
+    """The data directory, an absolute path; empty for a box in memory."""
     clock: str = "real"
     """``real`` or ``virtual``."""
     faults: bool = False
     """Whether faults may be injected."""
     embedded: bool = False
-    """Whether the process is another program, in which the box is."""
+    """Whether the box is embedded in another program's process."""
     operator: str = field(default="", repr=False)
-    """With what commands on its data directory prove that they may; empty where nothing has to be proved."""
+    """The secret that authenticates local commands; empty without authentication."""
     broker_url_tls: str = ""
-    """Empty where there is no TLS; so with the other one."""
+    """Empty without TLS; likewise ``web_url_tls``."""
     web_url_tls: str = ""
     tls_port: int = -1
     web_tls_port: int = -1
     certificate: str = ""
-    """The file of the box's own certificate, an absolute path: who may read it knows whom to expect."""
+    """The file of the box's certificate, an absolute path: local clients that can read it can verify the server."""
 
     def local_url(self, web: bool) -> str:
-        """Where this machine reaches the Admin API, or the Pulsar protocol: without TLS where that can be."""
+        """Return the local URL of the Admin API, or of the Pulsar protocol; without TLS if possible."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         plain, tls = (self.web_port, self.web_tls_port) if web else (self.port, self.tls_port)
         schemes = ("http", "https") if web else ("pulsar", "pulsar+ssl")
@@ -57,27 +57,27 @@ class Running:
 
     @property
     def broker_urls(self) -> str:
-        """Those that there are."""
+        """The available URLs of the Pulsar protocol."""
         return ", ".join(url for url in (self.broker_url, self.broker_url_tls) if url)
 
     @property
     def web_urls(self) -> str:
-        """Those that there are."""
+        """The available URLs of the Admin API."""
         return ", ".join(url for url in (self.web_url, self.web_url_tls) if url)
 
 
 class Report(Protocol):
-    """Who started the daemon, and wants to know."""
+    """The receiver of the daemon's startup result."""
 
     def serving(self, running: Running) -> None:
-        """Both ports serve."""
+        """Report that both ports serve."""
 
     def failed(self, reason: str) -> None:
-        """It does not start, or ends because it must."""
+        """Report that startup failed."""
 
 
 def write(directory: Path, running: Running) -> None:
-    """Keep it in files that only their owner can read. Raises OSError."""
+    """Write the runtime file and the secret, readable by their owner only. Raises OSError."""
     if running.operator:
         _write(directory / OPERATOR, running.operator)
     _write(directory / RUNNING, json.dumps(asdict(replace(running, operator=""))) + "\n")
@@ -85,14 +85,14 @@ def write(directory: Path, running: Running) -> None:
 
 def _write(file: Path, text: str) -> None:
     new = file.with_name(f"{file.name}.new")
-    new.unlink(missing_ok=True)  # whose mode would stay
+    new.unlink(missing_ok=True)  # its mode would remain
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w") as out:
         out.write(text)
     new.replace(file)
 
 
 def read(directory: Path, pid: int) -> Running | None:
-    """What the process says that holds the directory; None where it does not serve yet, or any more."""
+    """Return the runtime data of the process that holds the directory; None if it does not serve."""
     try:
         running = Running(**json.loads((directory / RUNNING).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -101,7 +101,7 @@ def read(directory: Path, pid: int) -> Running | None:
 
 
 def _operator(directory: Path) -> str:
-    """Empty where there is none, or it is another user's."""
+    """Read the secret; empty if it is missing or not readable by this user."""
     try:
         return (directory / OPERATOR).read_text()
     except (OSError, UnicodeDecodeError):
@@ -109,7 +109,7 @@ def _operator(directory: Path) -> str:
 
 
 def remove(directory: Path) -> None:
-    """It does not serve any more."""
+    """Remove the runtime file and the secret."""
     for name in (RUNNING, OPERATOR):
         with contextlib.suppress(OSError):
             (directory / name).unlink()

@@ -1,4 +1,4 @@
-"""The signals of a process that is a box: which of them end it, and which tells it of a new log file."""
+"""Signal handling of the daemon: shutdown, and reopening of the log file."""
 
 import asyncio
 import logging
@@ -10,22 +10,22 @@ log = logging.getLogger(__name__)
 
 
 class Ending:
-    """Whether the process is to end, and why."""
+    """The request to end the process, with its reason."""
 
     def __init__(self) -> None:
         self.reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def ask(self, reason: str) -> None:
-        """End it; the first reason counts."""
+        """Request the end of the process; the first reason counts."""
         if not self.reason.done():
             self.reason.set_result(reason)
 
 
 def heed(file: LogFile | None) -> Ending:
-    """Heed signals from now on. What is given back has the reason once the process is to end.
+    """Install the signal handlers; return the future shutdown request.
 
-    SIGTERM and SIGINT end it. SIGHUP opens the log ``file`` again; without one it means that the terminal is gone, and
-    ends the process in order, unless it was ignored when the process began (nohup).
+    SIGTERM and SIGINT end the process. SIGHUP reopens the log ``file``; without a file it means that the terminal is
+    closed, and ends the process gracefully, unless it was ignored at startup (nohup).
     """
     loop = asyncio.get_running_loop()
     ending = Ending()

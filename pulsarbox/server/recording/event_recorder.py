@@ -1,6 +1,6 @@
-"""Keeps the events of one broker in its data directory.
+"""Writes the events of a broker to its data directory.
 
-Once a second what has been told goes to a thread that writes it; no commit and no request waits for that.
+Once a second, new events are passed to a writer thread; no commit and no request waits for it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 SETTLE_SECONDS: Final = 1.0
 WAITING_MAX: Final = 20_000
-"""Events that wait for the disk at most: where it is as slow as that, further ones stay in memory only."""
+"""Maximum number of events queued for the disk; on a slower disk, further events stay in memory only."""
 
 Row = dict[str, Any]
 
@@ -28,7 +28,7 @@ class EventKeeper:
     """The events of one box, in memory and on disk."""
 
     def __init__(self, shell: Shell, folder: Path | None, size: int) -> None:
-        """``folder`` is where they are kept, ``size`` how many bytes of them; None or 0: in memory only."""
+        """``folder`` stores up to ``size`` bytes of events; with None or 0 they stay in memory only."""
         self.folder = folder if size else None
         self._shell = shell
         self._events = shell.broker.core.events
@@ -42,7 +42,7 @@ class EventKeeper:
             self._writer = Worker("events", writer.write, lambda rows, done, error: None)
 
     def start(self) -> None:
-        """Keep what is told from now on, and what has been told since the start."""
+        """Record all events from now on, and those since startup."""
         if self._writer is not None:
             for event in self._events.after(0, WAITING_MAX):
                 self._hear(event)
@@ -53,7 +53,7 @@ class EventKeeper:
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._ring)
 
     def stop(self) -> None:
-        """Write the rest and end the thread."""
+        """Write the remaining events and stop the thread."""
         if self._room is not None:
             self._room.stop()
         if self._timer is not None:

@@ -1,11 +1,11 @@
-"""Records what the live views show, every few seconds, for those who look at last night.
+"""Recorder of the live views: a sample every few seconds, for analysis of past incidents.
 
-Rows are chosen and made in the loop, some a turn; a thread makes JSON of them, packs and writes it. No commit and no
-request waits for that. What it takes of a core is bounded: the more there is, the longer it waits, and a view whose
-order has to be computed for each of its things is looked at once a minute at most; until then it stands as it was.
+Rows are selected and built in the loop, some per turn; a thread serializes, compresses and writes them. No commit and
+no request waits for that. CPU use is bounded: larger samples are taken less often, and a view whose sort key must be
+computed per row is sampled at most once a minute, its previous rows being repeated in between.
 
-Measured with 10,000 topics of a subscription each: 13 ms a frame in the loop, 260 ms for one with their 20,000 quotas,
-2 ms in the thread, 1.3 KB on the disk: 0.4 % of a core.
+Measured with 10,000 topics of one subscription each: 13 ms per frame in the loop, 260 ms for one with their 20,000
+quotas, 2 ms in the thread, 1.3 KB on disk: 0.4 % of a core.
 """
 
 import asyncio
@@ -43,23 +43,23 @@ from pulsarbox.storage.recording.history_files import (
 log = logging.getLogger(__name__)
 
 RECORDED: Final = ("topics", "subscriptions", "quotas", "deadletters")
-"""The views that are recorded beside the overview, those of them that there are."""
+"""The views recorded beside the overview, if they exist."""
 LEFT_OUT: Final = ("trend",)
-"""Columns that history has by itself."""
+"""Columns that the history itself provides."""
 ROWS_AT_ONCE: Final = 25
 DAY_MS: Final = 86_400_000
 SHARE: Final = 0.003
-"""What all views may take of a core, and ..."""
+"""Share of a core for all views, and ..."""
 DEAR_SHARE: Final = 0.002
-"""... those besides that are dear ..."""
+"""... the additional share for expensive views ..."""
 DEAR_SECONDS: Final = 60.0
-"""... and how often these are looked at, at most."""
+"""... and the minimum interval of those, in seconds."""
 
 Views = dict[str, tuple[int, list[Row]]]
 
 
 class Shown(NamedTuple):
-    """What the views show at one time."""
+    """The contents of the views at one time."""
 
     time: int
     totals: dict[str, Any]
@@ -67,9 +67,9 @@ class Shown(NamedTuple):
 
 
 def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -> Generator[None, Now, Shown]:
-    """What the views show; where it yields, others may be served, and it is sent the time.
+    """Collect the contents of the views. Yields to serve others, and is sent the current time.
 
-    ``before``: dear views are not looked at, they stand as they did there.
+    Expensive views are copied from ``before``, if given.
     """
     began = now.wall
     views: Views = {}
@@ -112,7 +112,7 @@ class Store:
         self._sparing = Sparing()
 
     def write(self, shown: Shown) -> None:
-        """Append a frame; now and then, thin what is old and make room."""
+        """Append a frame; with each new file, thin old frames and remove the oldest files."""
         frame = Frame(shown.time, json.dumps(shown.totals).encode(), packed_rows(shown.views))
         try:
             if self._writer is None or shown.time // FILE_MS != self._began // FILE_MS:
@@ -128,7 +128,7 @@ class Store:
                 log.warning("the history is not written to %s: %s%s", self._folder, error, and_more(left_out))
 
     def _give_up(self) -> None:
-        """No frame may follow in this file. Where none is in it, it goes: a disk that stays full is tried for days."""
+        """Abandon the file after an error, and delete it if empty: a full disk would leave many over days."""
         writer, self._writer = self._writer, None
         if writer is not None and not writer.size:
             with contextlib.suppress(OSError):
@@ -141,7 +141,7 @@ class Store:
 
 
 class Recorder:
-    """The timer of one box's history."""
+    """The recording timer of one box."""
 
     def __init__(self, shell: Shell, data: Path, settings: Settings) -> None:
         self._shell = shell
@@ -151,20 +151,20 @@ class Recorder:
         self._busy = False
         self._last: Views = {}
         self._dear_at = 0.0
-        """When dear views are looked at again, by the monotonic clock."""
+        """Next sampling of expensive views, by the monotonic clock."""
         self._dear = False
-        """They are looked at now."""
+        """Whether the current frame samples them."""
         self._cost = 0.0
-        """Seconds that the frame being gathered has taken of the loop."""
+        """Seconds of the loop taken by the current frame."""
         self._worker: Worker[Shown, None] = Worker("history", Store(data / FOLDER, settings).write, self._written)
 
     def start(self) -> None:
-        """Record from now on."""
+        """Start recording."""
         self._worker.start()
         self._wait(self._seconds)
 
     def stop(self) -> None:
-        """Record no more; what is on its way is written."""
+        """Stop recording after pending writes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -174,7 +174,7 @@ class Recorder:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
 
     def _ring(self) -> None:
-        if self._busy:  # the disk has not taken the last one
+        if self._busy:  # the disk has not finished the last one
             self._wait(self._seconds)
             return
         now = self._shell.now()

@@ -1,7 +1,7 @@
-"""Looks at the counters of all producers and consumers from time to time, so that their rates are of the last minute.
+"""Periodic sampling of the counters of all producers and consumers, for rates over the last minute.
 
-Some topics at a time: with many of them the loop serves clients in between. Measured: 7 us for a topic with a producer
-and a consumer, so 10,000 of those take 0.7 % of a core.
+Samples some topics per turn, so that the loop serves clients in between. Measured: 7 us for a topic with a producer and
+a consumer, so 10,000 such topics take 0.7 % of a core.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ TOPICS_AT_ONCE: Final = 50
 
 
 class Sampling:
-    """The timer of one broker's counters."""
+    """The sampling timer of one broker."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look at everything every ten seconds from now on."""
+        """Start sampling everything every ten seconds."""
         self._timer = asyncio.get_running_loop().call_later(KEPT_EVERY_SECONDS, self._ring)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop sampling."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

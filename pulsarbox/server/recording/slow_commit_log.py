@@ -1,4 +1,4 @@
-"""Commits that take long: one warning, with what they held, and how many others there were."""
+"""Warnings about slow commits: rate-limited, with the size of the batch and the number of suppressed warnings."""
 
 import logging
 import time
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class WatchedCommit:
-    """Commits a batch and says when that took longer than ``slow_ms``; 0: says nothing. Called in one thread."""
+    """Commits a batch and warns if it took longer than ``slow_ms``; 0 disables the warning. Called in one thread."""
 
     def __init__(
         self,
@@ -20,14 +20,14 @@ class WatchedCommit:
         clock: Callable[[], float] = time.monotonic,
         slow: Callable[[float, int, int], None] | None = None,
     ) -> None:
-        """``slow`` is told of each that was: milliseconds, records, bytes."""
+        """``slow`` is called for each slow commit: milliseconds, records, bytes."""
         self._slow = slow
         self._commit = commit
         self._slow_ms = slow_ms
         self._clock = clock
         self._sparing = Sparing(clock=clock)
         self._longest = 0.0
-        """Of those since the last line."""
+        """Longest commit among the suppressed warnings, in milliseconds."""
 
     def __call__(self, batch: Batch) -> None:
         """See Engine.commit."""

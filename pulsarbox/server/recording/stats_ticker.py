@@ -1,6 +1,6 @@
-"""Once a second: what graphs of the last minutes are drawn of, and a look at topics where it is time for one.
+"""Per-second samples for graphs of the last minutes, and periodic sampling of topics.
 
-Some topics at a time, so that the loop serves clients in between; see ``broker.samples`` for how much that is a second.
+Samples some topics per turn, so that the loop serves clients in between; see ``broker.samples`` for the rate.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ TOPICS_AT_ONCE: Final = 50
 
 
 class Ticking:
-    """The timer of one broker's samples."""
+    """The sampling timer of one broker."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
@@ -21,13 +21,13 @@ class Ticking:
         self._next = 0.0
 
     def start(self) -> None:
-        """Tick from now on."""
+        """Start the timer."""
         loop = asyncio.get_running_loop()
         self._next = loop.time() + STEP_SECONDS
         self._timer = loop.call_at(self._next, self._ring)
 
     def stop(self) -> None:
-        """No more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -41,6 +41,6 @@ class Ticking:
         if not self._shell.broker.samples.step(self._shell.now(), TOPICS_AT_ONCE):
             self._timer = loop.call_later(0, self._step)
             return
-        # A loop that stood still for a while does not make up for the seconds that it has missed.
+        # Seconds missed while the loop was blocked are not made up for.
         self._next = max(self._next + STEP_SECONDS, loop.time())
         self._timer = loop.call_at(self._next, self._ring)

@@ -241,8 +241,8 @@ def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
     lines = said(run("quota", "explain", topic, "s")).splitlines()
     assert "a backlog of 5 messages" in lines[0]
     assert "nothing is sent: the dispatch rate is used up" in lines[1]
-    assert "  namespace  1 message in 3600 s    <- holds" in lines
-    assert "  topic      1.0 MiB, then producers are refused    <- holds" in lines
+    assert "  namespace  1 message in 3600 s    <- in effect" in lines
+    assert "  topic      1.0 MiB, then producers are refused    <- in effect" in lines
     said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", "--unset"))
     assert [receive(consumer).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
     consumer.close()

@@ -334,7 +334,7 @@ def test_the_doctor_beside_a_box_that_runs(place: Place) -> None:
     checks = json.loads(done.stdout)["checks"]
     assert done.returncode == 0, done.stdout
     assert [each["text"] for each in checks if each["name"] == "port"] == [
-        f"{document[name]} ({setting}) is served by the box that runs"
+        f"{document[name]} ({setting}) is served by the running box"
         for name, setting in (("port", "brokerServicePort"), ("webPort", "webServicePort"))
     ]
     assert any("p99" in each["text"] for each in checks)

@@ -20,6 +20,7 @@ from pulsarbox.client.client import Client
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.protocol.message_encoder import Outgoing
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +104,7 @@ def _bytes(envelope: dict[str, Any], name: str) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-@pytest.mark.parametrize(("form", "encoding"), [("csv", "base64"), ("json", "hex"), ("parquet", "")])
+@pytest.mark.parametrize(("form", "encoding"), short([("csv", "base64"), ("parquet", ""), ("json", "hex")], 2))
 def test_every_message_comes_back_from_every_kind_of_file(
     command: "Command", box: Running, topic: str, tmp_path: Path, form: str, encoding: str
 ) -> None:

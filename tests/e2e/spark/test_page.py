@@ -56,6 +56,7 @@ def keyed(frame: "DataFrame") -> "DataFrame":
     return frame.selectExpr("CAST(__key AS STRING)", "CAST(value AS STRING)")
 
 
+@pytest.mark.campaign
 def test_jobs_of_the_existing_connector_run_with_another_format(
     spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
 ) -> None:

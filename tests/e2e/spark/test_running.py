@@ -174,6 +174,7 @@ def end_between_batches(checkpoint: Path) -> None:
             each.unlink()
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("with_state", "sigterm")
 def test_timers_that_were_set_before_a_restart_come_due_though_nothing_comes(
     command: "Command", client: Any, topic: str, tmp_path: Path

@@ -136,6 +136,7 @@ def place_of(message: pulsar.Message) -> str:
     return f"{told.ledger_id()}:{told.entry_id()}:-1:{told.batch_index()}"
 
 
+@pytest.mark.campaign
 def test_rows_go_where_each_says_in_the_order_asked_for_and_come_back_by_id_or_time(
     command: "Command", topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_rows_go_where_each_says_in_the_order_asked_for_and_come_back_by_id_or_t
         assert sorted(lines) == wanted, name
 
 
+@pytest.mark.campaign
 def test_topics_that_keep_nothing_are_named_before_the_first_row_and_a_subscription_keeps_them(
     command: "Command", box: Running, space: str, topic: str, tmp_path: Path
 ) -> None:
@@ -235,6 +237,7 @@ def test_dead_letters_are_grouped_as_by_the_box_and_put_back_once(
     _parquet_has(tmp_path / "parquet" / f"job={job}", 7)
 
 
+@pytest.mark.campaign
 def test_single_messages_of_a_batch_that_were_acknowledged_are_not_meant(
     command: "Command", box: Running, client: Any, topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -324,7 +327,7 @@ def test_a_rollup_counts_every_message_once_over_a_restart(
 # The page
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
-SECTION = PAGE.read_text("utf-8").partition("## Pipelines that come along\n")[2].partition("\n## ")[0]
+SECTION = PAGE.read_text("utf-8").partition("## Included pipelines\n")[2].partition("\n## ")[0]
 SHOWN = re.findall(r"^    pulsarbox pipeline (.*)$", SECTION, re.MULTILINE)
 
 

@@ -76,7 +76,7 @@ class Told:
 
     reason = ""
 
-    def serving(self, runtime_file: runtime_file.Running) -> None:
+    def serving(self, running: runtime_file.Running) -> None:
         """See Report."""
 
     def failed(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether clients make the topics and subscriptions that they name and that do not exist.
+"""Auto-creation: whether clients create missing topics and subscriptions by using them.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, auto-creation of topics and subscriptions.
 """
@@ -9,11 +9,11 @@ from pulsarbox.broker.policies.policy import Policy
 
 
 class AutoTopics(NamedTuple):
-    """Whether, and what kind of topic comes into being."""
+    """Whether topics are auto-created, and of which kind."""
 
     allowed: bool
     partitions: int
-    """0 for a topic that is not partitioned."""
+    """Number of partitions; 0 for a non-partitioned topic."""
 
 
 def _read_topics(value: dict[str, Any]) -> AutoTopics:

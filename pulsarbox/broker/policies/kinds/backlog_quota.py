@@ -1,4 +1,4 @@
-"""Backlog quotas: how large and how old a topic's backlog may become, and what follows then.
+"""Backlog quotas: limits on the size and age of a topic's backlog, and the action when one is reached.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#backlog-quotas.
 """
@@ -16,7 +16,7 @@ AGE: Final = "message_age"
 
 
 class Follows(StrEnum):
-    """What follows when a limit is reached, as the Admin API calls it."""
+    """The action when a limit is reached, as named in the Admin API."""
 
     HOLD = "producer_request_hold"
     EXCEPTION = "producer_exception"
@@ -24,7 +24,7 @@ class Follows(StrEnum):
 
 
 class Quota(NamedTuple):
-    """A limit in bytes or milliseconds, -1 for none; what follows; whether what is not due yet counts."""
+    """A limit in bytes or ms (-1: none), its action, and whether delayed messages are excluded until they are due."""
 
     limit: int
     follows: Follows
@@ -32,7 +32,7 @@ class Quota(NamedTuple):
 
     @property
     def target(self) -> int:
-        """How much an eviction leaves: nine tenths of the limit, as in Pulsar."""
+        """The backlog left by an eviction: 90 % of the limit, as in Pulsar."""
         return self.limit * 9 // 10
 
 
@@ -60,5 +60,5 @@ BACKLOG_AGE: Final = Policy(quota_name(AGE), _reader(_age))
 
 
 def too_old_at(quota: Quota, oldest: int) -> int:
-    """When a backlog whose oldest message begins to age at ``oldest`` reaches its limit (ms since 1970); 0: never."""
+    """Return when a backlog reaches its age limit, given when the age of its oldest message begins; 0: never."""
     return oldest + quota.limit if quota.limit > 0 and oldest else 0

@@ -1,4 +1,4 @@
-"""From how many bytes of backlog on a topic is compacted; 0 never.
+"""Compaction threshold: the backlog in bytes at which a topic is compacted automatically; 0: never.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-compaction/.
 """
@@ -13,7 +13,7 @@ COMPACTION_THRESHOLD: Final = Policy("compaction-threshold", int)
 
 
 def is_worth_compacting(stored: StoredTopic, threshold: int) -> bool:
-    """Whether more than so many bytes of a topic are not compacted, or nothing keeps them yet."""
+    """Return whether more than ``threshold`` bytes are not compacted, or the topic was never compacted."""
     for cursor in stored.cursors.values():
         if cursor.name == COMPACTION_SUBSCRIPTION:
             return cursor.backlog_bytes > threshold

@@ -1,4 +1,4 @@
-"""With which codec entries are compressed on the disk, once they are in volumes that are sealed: an own policy.
+"""Compression at rest: the codec for entries in sealed volumes. Not a policy of Pulsar.
 
 ``none``, a built-in codec (``zstd``, ``lz4``, ``zlib``, ``snappy``), or the name of a compression plugin.
 """

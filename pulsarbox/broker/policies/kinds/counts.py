@@ -1,4 +1,4 @@
-"""Limits on how many there may be: producers, consumers, subscriptions, topics. 0 is no limit.
+"""Limits on the numbers of producers, consumers, subscriptions and topics. 0: no limit.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, maxProducersPerTopic and the others.
 """

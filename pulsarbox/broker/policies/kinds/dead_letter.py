@@ -1,6 +1,6 @@
-"""The dead letter policy of a subscription, which the box itself keeps: an extension, Pulsar leaves it to clients.
+"""Dead letter policy of a subscription, enforced by the broker: an extension, as Pulsar leaves it to clients.
 
-As JSON it has the names of the clients' DeadLetterPolicy:
+Its JSON form has the field names of the clients' DeadLetterPolicy:
 https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#dead-letter-topic.
 """
 
@@ -12,13 +12,13 @@ from pulsarbox.storage.catalog import Row
 
 DEAD_LETTER_SUFFIX: Final = "-DLQ"
 RETRY_SUFFIX: Final = "-RETRY"
-"""What clients append to the names of topics: ``<topic>-<subscription>``, or in old clients ``<subscription>``."""
+"""Suffixes that clients append to ``<topic>-<subscription>``, or in old clients to ``<subscription>``."""
 
 DEFAULT_SUBSCRIPTION: Final = "dead-letters"
-"""The subscription that a dead letter topic gets where the policy names none: it is to keep what it is given."""
+"""Default initial subscription of a dead letter topic, which makes the topic retain its messages."""
 
 ROW: Final = "deadLetter"
-"""Under which the row of a subscription has its policy."""
+"""Field of a subscription's row with its policy."""
 
 COUNT_MAX: Final = 1_000_000
 
@@ -26,17 +26,17 @@ _KEYS: Final = ("maxRedeliverCount", "deadLetterTopic", "initialSubscriptionName
 
 
 class DeadLetterPolicy(NamedTuple):
-    """When a message becomes a dead letter, and where it goes."""
+    """When a message becomes a dead letter, and the topic it is moved to."""
 
     max_redeliveries: int
-    """A message is sent again so often at most; 0: it is sent once."""
+    """Maximum number of redeliveries; 0: a message is sent once."""
     topic: TopicName
     initial_subscription: str
-    """A subscription that the dead letter topic gets where it has none; empty for none."""
+    """Subscription to create on a dead letter topic that has none; empty for none."""
 
     @classmethod
     def read(cls, value: Any, topic: TopicName, subscription: str) -> Self:
-        """From JSON, for a subscription of a topic. Raises Unprocessable, with what is wrong and what to write."""
+        """Parse the JSON form for a subscription of a topic. Raises Unprocessable."""
         if not isinstance(value, dict):
             raise Unprocessable('A dead letter policy is a JSON object: {"maxRedeliverCount": 3}')
         unknown = [name for name in value if name not in _KEYS]
@@ -53,11 +53,11 @@ class DeadLetterPolicy(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Row) -> Self:
-        """From the row of a subscription."""
+        """Return the policy from its stored form."""
         return cls(row["maxRedeliverCount"], parse_topic(row["deadLetterTopic"]), row["initialSubscriptionName"])
 
     def as_json(self) -> Row:
-        """As JSON, for people and for the row."""
+        """Return the JSON form, for the Admin API and for the row."""
         return dict(zip(_KEYS, (self.max_redeliveries, str(self.topic), self.initial_subscription), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Whether messages that a producer sends again are stored once.
+"""Deduplication: whether messages that a producer sends again are stored only once.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-deduplication/.
 """

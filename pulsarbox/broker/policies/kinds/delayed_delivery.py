@@ -1,4 +1,4 @@
-"""Whether messages may be delivered later than they are published.
+"""Delayed delivery: whether delivery times of messages are respected, and the maximum delay.
 
 Source: https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#delayed-message-delivery.
 """
@@ -12,12 +12,12 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 
 class DelayedDelivery(NamedTuple):
-    """Whether, how exactly, and how long at most."""
+    """Whether delays are respected, their resolution, and the maximum delay."""
 
     active: bool
     tick_ms: int
     max_delay_ms: int
-    """0: as long as the producer says."""
+    """0: no limit."""
 
 
 def _read(value: dict[str, Any]) -> DelayedDelivery:
@@ -28,7 +28,7 @@ DELAYED_DELIVERY: Final = Policy("delayed-delivery", _read)
 
 
 def check_delay(metadata: MessageMetadata, policies: TopicPolicies) -> None:
-    """Raises NotAllowed where a message is to be delivered later than its topic allows."""
+    """Raise NotAllowed if the delay of a message exceeds the maximum of its topic."""
     active, _, longest = policies.get(DELAYED_DELIVERY)
     if active and longest > 0 and metadata.deliver_at_time - metadata.publish_time > longest:
         raise NotAllowed(f"Exceeds max allowed delivery delay of {longest} milliseconds")

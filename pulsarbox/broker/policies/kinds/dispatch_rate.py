@@ -1,4 +1,4 @@
-"""Dispatch rates: how many messages and bytes go out a period, of a topic and of each of its subscriptions.
+"""Dispatch rates: messages and bytes per period dispatched from a topic and to each of its subscriptions.
 
 Sources: https://pulsar.apache.org/docs/4.2.x/concepts-throttling/, DispatchRateImpl.normalize of Pulsar 4.2: a rate
 that limits neither messages nor bytes does not set the policy.
@@ -11,13 +11,13 @@ from pulsarbox.config import Settings
 
 
 class DispatchRate(NamedTuple):
-    """A limit of what goes out in each period. 0: no such limit."""
+    """A limit on dispatch in each period. 0: no limit."""
 
     messages: int
     bytes: int
     period_s: int = 1
     relative: bool = False
-    """What is published comes on top, as it comes in."""
+    """Whether the limit is in addition to the rate of published messages."""
 
     @property
     def limits(self) -> bool:
@@ -29,7 +29,7 @@ UNLIMITED: Final = DispatchRate(0, 0)
 
 
 def read(value: dict[str, Any]) -> DispatchRate:
-    """Return the rate that a value stands for."""
+    """Convert a JSON value to a rate."""
     return DispatchRate(
         max(value.get("dispatchThrottlingRateInMsg", -1), 0),
         max(value.get("dispatchThrottlingRateInByte", -1), 0),
@@ -39,13 +39,13 @@ def read(value: dict[str, Any]) -> DispatchRate:
 
 
 def of_box(settings: Settings) -> DispatchRate:
-    """Return the rate of everything that the box dispatches."""
+    """Return the limit on the total dispatch rate of the box."""
     return DispatchRate(
         max(settings.dispatchThrottlingRateInMsg, 0), max(settings.dispatchThrottlingRateInByte, 0), relative=False
     )
 
 
 DISPATCH_RATE: Final = Policy("dispatch-rate", read)
-"""Of a topic (of each partition), shared by its subscriptions."""
+"""Limit of a topic or partition, shared by its subscriptions."""
 SUBSCRIPTION_DISPATCH_RATE: Final = Policy("subscription-dispatch-rate", read)
-"""Of each subscription of a topic (of each partition)."""
+"""Limit of each subscription of a topic or partition."""

@@ -1,4 +1,4 @@
-"""Whether only encrypted messages may be published.
+"""Required encryption: whether only encrypted messages may be published.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, encryptionRequired.
 """
@@ -8,4 +8,4 @@ from typing import Final
 from pulsarbox.broker.policies.policy import Policy
 
 ENCRYPTION_REQUIRED: Final = Policy("encryption-required", bool)
-"""A namespace cannot allow what the broker forbids: false does not set it."""
+"""False does not set the policy: a namespace cannot relax the broker's requirement."""

@@ -1,7 +1,7 @@
-"""Inactive topics: which topics are deleted because nobody uses them, and after how long.
+"""Inactive topics: which unused topics are deleted, and after how long.
 
-Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/ (inactive-topic-policies), PIP-39's neighbours in
-broker.conf (brokerDeleteInactiveTopics*).
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/ (inactive-topic-policies), and
+brokerDeleteInactiveTopics* in broker.conf.
 """
 
 from typing import Any, Final, NamedTuple
@@ -22,12 +22,12 @@ class InactiveTopic(NamedTuple):
 
 
 LEAST_MS: Final = 1000
-"""What is not used for less than this was not left alone."""
+"""Minimum time without use before a topic counts as inactive."""
 
 
 def _read(value: dict[str, Any]) -> InactiveTopic:
     mode = value.get("inactiveTopicDeleteMode")
-    delete = bool(value.get("deleteWhileInactive")) and mode is not None  # as in Pulsar, which stores what is not all
+    delete = bool(value.get("deleteWhileInactive")) and mode is not None  # as in Pulsar, which stores partial values
     seconds = value.get("maxInactiveDurationSeconds") or 0
     return InactiveTopic(delete, mode or NO_SUBSCRIPTIONS, max(seconds * 1000, LEAST_MS))
 
@@ -36,9 +36,9 @@ INACTIVE_TOPIC: Final = Policy("inactive-topic-policies", _read)
 
 
 def delete_at(policy: InactiveTopic, retention: Retention, *, unused_since: int, empty: bool) -> int:
-    """When a topic that nobody has used since an instant is to be deleted (ms since 1970); 0: never. Pure.
+    """Return when a topic unused since ``unused_since`` is to be deleted (ms since 1970); 0: never. Pure.
 
-    As in Pulsar a topic that holds entries also waits for its retention time, whatever its size.
+    As in Pulsar, a topic with entries is also kept for its retention time, regardless of the retention size.
     """
     if not policy.delete or (not empty and retention.time_ms < 0):
         return 0

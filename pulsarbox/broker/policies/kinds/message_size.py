@@ -1,6 +1,6 @@
-"""How large a message may be, in bytes; 0 leaves it to the broker.
+"""Maximum message size in bytes; 0: that of the broker.
 
-Chunks are not measured: a large message is cut to what the broker takes. Source: PIP-37 and maxMessageSize of
+Chunks are exempt, as clients size them by the broker's limit. Source: PIP-37 and maxMessageSize of
 https://pulsar.apache.org/docs/4.2.x/admin-api-topics/.
 """
 

@@ -1,4 +1,4 @@
-"""Message TTL: how long a message may stay unacknowledged.
+"""Message TTL: how long a message may remain unacknowledged.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#time-to-live-ttl.
 """
@@ -18,8 +18,8 @@ MESSAGE_TTL: Final = Policy("message-ttl", _read)
 
 
 def age_begins(entry: Entry) -> int:
-    """From when on an entry gets old (ms since 1970): its publish time, delay or none, as in Pulsar.
+    """Return when the age of an entry begins (ms since 1970): its publish time, even if delayed, as in Pulsar.
 
-    A client whose clock is ahead does not make its messages younger than they are.
+    A publish time from a client whose clock is ahead is limited to the append time.
     """
     return min(entry.publish_time, entry.append_time)

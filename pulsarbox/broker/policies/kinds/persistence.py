@@ -1,4 +1,4 @@
-"""To how many bookies a message goes. A box keeps one copy, so the numbers are stored, and are 1 until they are set.
+"""Persistence: numbers of bookies per message. Stored without effect, as a box keeps one copy; 1 by default.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, persistence.
 """
@@ -9,13 +9,13 @@ from pulsarbox.broker.policies.policy import Policy
 
 
 class Persistence(NamedTuple):
-    """Copies of a message: over how many directories, how many there are, how many must be safe."""
+    """BookKeeper's ensemble, write quorum and ack quorum, and the rate of storing cursors."""
 
     ensemble: int
     write_quorum: int
     ack_quorum: int
     mark_delete_rate: float
-    """How often a second a cursor may be stored; a box stores it with every batch."""
+    """Mark-delete updates stored per second; a box stores them with every batch."""
 
 
 def _read(value: dict[str, Any]) -> Persistence:

@@ -1,4 +1,4 @@
-"""Publish rates: how many messages and bytes a second a topic takes from all its producers.
+"""Publish rates: messages and bytes per second that a topic accepts from all its producers.
 
 Sources: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/#set-publish-rate, PublishRate.normalize of Pulsar
 4.2: a rate that limits nothing does not set the policy.
@@ -11,7 +11,7 @@ from pulsarbox.config import Settings
 
 
 class PublishRate(NamedTuple):
-    """A limit of what comes in in a second. 0: no such limit."""
+    """A limit on publishing per second. 0: no limit."""
 
     messages: int
     bytes: int
@@ -33,7 +33,7 @@ def _read(value: dict[str, Any]) -> PublishRate:
 
 
 def of_box(settings: Settings) -> PublishRate:
-    """What holds for everything that is published to the box."""
+    """Return the limit on the total publish rate of the box."""
     return PublishRate(
         max(settings.brokerPublisherThrottlingMaxMessageRate, 0),
         max(settings.brokerPublisherThrottlingMaxByteRate, 0),
@@ -41,4 +41,4 @@ def of_box(settings: Settings) -> PublishRate:
 
 
 PUBLISH_RATE: Final = Policy("publish-rate", _read)
-"""Of a topic (of each partition), shared by its producers."""
+"""Limit of a topic or partition, shared by its producers."""

@@ -1,7 +1,7 @@
 """Resource groups: the namespaces that are attached to a group share its rates.
 
-Source: https://pulsar.apache.org/docs/4.2.x/admin-api-resource-groups/. Pulsar 4.2 limits what is published only; here
-a group's dispatch rate holds as well.
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-resource-groups/. Pulsar 4.2 enforces only the publish rate; here
+a group's dispatch rate is enforced as well.
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,23 +16,23 @@ def _read(name: str | None) -> str:
 
 
 RESOURCE_GROUP: Final = Policy("resource-group", _read)
-"""The group that a namespace is attached to; empty where there is none."""
+"""The group that a namespace is attached to; empty for none."""
 
 
 class GroupRates(NamedTuple):
-    """The rates of a group, a second."""
+    """The rates of a group, per second."""
 
     publish: PublishRate
     dispatch: DispatchRate
 
 
 def group_key(name: str) -> str:
-    """The row of a group: Pulsar's ResourceGroup, as JSON."""
+    """Return the key of a group's row, which is Pulsar's ResourceGroup as JSON."""
     return f"resourcegroup/{name}"
 
 
 def group_rates(row: dict[str, Any]) -> GroupRates:
-    """The rates that a group's row stands for. What is missing, null, 0 or less is no limit."""
+    """Return the rates of a group from its row. A missing, null, zero or negative rate is no limit."""
 
     def rate(key: str) -> int:
         return max(row.get(key) or 0, 0)

@@ -1,7 +1,7 @@
-"""Retention: how long what every subscription has acknowledged is kept.
+"""Retention: how long acknowledged messages are kept.
 
-What goes are whole ledgers, as in Pulsar. So that the result is what the policy says, a ledger is closed when it holds
-an eighth of what is to be kept, and the one that grows goes too once all of it has had its time.
+As in Pulsar, whole ledgers are dropped. To approximate the policy, a ledger is closed at an eighth of the retention
+size or time, and the current one is dropped as well once the retention of all its entries has ended.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#retention-policies.
 """
@@ -14,14 +14,14 @@ UNLIMITED: Final = -1
 
 
 class Retention(NamedTuple):
-    """How long what is acknowledged is kept: until it is too old, or the topic too large. -1: no such limit."""
+    """Limits on acknowledged messages: their age in ms, and the size of the topic in bytes. -1: no limit."""
 
     time_ms: int
     size: int
 
 
 DISABLED: Final = Retention(0, 0)
-"""What is acknowledged is not kept."""
+"""Acknowledged messages are not kept."""
 
 
 def _read(value: dict[str, Any]) -> Retention:
@@ -40,14 +40,14 @@ _LEAST_MS: Final = 60_000
 
 
 class LedgerBounds(NamedTuple):
-    """At which size and age (ms) a ledger is closed."""
+    """Size (bytes) and age (ms) at which a ledger is closed."""
 
     size: int
     age: int
 
 
 def ledger_bounds(retention: Retention, most: LedgerBounds) -> LedgerBounds:
-    """The bounds of ledgers of which an eighth of the retention is one, within those of the settings. Pure."""
+    """Return bounds of an eighth of the retention, within those of the settings. Pure."""
     size, age = most
     if retention.size > 0:
         size = min(size, max(retention.size // _SHARE, _LEAST_BYTES))
@@ -57,9 +57,9 @@ def ledger_bounds(retention: Retention, most: LedgerBounds) -> LedgerBounds:
 
 
 def last_ledger_goes_after(retention: Retention, least_ms: int) -> int:
-    """How long after its last entry the ledger that grows need not be kept (ms); -1: it always is. Pure.
+    """Return how long after its last entry the current ledger must be kept (ms); -1: always. Pure.
 
-    ``least_ms``: how long it is left in any case, so that topics in use do not get a new one all the time.
+    ``least_ms``: the minimum, so that topics in use do not get a new ledger all the time.
     """
     if retention.time_ms == 0 or retention.size == 0:
         return least_ms

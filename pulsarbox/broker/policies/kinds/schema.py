@@ -1,4 +1,4 @@
-"""What schemas clients may bring to a topic.
+"""Schema policies: compatibility strategy, auto-update and enforced validation.
 
 Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#schema-compatibility-check-strategy.
 """
@@ -8,6 +8,6 @@ from typing import Final
 from pulsarbox.broker.policies.policy import Policy
 
 SCHEMA_COMPATIBILITY: Final = Policy("schema-compatibility-strategy", str)
-"""A namespace may set it by its old words too (schemaAutoUpdateCompatibilityStrategy)."""
+"""A namespace may also set it by the legacy schemaAutoUpdateCompatibilityStrategy."""
 ALLOW_AUTO_UPDATE: Final = Policy("is-allow-auto-update-schema", bool)
 VALIDATION_ENFORCED: Final = Policy("schema-validation-enforced", bool)

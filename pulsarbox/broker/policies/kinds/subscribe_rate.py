@@ -1,4 +1,4 @@
-"""Subscribe rates: how often in a period one consumer may subscribe to a topic.
+"""Subscribe rates: how often per period a consumer may subscribe to a topic.
 
 Sources: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/#set-subscribe-rate, SubscribeRate.normalize of
 Pulsar 4.2: a rate that limits nothing does not set the policy.
@@ -10,7 +10,7 @@ from pulsarbox.broker.policies.policy import Policy
 
 
 class SubscribeRate(NamedTuple):
-    """How often one consumer may subscribe in each period. 0: no limit."""
+    """A limit on the subscribe requests of one consumer in each period. 0: no limit."""
 
     times: int
     period_s: int

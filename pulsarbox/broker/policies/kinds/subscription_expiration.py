@@ -1,4 +1,4 @@
-"""Subscription expiration: after how long without consumers a durable subscription is deleted.
+"""Subscription expiration: the time without consumers after which a durable subscription is deleted.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/#configure-subscription-expiration-time.
 """

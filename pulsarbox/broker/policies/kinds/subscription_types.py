@@ -1,4 +1,4 @@
-"""Which types of subscriptions a persistent topic may have. As in Pulsar 4.2, non-persistent ones may have all.
+"""Subscription types allowed on a persistent topic. As in Pulsar 4.2, non-persistent topics allow all.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, subscriptionTypesEnabled.
 """
@@ -21,7 +21,7 @@ SUBSCRIPTION_TYPES: Final = Policy("subscription-types-enabled", _read)
 
 
 def check_type_enabled(policies: TopicPolicies, settings: Settings, sub_type: CommandSubscribe.SubType) -> None:
-    """Raises NotAllowed, with the text of Pulsar's PersistentTopic, for a type that is not enabled."""
+    """Raise NotAllowed, with the text of Pulsar's PersistentTopic, for a type that is not enabled."""
     name = CommandSubscribe.SubType.Name(sub_type)
     enabled, level = policies.found(SUBSCRIPTION_TYPES)
     if sub_type == CommandSubscribe.Key_Shared:

@@ -1,4 +1,4 @@
-"""How many messages may be held without being acknowledged: by a consumer, by all of a subscription. 0 is no limit.
+"""Limits on unacknowledged messages per consumer and per subscription. 0: no limit.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, maxUnackedMessagesOnConsumer and OnSubscription.
 """

@@ -1,4 +1,4 @@
-"""Commands of `pulsarbox admin` that need more than one request, one file per group.
+"""Commands of `pulsarbox admin` that need more than one request, one module per group.
 
-The command table names them as `run`. May import the session and values of `pulsar_admin`. Must not parse options.
+The tables refer to them by `run`. May import the session and values of `pulsar_admin`. Must not parse options.
 """

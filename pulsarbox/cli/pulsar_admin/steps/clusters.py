@@ -1,4 +1,4 @@
-"""Commands about clusters, tenants, brokers, schemas and transactions that are more than one request."""
+"""Commands for clusters, tenants, brokers, schemas and transactions that need more than one request."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from pulsarbox.names import parse_topic
 
 
 def listed(session: Session, command: Command, values: dict[str, Any]) -> list[str]:
-    """All clusters; with --current the one that answers is marked."""
+    """List the clusters, with --current marking that of the broker."""
     clusters, runtime = command.calls
     found: list[str] = session.ask(clusters, values) or []
     if not values["current"]:
@@ -26,7 +26,7 @@ def listed(session: Session, command: Command, values: dict[str, Any]) -> list[s
 
 
 def put(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """What the options say or, with --cluster-config-file, a file of JSON or of ``key: value`` lines."""
+    """Create or update a cluster from the options, or from a file of JSON or ``key: value`` lines."""
     call, file = command.calls[0], values["cluster_config_file"]
     if file:
         call = call._replace(body=_config(file))
@@ -53,7 +53,7 @@ def _config(file: str) -> dict[str, Any]:
 
 
 def delete(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The cluster; with --all its tenants first, with all that they have."""
+    """Delete a cluster; with --all, first its tenants with their namespaces and topics."""
     cluster, tenants, namespaces, *topics, namespace_call, tenant_call = command.calls
     if values["all"]:
         for tenant in session.ask(tenants, values) or []:
@@ -73,14 +73,14 @@ def _empty(session: Session, calls: list[Any], namespace: str) -> None:
 
 
 def create_tenant(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """In all clusters, unless some are named."""
+    """Create a tenant, allowed in all clusters by default."""
     put_call, clusters = command.calls
     allowed = values["allowed_clusters"] or session.ask(clusters, values)
     session.ask(put_call, {**values, "admin_roles": values["admin_roles"] or [], "allowed_clusters": allowed})
 
 
 def update_tenant(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """What is not given stays."""
+    """Update the given fields of a tenant."""
     post, get = command.calls
     roles, clusters = values["admin_roles"], values["allowed_clusters"]
     if roles is None or clusters is None:
@@ -91,7 +91,7 @@ def update_tenant(session: Session, command: Command, values: dict[str, Any]) ->
 
 
 def broker_stats(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """JSON on one line or, with --indent, on many; of metrics, each by itself."""
+    """Print statistics as JSON on one line, or on several with --indent; metrics one by one."""
     found = session.ask(command.calls[0], values)
     if isinstance(found, str):
         found = loads(found)
@@ -104,7 +104,7 @@ def broker_stats(session: Session, command: Command, values: dict[str, Any]) -> 
 
 
 def schema(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The newest, one version, or all."""
+    """Print the latest schema, one version, or all."""
     if values["version"] is not None and values["all_version"]:
         raise Misused("--version and --all-version cannot go together")
     found = session.ask(chosen(command, values), values)
@@ -119,12 +119,12 @@ def schema(session: Session, command: Command, values: dict[str, Any]) -> None:
 
 
 def _print(value: Any) -> None:
-    """JSON as pulsar-admin prints schemas: not as all the rest."""
+    """Print JSON in the format that pulsar-admin uses only for schemas."""
     click.echo(json.dumps(value, indent=2, default=float))
 
 
 def _schema(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """The schema itself as JSON where it is some."""
+    """Return a schema with its definition parsed if it is JSON."""
     data = found.get("data", "")
     try:
         definition = json.loads(data) if data else data
@@ -143,7 +143,7 @@ _AS_TEXT: Final = ("AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE")
 
 
 def _whole(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """A schema as pulsar-admin prints it among all: its bytes, and what they say."""
+    """Return a schema as pulsar-admin prints it with --all-version: its bytes in base64 and its definition."""
     text, kind = str(found.get("data") or ""), found.get("type")
     data = text.encode()
     if kind == "KEY_VALUE":
@@ -163,7 +163,7 @@ def _whole(found: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def with_schema_file(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """The JSON of a file: ``{"type": ..., "schema": ..., "properties": {...}}``."""
+    """Send a schema from a JSON file: ``{"type": ..., "schema": ..., "properties": {...}}``."""
     file = values["filename"]
     try:
         found = json.loads(_read(file))
@@ -176,7 +176,7 @@ def with_schema_file(session: Session, command: Command, values: dict[str, Any])
 
 
 def coordinators(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Each with its broker."""
+    """Print each coordinator with its broker."""
     for one in session.ask(command.calls[0], values) or []:
         click.echo(f"{inline(one.get('id'))}    {clean(str(one.get('brokerServiceUrl')))}")
 

@@ -1,4 +1,4 @@
-"""Messages that the Admin API gives: peeked at, or found by id or place."""
+"""Messages read through the Admin API: peeked, or looked up by ID or position."""
 
 import json
 from collections.abc import Iterator
@@ -21,27 +21,27 @@ _PREFIX: Final = "x-pulsar-"
 
 @dataclass(slots=True)
 class Message:
-    """What is printed of a message."""
+    """The printed fields of a message."""
 
     message_id: str
-    """``ledger:entry`` or, in a batch, ``ledger:entry:index``."""
+    """``ledger:entry``, or ``ledger:entry:index`` in a batch."""
     batched: bool
     publish_time: int
     event_time: int
     deliver_time: int
     marker: str
     stamp: str
-    """The broker's time of it, where the entry has one."""
+    """Broker timestamp from the entry metadata, if any."""
     index: str
-    """Its number in the topic, where the entry has one."""
+    """Index in the topic from the entry metadata, if any."""
     properties: dict[str, str]
     payload: bytes
     chunk: str = ""
-    """Which chunk of a message it is, in words; empty for a whole message."""
+    """Description of the chunk; empty for a whole message."""
 
 
 def peek_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The first entries of a subscription, with all messages of a batch, until there are as many as wanted."""
+    """Print the first messages of a subscription's backlog."""
     wanted, number = values["count"], 0
     found: list[Message] = []
     while len(found) < wanted:
@@ -64,7 +64,7 @@ def peek_messages(session: Session, command: Command, values: dict[str, Any]) ->
 
 
 def message_by_id(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The message of a ledger and an entry."""
+    """Print the message at a ledger and entry."""
     try:
         reply = session.reply(command.calls[0], values)
     except NotThere as error:
@@ -77,14 +77,14 @@ def message_by_id(session: Session, command: Command, values: dict[str, Any]) ->
 
 
 def examine_message(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The message at a place from the start or the end."""
+    """Print the Nth message from the start or the end."""
     if values["initial_position"] not in ("earliest", "latest"):
         raise Misused("--initialPosition is earliest or latest")
     _show(_first(session.reply(command.calls[0], values)))
 
 
 def messages_of(reply: Reply) -> Iterator[Message]:
-    """The messages of an entry that came as one answer. Raises Failed for a batch that is broken."""
+    """Yield the messages of an entry in a response. Raises Failed for a malformed batch."""
     headers = {key.removeprefix(_PREFIX): value for key, value in reply.headers.items() if key.startswith(_PREFIX)}
     if "message-id" not in headers:
         return
@@ -131,7 +131,7 @@ def _unpacked(entry: Message, count: int) -> Iterator[Message]:
 
 
 def _wanted(reply: Reply, values: dict[str, Any]) -> bool:
-    """Whether an entry is shown: markers on request, messages of transactions by --transaction-isolation-level."""
+    """Return whether to show an entry, by --show-server-marker and --transaction-isolation-level."""
     headers = reply.headers
     if headers.get(f"{_PREFIX}marker-type") and not values.get("show_server_marker"):
         return False
@@ -172,7 +172,7 @@ def _show(message: Message, marker: bool = False, redelivery: bool = False) -> N
 
 
 def dump(data: bytes) -> str:
-    """Bytes in lines of sixteen, in hexadecimal and as text; empty for none."""
+    """Return a hex dump with sixteen bytes per line; empty without data."""
     if not data:
         return ""
     frame = "+--------+-------------------------------------------------+----------------+"
@@ -189,7 +189,7 @@ def dump(data: bytes) -> str:
 
 
 def _time(headers: dict[str, str], name: str) -> int:
-    """Milliseconds since 1970; 0 where the header is not there."""
+    """Return a time header in milliseconds since 1970, 0 without it."""
     text = headers.get(name, "")
     try:
         return int(text) if text.isdigit() else round(datetime.fromisoformat(text).timestamp() * 1000)
@@ -198,7 +198,7 @@ def _time(headers: dict[str, str], name: str) -> int:
 
 
 def _chunk(headers: dict[str, str]) -> str:
-    """``2 of 5 of message UUID``; empty for a whole message."""
+    """Return ``2 of 5 of message UUID``, empty for a whole message."""
     index, count = headers.get("chunk-id", ""), headers.get("num-chunks-from-msg", "")
     if not index.isdigit() or not count.isdigit() or int(count) < 2:
         return ""
@@ -206,7 +206,7 @@ def _chunk(headers: dict[str, str]) -> str:
 
 
 def _properties(headers: dict[str, str]) -> dict[str, str]:
-    """From one header with JSON, or from one header a property, as old brokers have it."""
+    """Return the properties from one JSON header, or from one header per property, as sent by old brokers."""
     text = headers.get("property", "")
     if text:
         try:
@@ -214,7 +214,7 @@ def _properties(headers: dict[str, str]) -> dict[str, str]:
         except (ValueError, AttributeError):
             return {}
     start = "property-"
-    own = ("property-total-chunks", "property-chunk-id")  # of brokers, for every chunk: no properties
+    own = ("property-total-chunks", "property-chunk-id")  # set by brokers for every chunk
     return {
         key.removeprefix(start): value for key, value in headers.items() if key.startswith(start) and key not in own
     }

@@ -1,4 +1,4 @@
-"""Commands about namespaces and their policies whose options go together, or whose answers are words."""
+"""Commands for namespaces and policies with interdependent options or textual output."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -22,7 +22,7 @@ _BUNDLES_MAX: Final = 1 << 32
 
 
 def create_namespace(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """With its clusters and its number of bundles, where they are given."""
+    """Create a namespace with the given clusters and number of bundles."""
     bundles = values["bundles"]
     if bundles is not None and not 0 <= bundles <= _BUNDLES_MAX:
         raise Misused(f"--bundles {bundles} is not between 0 and 2^32")
@@ -35,14 +35,14 @@ def create_namespace(session: Session, command: Command, values: dict[str, Any])
 
 
 def unload(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """All, or one bundle, which may go to a broker."""
+    """Unload a namespace, or one bundle, optionally to a given broker."""
     if values["destination_broker"] and not values["bundle"]:
         raise Misused("--destinationBroker says where a bundle goes: give --bundle too")
     session.ask(chosen(command, values), values)
 
 
 def split_bundle(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The bundle by its range, or the one that is the largest or the busiest."""
+    """Split a bundle, named by its range or as the largest or busiest one."""
     if bool(values["bundle"]) == bool(values["bundle_type"]):
         raise Misused("give --bundle or --bundle-type, one of the two")
     plain, with_body = command.calls
@@ -51,7 +51,7 @@ def split_bundle(session: Session, command: Command, values: dict[str, Any]) -> 
 
 
 def retention(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Both limits, or none: where the one is 0, brokers refuse the other."""
+    """Set both retention limits. Brokers reject a limit of 0 with a nonzero other one."""
     if (values["time"] == 0) != (values["size"] == 0):
         zero, other = ("--time", "--size") if values["time"] == 0 else ("--size", "--time")
         raise Misused(
@@ -62,7 +62,7 @@ def retention(session: Session, command: Command, values: dict[str, Any]) -> Non
 
 
 def backlog_quota(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """A size for destination_storage, a time for message_age."""
+    """Set a quota: a size for destination_storage, a time for message_age."""
     by_size = values["type"] == "destination_storage"
     if values["limit" if by_size else "limit_time"] is None:
         raise Misused(
@@ -73,7 +73,7 @@ def backlog_quota(session: Session, command: Command, values: dict[str, Any]) ->
 
 
 def auto_topic_creation(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Partitioned topics need a number of partitions."""
+    """Set automatic topic creation. Partitioned topics require a number of partitions."""
     kind = values["type"].strip().lower()
     if values["enable"]:
         if kind not in ("partitioned", "non-partitioned"):
@@ -84,7 +84,7 @@ def auto_topic_creation(session: Session, command: Command, values: dict[str, An
 
 
 def persistence(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Three numbers that are at least 1."""
+    """Set persistence policies, whose three numbers must be positive."""
     for name in ("bookkeeper_ensemble", "bookkeeper_write_quorum", "bookkeeper_ack_quorum"):
         if values[name] <= 0:
             raise Misused(f"--{name.replace('_', '-')} must be greater than 0")
@@ -92,33 +92,33 @@ def persistence(session: Session, command: Command, values: dict[str, Any]) -> N
 
 
 def topic_persistence(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Sent as it is; who asks for more than one copy hears that a box has one."""
+    """Set persistence policies, and print a note for more than one copy, which a box does not keep."""
     session.ask(command.calls[0], values)
     if values["bookkeeper_write_quorum"] > 1:
         say("note: a pulsarbox keeps one copy of every message, whatever these numbers say")
 
 
 def offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """In bytes and in seconds."""
+    """Print the offload threshold in bytes and seconds."""
     size, seconds = (session.ask(call, values) for call in command.calls)
     click.echo(f"offloadThresholdInBytes: {size}\noffloadThresholdInSeconds: {seconds}")
 
 
 def set_offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Both, one after the other."""
+    """Set both offload thresholds."""
     for call in command.calls:
         session.ask(call, values)
 
 
 def offload_deletion_lag(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """In minutes."""
+    """Print the offload deletion lag in minutes."""
     found = session.ask(command.calls[0], values)
     unset = "Unset for namespace. Defaulting to broker setting."
     click.echo(unset if found is None else f"{int(found) // 60000} minute(s)")
 
 
 def offload_policies(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The driver must be one of Pulsar's; S3 needs a region or an endpoint."""
+    """Set offload policies. Requires a driver of Pulsar, and for S3 a region or an endpoint."""
     driver = values["driver"]
     if driver.lower() not in map(str.lower, DRIVERS):
         raise Misused(f"--driver is one of {', '.join(DRIVERS)}")
@@ -134,7 +134,7 @@ def offload_policies(session: Session, command: Command, values: dict[str, Any])
 
 
 def _own_keys(driver: str) -> Iterator[tuple[str, str]]:
-    """What a driver reads besides: keys, and keys or options that have their values."""
+    """Yield the additional keys of a driver, each with the key or option that holds its value."""
     prefix = "s3" if driver.lower() in map(str.lower, _S3) else "gcs" if driver == "google-cloud-storage" else ""
     if not prefix:
         return
@@ -149,7 +149,7 @@ def _own_keys(driver: str) -> Iterator[tuple[str, str]]:
 
 
 def old_schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The strategy by its old name."""
+    """Set the schema strategy by its old name."""
     word = "AutoUpdateDisabled" if values["disabled"] else _OLD_STRATEGIES.get((values["compatibility"] or "").upper())
     if word is None:
         raise Misused(f"give --compatibility ({', '.join(_OLD_STRATEGIES)}) or --disabled")
@@ -157,13 +157,13 @@ def old_schema_strategy(session: Session, command: Command, values: dict[str, An
 
 
 def shown_old_schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """In upper case, as the option takes it."""
+    """Return the schema strategy in upper case, as the option accepts it."""
     found = session.ask(command.calls[0], values)
     return found.upper() if isinstance(found, str) else found
 
 
 def schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """One of Pulsar's strategies."""
+    """Set the schema compatibility strategy."""
     name = "strategy" if "strategy" in values else "compatibility"
     word = (values[name] or "").upper()
     if word not in _SCHEMA_STRATEGIES:
@@ -172,7 +172,7 @@ def schema_strategy(session: Session, command: Command, values: dict[str, Any]) 
 
 
 def resource_quota(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """Of a bundle, which needs its namespace; else the default."""
+    """Get or set the quota of a bundle, or the default quota."""
     if bool(values["namespace"]) != bool(values["bundle"]):
         raise Misused("--namespace and --bundle go together; without both it is the default")
     return session.ask(chosen(command, values), values)

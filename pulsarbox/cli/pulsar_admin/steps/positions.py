@@ -1,4 +1,4 @@
-"""Message ids as pulsar-admin takes them, and the commands that are about places in a topic."""
+"""Message IDs in pulsar-admin's syntax, and the commands for positions in a topic."""
 
 import time
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 
 
 def place(text: str, words: bool = True) -> dict[str, int]:
-    """``ledger:entry``, or where ``words`` are taken ``earliest`` and ``latest``. Raises Misused."""
+    """Parse ``ledger:entry`` and, with ``words``, ``earliest`` and ``latest``. Raises Misused."""
     if words and text in ("earliest", "latest"):
         return EARLIEST if text == "earliest" else LATEST
     numbers = text.split(":")
@@ -29,19 +29,19 @@ def place(text: str, words: bool = True) -> dict[str, int]:
 
 
 def placed(call: Call, at: dict[str, int], **more: Any) -> Call:
-    """The call with a message id in its body."""
+    """Return the call with a message ID in its body."""
     return call._replace(body={**call.body, **at, **more})
 
 
 def shown(found: Any) -> str:
-    """A message id as Java prints it: ``ledger:entry:partition``."""
+    """Format a message ID as in Java: ``ledger:entry:partition``."""
     if not isinstance(found, dict):
         return "null"
     return f"{found.get('ledgerId')}:{found.get('entryId')}:{found.get('partitionIndex', -1)}"
 
 
 def reset_cursor(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """To a message, else to some time ago."""
+    """Reset a cursor to a message, or to a time ago."""
     by_message, by_time = command.calls
     if values["message_id"]:
         session.ask(placed(by_message, place(values["message_id"])), values)
@@ -52,12 +52,12 @@ def reset_cursor(session: Session, command: Command, values: dict[str, Any]) -> 
 
 
 def create_subscription(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """At the end of the topic, unless --messageId says where."""
+    """Create a subscription at --messageId."""
     session.ask(placed(chosen(command, values), place(values["message_id"])), values)
 
 
 def expire_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Those that are old enough, or those up to a message."""
+    """Expire messages by age, or up to a message."""
     by_time, by_place = command.calls
     age, text = values["expire_time"], values["position"]
     if age is not None and age >= 0:
@@ -72,26 +72,26 @@ def expire_messages(session: Session, command: Command, values: dict[str, Any]) 
 
 
 def backlog_size(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """From a message on; -1:-1 is the first."""
+    """Return the backlog size from a message; -1:-1 is the first."""
     return session.ask(placed(command.calls[0], place(values["message_id"], words=False)), values)
 
 
 def message_id_by_time(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The first message of a time or later."""
+    """Print the ID of the first message at or after a time."""
     at = milliseconds(values["datetime"])
     found = session.ask(command.calls[0], {**values, "timestamp": at})
     click.echo(f"Cannot find any messages based on timestamp {at}" if found is None else pretty(found))
 
 
 def message_id_by_index(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The message id in Java's form."""
+    """Print a message ID in Java's format."""
     click.echo(shown(session.ask(command.calls[0], values)))
 
 
 def analyze_backlog(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """What a subscription has not acknowledged, counted by reading it.
+    """Print the backlog of a subscription, counted by scanning it.
 
-    With --backlog-scan-max-entries in turns: a broker stops after its own limit, and is asked to go on where it did.
+    With --backlog-scan-max-entries, scans in rounds: a broker stops at its own limit, and the next round continues.
     """
     call, most = command.calls[0], values["backlog_scan_max_entries"]
     if most is not None and most <= 0:
@@ -114,7 +114,7 @@ def analyze_backlog(session: Session, command: Command, values: dict[str, Any]) 
 
 
 def milliseconds(text: str) -> int:
-    """Milliseconds since 1970 of an ISO 8601 time; without a zone, of this machine's. Raises Misused."""
+    """Parse an ISO 8601 time, by default in the local time zone, into milliseconds since 1970. Raises Misused."""
     try:
         return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
@@ -126,7 +126,7 @@ def _goes_on(total: Any) -> bool:
 
 
 def _summed(total: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Two turns as one: counts are added, the end is that of the later."""
+    """Merge two rounds: add the counts, and keep the first message of the one and the last of the other."""
     made = dict(part)
     for key, value in total.items():
         if isinstance(value, int) and not isinstance(value, bool) and isinstance(part.get(key), int):

@@ -1,4 +1,4 @@
-"""Commands about topics that take several requests, or answer in words."""
+"""Commands for topics with several requests or textual output."""
 
 import re
 import time
@@ -21,7 +21,7 @@ _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 
 
 def listed(session: Session, command: Command, values: dict[str, Any]) -> list[str]:
-    """The topics of both domains, or of the one that is asked for."""
+    """List the topics of both domains, or of the given one."""
     wanted = values.get("topic_domain")
     persistent, other = command.calls
     found: list[str] = []
@@ -32,12 +32,12 @@ def listed(session: Session, command: Command, values: dict[str, Any]) -> list[s
 
 
 def lookup(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The service URL of the broker."""
+    """Print the service URL of the topic's broker."""
     click.echo(clean(_broker(session.ask(command.calls[0], values))))
 
 
 def partitioned_lookup(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The service URL of each partition's broker, by partition or by broker."""
+    """Print the service URL of each partition's broker, by partition or by broker."""
     metadata, lookup_call = command.calls
     topic = values["topic"]
     count = (session.ask(metadata, values) or {}).get("partitions", 0)
@@ -57,7 +57,7 @@ def partitioned_lookup(session: Session, command: Command, values: dict[str, Any
 
 
 def delete(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """One topic, those of a file, or those that a pattern matches; some of many may fail without stopping the rest."""
+    """Delete one topic, those listed in a file, or those that match a pattern; continue after a failure."""
     call, persistent, other = command.calls
     text = values["topic"]
     if values["from_file"] and values["regex"]:
@@ -101,18 +101,18 @@ def _topic(text: str) -> Any:
 
 
 def compact_topic(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Says that it was asked for."""
+    """Trigger compaction."""
     session.ask(command.calls[0], values)
     click.echo(f"Topic compaction requested for {values['topic']}")
 
 
 def compaction_status(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """In words; with --wait-complete when it has ended."""
+    """Print the compaction status; with --wait-complete, once it has ended."""
     _status(session, command, values, ("Compaction", "compaction", "compacting"))
 
 
 def offload_status(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """In words; with --wait-complete when it has ended."""
+    """Print the offload status; with --wait-complete, once it has ended."""
     _status(session, command, values, ("Offload", "offload", "offloading"))
 
 
@@ -134,7 +134,7 @@ def _status(session: Session, command: Command, values: dict[str, Any], words: t
 
 
 def offload(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The ledgers that are behind as many bytes as are to stay."""
+    """Offload ledgers, except the newest ones up to --size-threshold bytes."""
     stats, trigger = command.calls
     found = session.ask(stats, values) or {}
     ledgers = list(found.get("ledgers") or [])
@@ -155,18 +155,18 @@ def offload(session: Session, command: Command, values: dict[str, Any]) -> None:
 
 
 def terminate(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Says at which message."""
+    """Terminate a topic and print its last message ID."""
     click.echo(f"Topic successfully terminated at {shown(session.ask(command.calls[0], values))}")
 
 
 def terminate_partitions(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Says at which message, for each partition."""
+    """Terminate all partitions and print the last message ID of each."""
     for index, at in (session.ask(command.calls[0], values) or {}).items():
         click.echo(f"Topic {values['topic']}-partition-{clean(str(index))} successfully terminated at {shown(at)}")
 
 
 def internal_info(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """The JSON of it, over several lines."""
+    """Print the internal metadata as indented JSON."""
     import json
 
     found = session.ask(command.calls[0], values)
@@ -180,19 +180,19 @@ def internal_info(session: Session, command: Command, values: dict[str, Any]) ->
 
 
 def subscription_properties(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """All are replaced; --clear says that none are to stay."""
+    """Replace all properties of a subscription, or remove them with --clear."""
     if bool(values["property"]) == values["clear"]:
         raise Misused("give --property key=value, or --clear to remove all, one of the two")
     session.ask(command.calls[0], {**values, "property": values["property"] or {}})
 
 
 def compactly(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """The answer as JSON on one line."""
+    """Print the response as JSON on one line."""
     click.echo(compact(session.ask(command.calls[0], values)))
 
 
 def create_shadow_topic(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """With as many partitions as its source has."""
+    """Create a shadow topic with as many partitions as its source."""
     plain, source, partitioned = command.calls
     count = (session.ask(source, values) or {}).get("partitions", 0)
     properties = {**(values["properties"] or {}), _SHADOW_SOURCE: str(values["source"])}
@@ -204,7 +204,7 @@ def create_shadow_topic(session: Session, command: Command, values: dict[str, An
 
 
 def shadow_source(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """The topic of which this one is a shadow, null where it is none."""
+    """Return the source of a shadow topic, None for other topics."""
     return (session.ask(command.calls[0], values) or {}).get(_SHADOW_SOURCE)
 
 

@@ -1,6 +1,6 @@
-"""Pages of stored messages, both ways from any place: nothing is acknowledged and no cursor is made.
+"""Pages of stored messages, in both directions from any place, without acknowledging or creating a cursor.
 
-Below ``/pulsarbox/v1``. Of a partitioned topic a page is one of each partition, merged by publish time.
+Below ``/pulsarbox/v1``. A page of a partitioned topic merges a page of each partition by publish time.
 """
 
 import json
@@ -32,32 +32,32 @@ LIMIT_MAX: Final = 500
 PAYLOAD: Final = 4096
 PAYLOAD_MAX: Final = 1 << 20
 DECODED_MAX: Final = 256 << 10
-"""Bytes of a payload up to which it is shown decoded."""
+"""Maximum bytes of a payload that is decoded."""
 _EARLIEST: Final = Place(-1, -1)
 _LATEST: Final = Place(2**63 - 1, 2**63 - 1)
 _MERGED: Final = "m."
-"""What a place in several partitions begins with."""
+"""Prefix of a place in several partitions."""
 _WHAT: Final = "Browse messages"
 
 
 class Asked(NamedTuple):
-    """What one page is to be."""
+    """The parameters of one page."""
 
     forward: bool
     limit: int
     payload: int
-    """Bytes of a payload that are told."""
+    """Maximum bytes of a payload to return."""
     subscription: str
     wanted: Callable[[Looked], bool] | None
 
 
 def browse(call: Call) -> Later:
-    """A page of messages, oldest first: ``{"messages", "next", "previous", "ended", "lookedAt"}``.
+    """Return a page of messages, oldest first: ``{"messages", "next", "previous", "ended", "lookedAt"}``.
 
-    ``from``: earliest, latest, a message id or a time; ``direction`` forward or backward from there, which is where it
-    is given neither. ``next`` and ``previous`` are places for ``from``, to go on with in that direction; null where
-    nothing can be there. A page ends with ``limit`` messages, at the end there is (``ended``), or where enough was
-    looked at for one request: then it goes on from its place.
+    ``from`` is earliest, latest, a message id or a time; ``direction`` is forward or backward from there. By default a
+    page is the latest one, and goes forward from a given place. ``next`` and ``previous`` are values of ``from`` to
+    continue in that direction, null if nothing can follow. A page ends with ``limit`` messages, at the end of the topic
+    (``ended``), or after the amount of work allowed per request; the next request continues there.
     """
     parts = [persistent(find_topic(call, part, call.now), _WHAT) for part in parts_of(call, PERSISTENT)]
     asked = _asked(call)
@@ -92,7 +92,7 @@ def _asked(call: Call) -> Asked:
 
 
 def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
-    """Where the walk of each partition begins: a place, a time, None where there is nothing. Raises BadRequest."""
+    """Return the start in each partition: a place, a time, or None to skip it. Raises BadRequest."""
     if text in ("earliest", "latest"):
         return [_EARLIEST if text == "earliest" else _LATEST] * count
     if text.startswith(_MERGED):
@@ -112,7 +112,7 @@ def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
 
 
 def _place(text: str) -> tuple[Place, int]:
-    """A message id as it is shown: ``ledger:entry[:partition[:index]]``. Raises BadRequest."""
+    """Parse a message id: ``ledger:entry[:partition[:index]]``. Raises BadRequest."""
     try:
         numbers = [int(part) for part in text.split(":")]
     except ValueError:
@@ -139,7 +139,7 @@ def _merged(text: str, count: int) -> list[Place | int | None]:
 
 
 def _place_of(ledger: object, entry: object, index: object) -> Place:
-    """A place that a page has told. Raises ValueError."""
+    """Validate a place returned by an earlier page. Raises ValueError."""
     for each in (ledger, entry, index):
         if not isinstance(each, int) or not -1 <= each < 2**63:
             raise ValueError(f"{each!r} is no part of a place")
@@ -148,7 +148,7 @@ def _place_of(ledger: object, entry: object, index: object) -> Place:
 
 
 def _together(places: list[Place | None]) -> str | None:
-    """Places in several partitions as one; None where there is none in any."""
+    """Combine places in several partitions; None if there is none in any."""
     if all(place is None for place in places):
         return None
     data = json.dumps(places, separators=(",", ":")).encode()
@@ -159,7 +159,7 @@ def _together(places: list[Place | None]) -> str | None:
 
 
 def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, Any]]:
-    """What makes the row of a message; called in a thread."""
+    """Return a function that builds the row of a message; called in a thread."""
 
     def make(message: Looked, closed: str) -> dict[str, Any]:
         entry, metadata, own = message.entry, message.metadata, message.own
@@ -200,7 +200,7 @@ def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, An
 
 
 def _tellable(value: Any) -> Any:
-    """A value that JSON can tell; None for what is nested too deep, or holds numbers that are none."""
+    """Return a value that JSON can represent; None if it is nested too deep, or contains NaN or infinity."""
     try:
         json.dumps(value, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
@@ -226,7 +226,7 @@ def _text(value: str | bytes) -> str:
 
 
 class _State:
-    """What has become of messages on one subscription, as it stands now."""
+    """The current state of messages on one subscription."""
 
     def __init__(self, subscription: Subscription, now: Now) -> None:
         self._cursor = subscription.cursor
@@ -234,7 +234,7 @@ class _State:
         self._now = now
 
     def of(self, found: Found) -> dict[str, Any]:
-        """``acknowledged``, ``inFlight`` with its consumer, ``delayed`` or ``waiting``; and how often it came back."""
+        """Return ``acknowledged``, ``inFlight`` with its consumer, ``delayed`` or ``waiting``, with redeliveries."""
         at = Position(found.ledger_id, found.entry_id)
         told: dict[str, Any] = {"consumer": None, "redeliveries": self._cursor.redelivery_count(at)}
         partly = self._cursor.batch_acks.get(at)
@@ -252,7 +252,7 @@ class _State:
 
 
 class _Merge:
-    """The pages of all partitions, one after the other, as one."""
+    """Merges the pages of all partitions, read one after another."""
 
     def __init__(
         self, call: Call, parts: list[PersistentTopic], asked: Asked, starts: list[Place | int | None], later: Later
@@ -267,7 +267,7 @@ class _Merge:
         self._schemas = call.broker.schemas.by_version(name)
 
     def begin(self) -> None:
-        """Walk through the first partition; the others follow."""
+        """Read a page of the first partition; the others follow."""
         self._walk(self._call.now)
 
     def _walk(self, now: Now) -> None:
@@ -284,7 +284,7 @@ class _Merge:
             find_first_since(part, start, self._from_time, self._later.failed, now)
 
     def _from_time(self, at: Position, now: Now) -> None:
-        """Forward from the first that is as late as that; backward from the last before it."""
+        """Start forward at the first message of that time or later; backward at the last one before it."""
         self._walk_from(Place(*at) if self._asked.forward else Place(at.ledger_id, at.entry_id - 1), now)
 
     def _walk_from(self, start: Place, now: Now) -> None:
@@ -338,7 +338,7 @@ class _Merge:
         return ([(0, each) for each in page.found], [page.on]) if page is not None else ([], [None])
 
     def _several(self) -> tuple[list[tuple[int, Found]], list[Place | None]]:
-        """The first of all by publish time, and where each partition goes on behind what was chosen of it."""
+        """Select the first messages of all partitions by publish time, and where each partition continues."""
         heads = [0] * len(self._pages)
         chosen: list[tuple[int, Found]] = []
         sign = 1 if self._asked.forward else -1

@@ -1,4 +1,4 @@
-"""Letting a client go. Below ``/pulsarbox/v1``; who is there is a live view (``top``)."""
+"""Disconnection of a client. Below ``/pulsarbox/v1``; the list of clients is a live view (``top``)."""
 
 from pulsarbox.broker.clients import find, kick
 from pulsarbox.server.http.framework.request import DONE, Answer, Call
@@ -6,7 +6,7 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def kicked(call: Call) -> Answer:
-    """Close a connection, a producer or a consumer; its client comes back by itself, as after any unloading.
+    """Close a connection, a producer or a consumer; its client reconnects automatically, as after an unload.
 
     Raises NotFound, BadRequest.
     """

@@ -1,4 +1,4 @@
-"""The clock of the box, which can be moved where it is virtual. Below ``/pulsarbox/v1``, beside Pulsar's own API."""
+"""The clock of the box, which can be advanced if it is virtual. Below ``/pulsarbox/v1``."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -10,18 +10,18 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.times import duration
 
 PATIENCE_SECONDS: Final = 30.0
-"""How long at most the answer to a moved clock waits for what falls due: a million topics go on behind it."""
+"""Maximum seconds that the answer to an advance waits for due work: with a million topics, it continues afterwards."""
 
 
 def clock(call: Call) -> Answer:
-    """What time it is: ``{"mode", "now", "real", "offset"}``, in milliseconds."""
+    """Return the time: ``{"mode", "now", "real", "offset"}``, in milliseconds."""
     return _clock(call, call.now.wall)
 
 
 def advance(call: Call) -> Later:
-    """Move the virtual clock forward. The body: ``{"by": "10d"}``, or a number of milliseconds.
+    """Advance the virtual clock. The body: ``{"by": "10d"}``, or a number of milliseconds.
 
-    Answered when what falls due by it is done and durable.
+    Answered once the work that becomes due is done and durable.
     """
     by = _only(call, "by")
     if isinstance(by, str):
@@ -33,7 +33,7 @@ def advance(call: Call) -> Later:
 
 
 def set_to(call: Call) -> Later:
-    """Move the virtual clock forward to an instant. The body: ``{"to": "2026-12-24T18:00:00Z"}``, or ms since 1970."""
+    """Advance the virtual clock to a time. The body: ``{"to": "2026-12-24T18:00:00Z"}``, or ms since 1970."""
     to = _only(call, "to")
     if isinstance(to, str):
         to = _instant(to)

@@ -1,4 +1,4 @@
-"""What compressing on the disk has done for each topic. Below ``/pulsarbox/v1``."""
+"""Compression statistics per topic. Below ``/pulsarbox/v1``."""
 
 from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_REST
 from pulsarbox.names import parse_topic
@@ -7,10 +7,10 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def compression(call: Call) -> Answer:
-    """Topics with entries in volumes that were packed to be compressed, as it was when disk was given back last.
+    """Return the topics with entries in compressed volumes, as of the last space reclamation.
 
-    Each with its codec, entries, bytes as they came and as they stand, the ratio, and dictionaries; ``wanted`` is the
-    codec that its policy names now.
+    Each with its codec, entries, uncompressed and stored bytes, the ratio, and dictionaries; ``wanted`` is the codec in
+    its current policy.
     """
     core = call.broker.core
     rows = []

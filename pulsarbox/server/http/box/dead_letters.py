@@ -1,6 +1,6 @@
-"""Dead letters: the policy by which the box moves them for a subscription, and the topics that they are in.
+"""Dead letters: the policies by which the box moves them for subscriptions, and the topics that contain them.
 
-None of it is Pulsar's: there clients see to dead letters, and the broker knows of none.
+Not part of Pulsar's API: there clients handle dead letters, and the broker is not involved.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from pulsarbox.server.http.resources.subscriptions import check_name
 from pulsarbox.storage.catalog import topic_key
 
 AT_ONCE: Final = 50
-"""Partitions, or topics, that one turn sees to."""
+"""Partitions or topics processed per turn."""
 _WHAT: Final = "A dead letter policy"
 
 
 def _subscriptions(call: Call) -> list[Subscription]:
-    """The subscription, on each partition that has it. Raises NotFound; NotAllowed where it is not durable."""
+    """Return the subscription on each partition that has it. Raises NotFound; NotAllowed if it is not durable."""
     name, topic = call.path["subscription"], call.topic()
     found = []
     for part in parts_of(call):
@@ -42,14 +42,14 @@ def _subscriptions(call: Call) -> list[Subscription]:
 
 
 def get(call: Call) -> Answer:
-    """The dead letter policy of a subscription; null where it has none."""
+    """Return the dead letter policy of a subscription, or null."""
     policies = [each.dead_letters.policy for each in _subscriptions(call)]
     policy = next((each for each in policies if each is not None), None)
     return answer(None if policy is None else policy.as_json())
 
 
 def put(call: Call) -> Later:
-    """Set the dead letter policy of a subscription, on all partitions; its topic is made, and given a subscription."""
+    """Set the dead letter policy of a subscription on all partitions; create its topic with a subscription."""
     found = _subscriptions(call)
     policy = DeadLetterPolicy.read(call.json(), call.topic(), call.path["subscription"])
     if policy.initial_subscription:
@@ -60,9 +60,9 @@ def put(call: Call) -> Later:
 
 
 def may_fill(call: Call, policy: DeadLetterPolicy) -> None:
-    """Raises AuthorizationError where the one who asks may not produce to the topic that the box is to fill.
+    """Raise AuthorizationError unless the client may produce to the topic that the box will fill.
 
-    It may be in another tenant, which the permission of the route says nothing about.
+    The topic may be in another tenant, which the route's permission does not cover.
     """
     authorization = call.broker.core.authorization
     authorization.require_on_topic(call.principal, policy.topic, (PRODUCE,))
@@ -71,7 +71,7 @@ def may_fill(call: Call, policy: DeadLetterPolicy) -> None:
 
 
 def delete(call: Call) -> Later:
-    """Take the dead letter policy of a subscription away: from now on the box moves nothing."""
+    """Remove the dead letter policy of a subscription: the box moves no more messages."""
     return _set(call, _subscriptions(call), None)
 
 
@@ -83,7 +83,7 @@ def _set(call: Call, found: list[Subscription], policy: DeadLetterPolicy | None)
 
 
 def listing(call: Call) -> Later:
-    """The topics of a namespace that dead letters, or messages to be tried again, are in; each with what it holds."""
+    """Return the dead-letter and retry topics of a namespace, each with its contents."""
     rows: list[dict[str, Any]] = []
 
     def work(names: list[str], now: Now) -> None:

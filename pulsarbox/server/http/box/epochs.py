@@ -1,11 +1,11 @@
-"""Epoch commit, version 1: what a sink has staged in transactions is published whole, once. Below ``/pulsarbox/v1``.
+"""Epoch commit, version 1: publishes the staged transactions of a sink atomically, once. Below ``/pulsarbox/v1``.
 
 ``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}/stages`` begins a transaction for a part of an epoch:
-``{"transaction": "0:17", "committed": false}``, or ``{"transaction": null, "committed": true}`` where the epoch was
+``{"transaction": "0:17", "committed": false}``, or ``{"transaction": null, "committed": true}`` if the epoch was
 published before. ``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}`` with ``{"transactions": ["0:17",
-"0:18"]}`` commits all of them and notes the epoch, with one write to the disk. The answer has ``committed``: false
-where the epoch was published before; then nothing is published, and the transactions are aborted. 409 for an epoch
-that is behind. Both take ``writer``, ``run`` and ``takeOver``, 409 for one that is not the sink's.
+"0:18"]}`` commits all of them and records the epoch, in one write to the disk. ``committed`` in the answer is false if
+the epoch was published before: nothing is published then, and the transactions are aborted. 409 for an outdated epoch.
+Both accept ``writer``, ``run`` and ``takeOver``, with 409 for a writer other than the sink's.
 """
 
 from typing import Any
@@ -20,11 +20,11 @@ from pulsarbox.storage.transactions import TxnId
 
 NAME_MAX = 256
 SINKS_AT_ONCE = 1000
-"""Sinks in one answer."""
+"""Maximum number of sinks in one answer."""
 
 
 def get(call: Call) -> Answer:
-    """The sink's last epoch, and when it was committed (ms since 1970)."""
+    """Return the sink's last epoch, and its commit time (ms since 1970)."""
     row = call.broker.core.epochs.last(_sink(call))
     if row is None or row["epoch"] == NOTHING:
         raise NotFound(f"Sink {_sink(call)} has committed nothing")
@@ -32,9 +32,9 @@ def get(call: Call) -> Answer:
 
 
 def listed(call: Call) -> Answer:
-    """``{"sinks": [...]}``: the sinks of a namespace that have committed something, by name, each as ``get`` has it.
+    """Return ``{"sinks": [...]}``: the sinks of a namespace with a committed epoch, each in the form of ``get``.
 
-    ``after``: those behind a name, where an answer was cut: ``next`` is the name to go on behind, or null.
+    ``after`` is an exclusive lower bound of the names; ``next`` is its value to continue a truncated answer, or null.
     """
     namespace = call.namespace()
     found: list[dict[str, Any]] = []
@@ -83,13 +83,13 @@ def commit(call: Call) -> Later:
 
 
 def forget(call: Call) -> Answer:
-    """Forget a sink: it may begin again at any epoch."""
+    """Delete the state of a sink: it may begin again at any epoch."""
     call.broker.core.epochs.forget(_sink(call), call)
     return DONE
 
 
 def _sink(call: Call) -> str:
-    """The sink's name, with its namespace before it. Raises NotFound, BadRequest."""
+    """Return the sink's name, prefixed with its namespace. Raises NotFound, BadRequest."""
     namespace, sink = call.namespace(), call.path["sink"]
     if not call.broker.tenants.has_namespace(namespace):
         raise NotFound("Namespace not found")
@@ -99,7 +99,7 @@ def _sink(call: Call) -> str:
 
 
 def _writer(body: dict[str, Any]) -> Writer:
-    """Who writes, as a body says. Raises BadRequest."""
+    """Return the writer named in a body. Raises BadRequest."""
     name, run, takes_over = body.get("writer", ""), body.get("run", ""), body.get("takeOver", False)
     if not (isinstance(name, str) and isinstance(run, str) and isinstance(takes_over, bool)):
         raise BadRequest("writer and run are texts, takeOver is true or false")

@@ -1,4 +1,4 @@
-"""The events of a box: those that were, in memory and on disk, and those to come. Below ``/pulsarbox/v1``."""
+"""The events of a box: past ones, in memory and on disk, and new ones as a stream. Below ``/pulsarbox/v1``."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,17 +15,17 @@ from pulsarbox.storage.recording.event_files import FOLDER, newest_first, oldest
 LIMIT: Final = 100
 LIMIT_MAX: Final = 5000
 TAKEN: Final = 500
-"""Events that one write of a live answer holds."""
+"""Maximum number of events per write of a stream."""
 _NUMBER_MAX: Final = 2**63 - 1
 SEARCHED: Final = ("kind", "subject", "text")
 
 
 def events(call: Call) -> Later | Live:
-    """Events, oldest first: ``{"events", "next", "first"}``; behind ``next`` they go on, with ``after``.
+    """Return events, oldest first: ``{"events", "next", "first"}``; ``next`` is the value of ``after`` to continue.
 
-    Parameters: ``after`` a number, from there on; else the newest, ``before`` a number where one is given. ``since``
-    (a time: ms since 1970, -1h), ``limit``, ``filter``, ``tenant`` or ``namespace`` (only what is about topics there).
-    With ``follow=true`` those to come as well, a line each.
+    Parameters: ``after`` a number, from there on; otherwise the newest events, optionally ``before`` a number.
+    ``since`` (a time: ms since 1970, -1h), ``limit``, ``filter``, ``tenant`` or ``namespace`` (only events about their
+    topics). With ``follow=true`` a stream of new events, one per line.
     """
     wanted = _wanted(call)
     events = call.broker.core.events
@@ -46,12 +46,12 @@ def _wanted(call: Call) -> Wanted:
 
 
 def _is_within(row: Row, prefix: str) -> bool:
-    """Whether an event is about a topic of a tenant or namespace."""
+    """Return whether an event is about a topic of a tenant or namespace."""
     return str(row["subject"]).partition("://")[2].startswith(prefix)
 
 
 def follow(events: Events, wanted: Wanted, after: int) -> Live:
-    """The events behind a number, as they come. Who is too slow for the memory misses some, and sees it by the gap."""
+    """Stream the events after a number. A slow client misses evicted events, visible as a gap in the numbers."""
     at = after
 
     def take() -> bytes:
@@ -107,7 +107,7 @@ def _following(call: Call, wanted: Wanted, limit: int, after: int) -> Later:
 def _with_files(
     call: Call, rows: Callable[[Any], Iterator[Row]], wanted: Wanted, limit: int, done: Callable[[list[Row]], Answer]
 ) -> Later:
-    """Answer with what of the files is wanted, read beside the loop; at once where nothing is missing."""
+    """Answer with the matching events of the files, read in a thread; at once if none are needed."""
     later, folder = Later(), call.broker.folder
     if folder is None or not limit:
         later.give(done([]))

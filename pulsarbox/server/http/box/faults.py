@@ -1,4 +1,4 @@
-"""Faults by rule, on boxes that were made for it. Below ``/pulsarbox/v1``, beside Pulsar's own API."""
+"""Fault injection rules, on boxes started with fault injection. Below ``/pulsarbox/v1``."""
 
 from pulsarbox.broker.faults.faults import Faults
 from pulsarbox.broker.faults.rule import rule_of
@@ -8,12 +8,12 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def listing(call: Call) -> Answer:
-    """The rules, in the order in which they are asked, with what they have done so far."""
+    """Return the rules in evaluation order, with their counters."""
     return answer([counted.document() for counted in _faults(call).rules.values()])
 
 
 def add(call: Call) -> Answer:
-    """Add a rule, behind those that there are. The body is the rule; the answer the same with its number, ``id``."""
+    """Append a rule. The body is the rule; the answer is the rule with its number, ``id``."""
     faults = _faults(call)
     body = call.json_object()
     if not body:
@@ -22,17 +22,17 @@ def add(call: Call) -> Answer:
 
 
 def get(call: Call) -> Answer:
-    """A rule, and what it has done so far."""
+    """Return a rule with its counters."""
     return answer(_faults(call).get(_number(call)).document())
 
 
 def remove(call: Call) -> Answer:
-    """Take a rule away; what it had done."""
+    """Remove a rule; return it with its counters."""
     return answer(_faults(call).remove(_number(call)).document())
 
 
 def clear(call: Call) -> Answer:
-    """Take all rules away."""
+    """Remove all rules."""
     _faults(call).clear()
     return DONE
 

@@ -1,4 +1,4 @@
-"""The recorded history: from when to when it goes, and what live views showed at some time. Below ``/pulsarbox/v1``."""
+"""The recorded history: its time span, and the contents of live views at a past time. Below ``/pulsarbox/v1``."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from pulsarbox.storage.recording.history_files import FOLDER, History, rows_of
 FRAMES: Final = 1000
 FRAMES_MAX: Final = 10_000
 SERIES: Final = 60
-"""Frames that a series of the overview has."""
+"""Maximum number of frames in a series of the overview."""
 SERIES_MS: Final = 600_000
 _SEARCHED: Final = ("topic", "subscription", "subject")
 _TOPIC: Final = ("topic", "subject")
@@ -31,8 +31,10 @@ T = TypeVar("T")
 
 
 def history(call: Call) -> Later:
-    """``{"from", "to", "step", "bytes", "frames"}``: times in ms since 1970, ``from`` and ``to`` null where nothing is
-    recorded; ``frames`` are those from ``from`` to ``to`` of the query, ``limit`` of them, evenly."""
+    """Return ``{"from", "to", "step", "bytes", "frames"}``: times in ms since 1970, ``from`` and ``to`` null if empty.
+
+    ``frames`` are those from ``from`` to ``to`` of the query, at most ``limit``, evenly selected.
+    """
     begin, end = moment_of(call, "from"), moment_of(call, "to") or 1 << 62
     limit = number_of(call, "limit", FRAMES, 1, FRAMES_MAX)
     folder, step = _folder(call), call.broker.core.settings.historyIntervalSeconds * 1000
@@ -67,9 +69,9 @@ def _beside(call: Call, look: Callable[[], dict[str, Any]]) -> Later:
 
 
 def recorded(call: Call) -> Later:
-    """A live view as it was ``at`` some time: the last frame before it. Its rows are those that were recorded.
+    """Return a live view as of time ``at``: the recorded rows of the last frame at or before it.
 
-    Raises NotFound where nothing was, BadRequest.
+    Raises NotFound if nothing was recorded, BadRequest.
     """
     at, name, scope = moment_of(call, "at"), call.path["view"], scope_of(call.query)
     folder = _folder(call)

@@ -1,14 +1,15 @@
-"""Jobs: dead letters put back, or dropped, by the box. None of it is Pulsar's.
+"""Jobs of the box that redeliver or drop dead letters. Not part of Pulsar's API.
 
-Who may is a question of the topics that a job is about: whoever may consume there with the subscription, and produce
-where the messages go. Of messages that go where they come from, that is asked of each topic when one is to go there.
+Permission depends on the topics of a job: to consume from its topic with the subscription, and to produce to its
+target. If messages return to their topics of origin, each topic is checked when a message is about to be published
+there.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-import pulsarbox.broker.replay.runner  # noqa: F401  # imported here, beside the loop, so that no turn of it does when a job begins
+import pulsarbox.broker.replay.runner  # noqa: F401  # imported early, so that the first job does not import it in a turn of the loop
 from pulsarbox.broker.replay.grouping import LIMIT, LIMIT_MAX, Grouping
 from pulsarbox.broker.replay.job import Job, read_spec
 from pulsarbox.broker.replay.job_registry import Jobs
@@ -23,14 +24,14 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def create(call: Call) -> Answer:
-    """Begin a job; it is told as it is. It goes on whatever becomes of who asked, over restarts too."""
+    """Create a job and return its state. It continues independently of the client, and across restarts."""
     spec = read_spec(call.json(), call.principal, call.now)
     require_namespace(call, spec.topic)
     return answer(call.broker.core.jobs.create(spec, call.now).as_json())
 
 
 def rows(call: Call) -> list[dict[str, Any]]:
-    """The jobs that the one who asks may see, the newest first: the rows of a table of jobs."""
+    """Return the jobs visible to the client, newest first: the rows of a table of jobs."""
     return [job.as_json() for job in call.broker.core.jobs.all() if _is_visible(call, job)]
 
 
@@ -44,12 +45,12 @@ def _is_visible(call: Call, job: Job) -> bool:
 
 
 def listing(call: Call) -> Answer:
-    """All jobs that may be seen."""
+    """Return all visible jobs."""
     return answer(rows(call))
 
 
 def get(call: Call) -> Answer:
-    """One job."""
+    """Return one job."""
     return answer(call.broker.core.jobs.get(call.number("id")).as_json())
 
 
@@ -64,10 +65,10 @@ def _acting(act: Callable[[Jobs, Job, Now], None]) -> Callable[[Call], Answer]:
 
 
 def groups(call: Call) -> Later:
-    """What the dead letters of a topic have in common, the largest group first.
+    """Return groups of similar dead letters of a topic, largest first.
 
-    ``subscription``: only what it has not acknowledged. ``limit``: so many of the newest entries. ``filter``: only
-    messages for which it holds.
+    ``subscription``: only messages that it has not acknowledged. ``limit``: the maximum number of newest entries to
+    read. ``filter``: only matching messages.
     """
     name, limit = call.topic(PERSISTENT), _limit(call)
     wanted = parse_filter(call.query.get("filter", ""), call.now.wall)

@@ -1,7 +1,6 @@
-"""The live views: what topics, subscriptions and others do right now, only the rows that somebody sees. Below
-``/pulsarbox/v1/top``.
+"""The live views: current rows of topics, subscriptions and others, filtered and sorted by the box.
 
-The filter and the order are the box's affair, so that of many thousand rows only those in view travel.
+Below ``/pulsarbox/v1/top``. Of many thousand rows, only those in view are transferred.
 """
 
 from collections.abc import Callable, Generator
@@ -24,14 +23,14 @@ from pulsarbox.server.live.view import Scope
 T = TypeVar("T")
 
 STORAGE: Final = "storage"
-"""The view that ``server.http.store`` answers."""
+"""The view that ``box.store`` serves."""
 _CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
 
 
 def top(call: Call) -> Later:
-    """The rows of a view that are asked for, or the overview.
+    """Return the requested rows of a view, or the overview.
 
-    Raises NotFound for a view that there is not, BadRequest.
+    Raises NotFound for an unknown view, BadRequest.
     """
     name = call.path["view"]
     if call.query.get("at"):
@@ -50,7 +49,7 @@ def top(call: Call) -> Later:
 
 
 def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]) -> Later:
-    """Do work that yields where others are to be served, and tell what came of it."""
+    """Run work over many turns of the loop; then answer with its result."""
     later = Later()
 
     def turn(now: Now, step: Callable[[], object]) -> None:
@@ -90,7 +89,7 @@ def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict
 
 
 def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
-    """What every answer has."""
+    """Return the common members of all answers."""
     broker = call.broker
     return {
         "view": view,
@@ -103,10 +102,10 @@ def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
 
 
 def _is_read_only(call: Call, view: str, scope: Scope) -> bool:
-    """Whether the one who asks may not change what is shown."""
+    """Return whether the client may not change what is shown."""
     authorization = call.broker.core.authorization
     try:
-        if scope.tenant and view != CLIENTS.name:  # a client may have to do with other tenants as well
+        if scope.tenant and view != CLIENTS.name:  # a client may also be connected to topics of other tenants
             authorization.require_tenant_admin(call.principal, scope.tenant)
         else:
             authorization.require_superuser(call.principal)

@@ -1,4 +1,4 @@
-"""Maps of subscriptions: where one stands in the log, and which consumer has which keys. Below ``/pulsarbox/v1``."""
+"""Maps of a subscription: its position in the log, and the assignment of keys to consumers. Below ``/pulsarbox/v1``."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from pulsarbox.storage.record import Entry, Position
 BUCKETS: Final = 200
 BUCKETS_MAX: Final = 2000
 AT_ONCE: Final = 2000
-"""Ranges and entries that one turn puts into the map."""
+"""Ranges and entries added to the map per turn."""
 
 
 def _subscription(call: Call) -> Subscription:
@@ -28,9 +28,10 @@ def _subscription(call: Call) -> Subscription:
 
 
 def cursor(call: Call) -> Later:
-    """The log as a bar of ``buckets``: entries of each that are acknowledged, inFlight, delayed, waiting.
+    """Return the log in ``buckets``, each with its acknowledged, inFlight, delayed and waiting entries.
 
-    ``span=backlog``: only what is behind mark-delete. Ledgers and acknowledged ranges beside it, 1000 of each at most.
+    ``span=backlog``: only entries after mark-delete. Also returns ledgers and acknowledged ranges, at most 1000 of
+    each.
     """
     found = CursorMap(
         _subscription(call),
@@ -42,8 +43,10 @@ def cursor(call: Call) -> Later:
 
 
 def keys(call: Call) -> Later:
-    """Of a Key_Shared subscription: ranges of hashes by consumer, the busiest keys, those that wait for an
-    acknowledgement and since when, and slots that drain."""
+    """Return the hash ranges of a Key_Shared subscription by consumer, with its busiest, blocked and draining keys.
+
+    Blocked keys have the time since which they wait for an acknowledgement.
+    """
     subscription = _subscription(call)
     dispatcher = subscription.dispatcher
     if not isinstance(dispatcher, KeySharedDispatcher):
@@ -66,7 +69,7 @@ def keys(call: Call) -> Later:
 
 
 def _read_front(subscription: Subscription, at: Position, row: dict[str, Any], done: Any, now: Now) -> None:
-    """What is known of the entry that holds others back: its key, and since when it can have been with its consumer."""
+    """Add the key of a blocking entry, and the earliest time at which its consumer may have received it."""
 
     def read(entry: Entry, when: Now) -> None:
         holder = next((each for each in subscription.consumers if at in each.held), None)

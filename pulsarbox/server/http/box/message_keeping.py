@@ -1,8 +1,7 @@
-"""By what messages are kept that are published to a topic now, whether the topic exists or not. Below
-``/pulsarbox/v1``.
+"""The rule by which newly published messages of a topic are retained, whether or not the topic exists.
 
-``{"keptBy": "subscription" | "retention" | "unsubscribed-retention" | "nothing", "unsubscribed": ...}``, the latter
-``null`` where the topic's policies turn unsubscribed retention off.
+Below ``/pulsarbox/v1``. ``{"keptBy": "subscription" | "retention" | "unsubscribed-retention" | "nothing",
+"unsubscribed": ...}``, the latter ``null`` if the topic's policies disable unsubscribed retention.
 """
 
 import json
@@ -19,12 +18,11 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.storage.catalog import cursor_key, topic_key
 
 PARTITIONS_LOOKED_AT: Final = 100
-"""A client that subscribes to a partitioned topic subscribes to each partition."""
+"""Maximum partitions to check: a client that subscribes to a partitioned topic subscribes to each partition."""
 
 
 def unsubscribed_rule(core: Core, policies: TopicPolicies) -> dict[str, Any] | None:
-    """Unsubscribed retention as it holds for a topic without subscriptions: its limits, and how much of that of size
-    all topics use. None where it is off."""
+    """Return the limits and total usage of unsubscribed retention; None if it is disabled for the topic."""
     time_ms, index = policies.get(UNSUBSCRIBED_TIME), core.unsubscribed
     if time_ms == OFF:
         return None
@@ -37,14 +35,14 @@ def unsubscribed_rule(core: Core, policies: TopicPolicies) -> dict[str, Any] | N
 
 
 def _is_subscribed(core: Core, name: TopicName) -> bool:
-    """Whether a topic has a durable subscription; it need not come into memory for that."""
+    """Return whether a topic has a durable subscription, without loading it."""
     row = core.catalog.get(topic_key(str(name)))
     cursors = core.catalog.items(cursor_key(row["id"])) if row is not None else ()
     return any(json.loads(value)["name"] != COMPACTION_SUBSCRIPTION for _, value in cursors)
 
 
 def kept(call: Call) -> Answer:
-    """By what: see the module."""
+    """Return the rule in the form of the module's docstring."""
     name, core = call.topic(), call.broker.core
     require_namespace(call, name)
     policies = core.policies.of(name)

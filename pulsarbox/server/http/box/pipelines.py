@@ -1,8 +1,8 @@
-"""Pipelines on Spark, as their runners tell of them. Below ``/pulsarbox/v1``; none of it is Pulsar's.
+"""Pipelines on Spark, as reported by their runners. Below ``/pulsarbox/v1``; not part of Pulsar's API.
 
 ``PUT /pulsarbox/v1/pipelines/{name}`` with ``{"queries": [{"query", "state", "inputs", "output", ...}], "master",
-"host", "pid", "startedAt"}`` every two seconds; one that says nothing for ten is gone. A role tells of its own: two
-roles with pipelines of one name do not disturb each other.
+"host", "pid", "startedAt"}`` every two seconds; a pipeline without a report for ten seconds is removed. Reports belong
+to their role: pipelines of the same name of two roles do not conflict.
 """
 
 from pulsarbox.broker.stats.pipeline_status import Query
@@ -16,19 +16,19 @@ def _role(call: Call) -> str:
 
 
 def tell(call: Call) -> Answer:
-    """A runner tells how it goes."""
+    """Accept the report of a runner."""
     call.broker.pipelines.tell(_role(call), call.path["name"], call.json_object() or {}, call.now)
     return DONE
 
 
 def forget(call: Call) -> Answer:
-    """A pipeline of one's own is told of no more."""
+    """Remove a pipeline of the client's role."""
     call.broker.pipelines.forget(_role(call), call.path["name"])
     return DONE
 
 
 def listing(call: Call) -> Answer:
-    """A row a query: all for superusers and viewers, else those that one's own role tells of."""
+    """Return one row per query: all for superusers and viewers, otherwise those reported by the client's role."""
     sees_all = _sees_all(call)
     found = call.broker.pipelines.all(call.now)
     return answer([each.as_json(call.now) for each in found if sees_all or _is_own(each, call)])

@@ -1,4 +1,4 @@
-"""The plugins that this box uses, what they cost, and who goes by them. Below ``/pulsarbox/v1``."""
+"""The plugins in use, with their cost and their subscriptions. Below ``/pulsarbox/v1``."""
 
 from pulsarbox.server.http.framework.request import Answer, Call, answer
 from pulsarbox.server.http.framework.routes import Permission, Route
@@ -7,7 +7,7 @@ from pulsarbox.server.live.plugins import used
 
 
 def plugins(call: Call) -> Answer:
-    """See ``used``; a tenant has none. The built-in ones are none either, unless a name of theirs is a setting's."""
+    """Return the result of ``used``; empty for a tenant. Built-in plugins are listed only if a setting names them."""
     if scope_of(call.query).prefix:
         return answer([])
     found = used(call.broker)

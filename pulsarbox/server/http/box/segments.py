@@ -1,6 +1,6 @@
-"""What a topic has from one place to another, as stretches of ledgers: for who reads it in parts, in place or not.
+"""The entries of a topic between two places, as segments of ledgers, for parallel readers in place or remote.
 
-Below ``/pulsarbox/v1``. Places are next to be read, ranges half-open: what is at their end does not belong to them.
+Below ``/pulsarbox/v1``. A place is the next position to read; ranges are half-open.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,11 +25,11 @@ from pulsarbox.storage.record import Position
 from pulsarbox.times import moment
 
 AT_ONCE: Final = 2000
-"""Ledgers and hidden runs that one turn looks at."""
+"""Ledgers and hidden runs processed per turn."""
 BATCHES_MAX: Final = 10_000
-"""Batches that are acknowledged in part, of one subscription, in one answer."""
+"""Maximum number of partly acknowledged batches of a subscription in one answer."""
 TOPICS_MAX: Final = 1000
-"""Topics that are asked about at once."""
+"""Maximum number of topics per request."""
 _NAME_TOPICS: Final = 'The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}'
 _NOWHERE: Final = Whereabouts("", {})
 _EARLIEST: Final = Position(-1, -1)
@@ -37,13 +37,12 @@ _LATEST: Final = Position(2**63 - 1, 0)
 
 
 def segments(call: Call) -> Later:
-    """``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``; places are ``ledger:entry``.
+    """Return segments: ``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``.
 
-    ``from`` and ``to`` (not included): where nothing is said, all there is. Each segment: ``ledger``, ``first``,
-    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions), the ``volumes`` that may hold it; of
-    the whole ledger its ``entries``, the topic's messages ``before`` it and up to its end, ``after``, and when it was
-    ``closed`` (ms since 1970; 0 while it grows).
-    ``next``: where an answer goes on that would be too long, or null.
+    ``from`` and ``to`` (exclusive) default to the whole topic. Each segment: ``ledger``, ``first``, ``last``,
+    ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions), the ``volumes`` that may hold it; of the whole
+    ledger its ``entries``, the topic's messages ``before`` it and up to its end, ``after``, and the time it was
+    ``closed`` (ms since 1970; 0 while it grows). ``next`` continues a truncated answer, or is null.
     """
     topic = stored_topic(call, "Segments", PERSISTENT)
     start, end = _place(call, "from", _EARLIEST), _place(call, "to", _LATEST)
@@ -58,7 +57,7 @@ def segments(call: Call) -> Later:
 
 
 def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[Whereabouts], Answer]) -> None:
-    """Look up beside the loop in which volumes ledgers stand, and give the answer."""
+    """Look up the volumes of ledgers in a thread, and give the answer."""
     look = call.broker.whereabouts
 
     def done(where: Whereabouts | None, error: Exception | None) -> None:
@@ -74,9 +73,10 @@ def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[
 
 
 def many_segments(call: Call) -> Later:
-    """``{"segments": [...]}`` of the ``topics`` that the body names, in their order, each as ``segments`` has it; null
-    for one that is not there. One is named by ``topic``, and has ``from`` and ``to`` of its own. Who asks must be
-    allowed to consume from each. Where all together are too many, the last ones are left for ``next``.
+    """Return ``{"segments": [...]}`` for the ``topics`` in the body, in order, each in the form of ``segments``.
+
+    A missing topic is null. Each request names a ``topic``, and optionally ``from`` and ``to``. The client must be
+    allowed to consume from each topic. If the answer is too long in total, the last topics are deferred to ``next``.
     """
     asked: list[tuple[PersistentTopic, Segments] | None] = []
     for name, start, end in _ranges(call):
@@ -106,7 +106,7 @@ def many_segments(call: Call) -> Later:
 
 
 def _ranges(call: Call) -> list[tuple[TopicName, Position, Position]]:
-    """The topics of a body, and which part of each. Raises BadRequest."""
+    """Parse the topics of a body, with the range of each. Raises BadRequest."""
     said = (call.json_object() or {}).get("topics")
     if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
         raise BadRequest(
@@ -157,14 +157,13 @@ def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[s
 
 
 def places(call: Call) -> Later:
-    """Places of a topic: ``{"topic", "earliest", "end"}``, the first entry there is and the place behind the last.
+    """Return places of a topic: ``{"topic", "earliest", "end"}``, the first entry and the position after the last.
 
-    ``time``: and that of the first entry which was published then or later, as ``at``. ``subscription``: and where that
-    one goes on, as ``subscription``: ``ledger:entry``, behind it ``:index`` within a batch; and as ``batches`` those of
-    which it has acknowledged some messages and not others: ``ledger``, ``entry``, ``messages``, and ``left``, in which
-    bit n (in hexadecimal) is that of message n where it is not acknowledged. There are ``batchesTotal`` of these, the
-    first 10,000 are told. The whole numbers ``before`` and ``total`` are the topic's messages before the first and up
-    to the end.
+    With ``time``, also ``at``: the first entry published at that time or later. With ``subscription``, also its next
+    position as ``subscription``: ``ledger:entry``, and ``:index`` within a batch; and its partly acknowledged
+    ``batches``: ``ledger``, ``entry``, ``messages``, and ``left``, a hexadecimal bit set of unacknowledged messages.
+    ``batchesTotal`` counts them all, of which the first 10,000 are returned. ``before`` and ``total`` are the topic's
+    messages before the first entry and up to the end.
     """
     topic = stored_topic(call, "Places", PERSISTENT)
     begin, end = begin_of(topic)[0], end_of(topic)[0]
@@ -192,8 +191,9 @@ def places(call: Call) -> Later:
 
 
 def many_places(call: Call) -> Answer:
-    """``{"places": [...]}`` of the ``topics`` that the body names, in their order, each as ``places`` has it; null for
-    one that is not there. Who asks must be allowed to consume from each.
+    """Return ``{"places": [...]}`` for the ``topics`` in the body, in order, each in the form of ``places``.
+
+    A missing topic is null. The client must be allowed to consume from each topic.
     """
     found: list[dict[str, Any] | None] = []
     for name in _named(call):
@@ -204,7 +204,7 @@ def many_places(call: Call) -> Answer:
 
 
 def _named(call: Call) -> list[TopicName]:
-    """The topics of a body. Raises BadRequest."""
+    """Parse the topics of a body. Raises BadRequest."""
     said = (call.json_object() or {}).get("topics")
     if not isinstance(said, list):
         raise BadRequest(_NAME_TOPICS)
@@ -237,7 +237,7 @@ def _bounds(topic: PersistentTopic) -> dict[str, Any]:
 
 
 def _goes_on(subscription: Subscription) -> str:
-    """Behind mark-delete; within a batch, behind the messages at its beginning that are acknowledged."""
+    """Return the position after mark-delete; within a batch, after its leading acknowledged messages."""
     cursor = subscription.cursor
     position = cursor.ledger.next(*cursor.mark_delete)
     partly = cursor.batch_acks.get(position)
@@ -249,7 +249,7 @@ def _goes_on(subscription: Subscription) -> str:
 
 
 def _in_part(subscription: Subscription) -> dict[str, Any]:
-    """The batches that are acknowledged in part."""
+    """Return the partly acknowledged batches."""
     every = subscription.cursor.batch_acks
     some = [(at, every[at]) for at in islice(every, BATCHES_MAX)]
     batches = [

@@ -1,4 +1,4 @@
-"""The live view of the store: volumes and what of them is alive, maps, readers, commits, disk."""
+"""The live view of the store: volumes with their live share, maps, readers, commits, disk."""
 
 from itertools import accumulate
 from typing import Any
@@ -14,7 +14,7 @@ from pulsarbox.server.live.asking import scope_of
 
 
 def storage(call: Call) -> Later:
-    """``rows`` are the volumes, newest first; ``totals`` are of the box. It belongs to no tenant."""
+    """Return ``rows`` of the volumes, newest first, and ``totals`` of the box. Not available per tenant."""
     scope = scope_of(call.query)
     if scope.prefix:
         raise AuthorizationError("The store is the whole box's: it is not shown of a tenant alone")
@@ -38,7 +38,7 @@ def storage(call: Call) -> Later:
 
 
 def commit_totals(core: Core, now: Now) -> dict[str, Any]:
-    """How large commits are and how long they take: since the start, and receipts of the last minute."""
+    """Return the sizes and latencies of commits since startup, and of receipts over the last minute."""
     times, housekeeping = core.commits.times, core.commits.housekeeping
     commits = max(times.commits, 1)
     minute = times.last_minute(now)
@@ -58,7 +58,7 @@ def commit_totals(core: Core, now: Now) -> dict[str, Any]:
 
 
 def _quantile(times: CommitTimes, share: float) -> float | None:
-    """Milliseconds that this share of all commits did not exceed, up to the fineness of the bounds."""
+    """Return the latency in milliseconds that this share of all commits did not exceed, rounded up to a bucket."""
     upto = list(accumulate(times.by_commit))
     if not upto[-1]:
         return None

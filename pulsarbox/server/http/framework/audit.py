@@ -1,7 +1,7 @@
-"""The audit lines of the Admin API: who did what from where, and how it ended.
+"""The audit log of the Admin API: client, request, address, and outcome.
 
-One line for each request that changes something, and for each that is refused because of who asks, whatever it is; of
-a flood of refusals only some are told.
+One line per request that changes something, and per request of any kind that is refused for authentication or
+authorization; repeated refusals are rate-limited.
 """
 
 import json
@@ -27,21 +27,23 @@ _ORDINARY: Final = (
     ("POST", "/pulsarbox/v1/places"),
     ("POST", "/pulsarbox/v1/segments"),
 )
-"""No administrator's action either: messages that come by HTTP, or are committed by epochs, what runners of pipelines
-tell of themselves every two seconds, and questions."""
+"""Requests that are not administrative changes.
+
+Messages published by HTTP or committed by epochs, status reports of pipeline runners every two seconds, and queries.
+"""
 _DENIED: Final = (401, 403)
 _TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
 
 
 class Audit:
-    """Writes the lines of one port."""
+    """Writes the audit log of one port."""
 
     def __init__(self, refusals: Refusals, events: Events) -> None:
         self._events = events
         self._refusals = refusals
 
     def tell(self, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
-        """A request was answered."""
+        """Log an answered request."""
         end: str | None = ""
         if given.status in _DENIED:
             self._event("denied", request, given, principal, now)
@@ -95,5 +97,5 @@ def _reason(given: Answer) -> str:
 
 
 def printable(raw_path: str) -> str:
-    """A path as the client sent it, fit for one line of a log; without a token, which some send there."""
+    """Return a path as sent by the client, escaped for one log line, and with tokens in its query removed."""
     return _TOKEN.sub(r"\1...", raw_path[:500]).encode("ascii", "backslashreplace").decode()

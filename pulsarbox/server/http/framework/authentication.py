@@ -1,4 +1,4 @@
-"""Who sends a request: what its headers and its certificate prove, and the answer where they prove nothing."""
+"""Authentication of requests by headers and client certificates, and the answer if it fails."""
 
 from types import MappingProxyType
 from typing import Final
@@ -14,14 +14,14 @@ from pulsarbox.server.shell_protocol import Shell
 
 METHOD: Final = "X-Pulsar-Auth-Method-Name"
 ORIGINAL: Final = "X-Original-Principal"
-"""For whom a proxy asks."""
+"""The principal on whose behalf a proxy sends a request."""
 
 
 def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | None) -> Principal | Answer | None:
-    """Who sends it; the answer where nobody is to be let in without a name.
+    """Return the principal of a request, or the answer that refuses it.
 
-    None where authentication is off, and where an endpoint is for anyone and the request names nobody. ``permission``:
-    what the route asks for, None where there is no route: what there is, nobody is told without a name either.
+    None if authentication is disabled, and for an anonymous request to a public endpoint. ``permission`` is that of the
+    route, None without a route: unknown paths require authentication too, so that nothing is disclosed.
     """
     authentication = shell.broker.authentication
     if authentication is None:
@@ -40,12 +40,12 @@ def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | No
 
 
 def certificate_of(request: web.BaseRequest) -> str:
-    """The common name in the certificate that the client has shown; empty where there was none."""
+    """Return the common name in the client's certificate; empty without one."""
     connection = request.protocol
     return connection.certificate if isinstance(connection, HttpConnection) else ""
 
 
 def unauthenticated(reason: str, challenges: str) -> Answer:
-    """401, with what the client may prove itself with."""
+    """Return 401 with the available authentication methods."""
     headers = {"WWW-Authenticate": challenges} if challenges else {}
     return refusal(401, reason)._replace(headers=MappingProxyType(headers))

@@ -1,7 +1,7 @@
-"""Whether who asks may: the rule of each kind of permission, asked before every handler, in this one place.
+"""Authorization of requests: the rule of each kind of permission, applied before every handler.
 
-A kind without a rule does not load, so that nothing is served that nobody asks about. Which kind a route has is what
-Pulsar 4.2 lets through at the same endpoint; docs/authorization.md has the table.
+A kind without a rule fails at import, so no endpoint is served without a check. The kind of each route matches Pulsar
+4.2 at the same endpoint; docs/authorization.md has the table.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,10 +19,10 @@ Rule = Callable[[Authorization, Call], None]
 
 
 def permit(call: Call, permission: Permission) -> None:
-    """Returns where the one who asks may have what a route with this permission does.
+    """Return if the principal may call a route with this permission.
 
-    Raises AuthenticationError (401) for nobody, AuthorizationError (403) for one who may not; NamespaceNotFound where
-    the tenant is missing, and what is wrong with a name or a body that has to be understood for the question.
+    Raises AuthenticationError (401) without a principal, AuthorizationError (403) if it is not permitted,
+    NamespaceNotFound if the tenant is missing, and errors of names or bodies that the decision depends on.
     """
     authorization = call.broker.core.authorization
     if authorization.enabled and permission is not Permission.ANYONE:
@@ -49,7 +49,7 @@ def _tenant(authorization: Authorization, call: Call) -> None:
 def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
     body = call.json()
     if not isinstance(body, list) or not body:
-        authorization.require_superuser(call.principal)  # who else asks has not said about what
+        authorization.require_superuser(call.principal)  # the body names no topic to check permissions on
         return
     for each in body:
         try:
@@ -62,7 +62,7 @@ def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
 
 
 def _job(authorization: Authorization, call: Call) -> None:
-    """Of the path, or the one that the body asks for."""
+    """The job in the path, or the one to be created from the body."""
     if "id" in call.path:
         job = call.broker.core.jobs.find(call.number("id"))
         try:
@@ -70,7 +70,7 @@ def _job(authorization: Authorization, call: Call) -> None:
                 authorization.require_superuser(call.principal)
             else:
                 authorization.require_on_topic(call.principal, job.spec.topic, (CONSUME,), job.spec.subscription)
-        except AuthorizationError:  # whether there is one is nobody else's business
+        except AuthorizationError:  # the existence of a job is not disclosed
             raise AuthorizationError(f"There is no job {call.path['id'][:20]} on topics of yours") from None
         return
     body = call.json()
@@ -79,7 +79,7 @@ def _job(authorization: Authorization, call: Call) -> None:
         target = None if target is None else parse_topic(target)
         subscription = str(body.get("subscription") or "")
     except (TypeError, KeyError, AttributeError, InvalidTopicName):
-        authorization.require_superuser(call.principal)  # who else asks has not said about what
+        authorization.require_superuser(call.principal)  # the body names no topic to check permissions on
         return
     authorization.require_on_topic(call.principal, topic, (CONSUME,), subscription)
     if target is not None:

@@ -1,7 +1,7 @@
-"""The connections of the HTTP port, and what each may take: time without a request, long lines, large bodies.
+"""The connections of the HTTP port, with limits on idle time, header lines, and bodies.
 
-aiohttp reads and writes them. It leaves a connection alone that never sends a whole request, and tells errors of the
-wire in plain text and with a traceback in the log; here they have a bound, and a reason in JSON like all others.
+aiohttp handles the protocol. It never closes a connection without a complete request, and reports protocol errors as
+plain text with a traceback in the log; this module adds a timeout, and answers with a reason in JSON like all others.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 LINGER_SECONDS: Final = 1.0
-"""How long what is left of a body that nobody wants is read, so that the client gets to see the answer."""
+"""Seconds to read the rest of an unwanted body, so that the client can receive the answer."""
 TAKEN_SECONDS_MAX: Final = 60.0
-"""How long a client may take to read an answer."""
+"""Seconds for a client to read an answer."""
 
 
 class Server(web.Server):
@@ -50,7 +50,7 @@ class Server(web.Server):
         )
 
     def __call__(self) -> "HttpConnection":
-        """A new connection."""
+        """Create the protocol of a new connection."""
         return HttpConnection(self, loop=self._loop, **self._kwargs)
 
     def _request(
@@ -66,10 +66,10 @@ class Server(web.Server):
         return web.BaseRequest(message, payload, protocol, writer, task, self._loop, client_max_size=self._max_body)
 
     def refusal(self, host: str, secure: bool) -> str | None:
-        """Why the connection that has just come is one too many; None where it is not."""
+        """Return why a new connection is refused, or None."""
         if self._most and len(self.connections) > self._most:
             return f"maxHttpServerConnections allows no more than {self._most}"
-        return None if secure else self.gate.refusal(host)  # a TLS port has asked before it shook hands
+        return None if secure else self.gate.refusal(host)  # a TLS port has checked this before the handshake
 
 
 class HttpConnection(web.RequestHandler):
@@ -85,14 +85,14 @@ class HttpConnection(web.RequestHandler):
         self._host = ""
         self._counted = False
         self._new = True
-        """No request has come yet."""
+        """Whether no request has been received yet."""
         self.secure = False
-        """Whether it is over TLS."""
+        """Whether it uses TLS."""
         self.certificate = ""
-        """The common name in the certificate that the client has shown; empty where there was none."""
+        """The common name in the client's certificate; empty without one."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Accept a connection, or refuse it by the connection limits."""
         super().connection_made(transport)
         self._host = str((transport.get_extra_info("peername") or "?")[0])
         self.secure, self.certificate = is_secure(transport), common_name(transport)
@@ -107,13 +107,13 @@ class HttpConnection(web.RequestHandler):
         self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._look)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came in. The first of all say whether it is HTTP that the client speaks."""
+        """Process received bytes. The first ones are checked for other protocols."""
         if self._new and (what := spoken(data[:4])) in (TLS, PULSAR):
             self._turn_away(what)
             return
         head, end, rest = data.partition(_END_OF_HEAD)
         if rest and head.startswith(b"DELETE "):
-            # Node.js sends the body of a DELETE without a length: answer the request, then refuse what follows.
+            # Node.js sends the body of a DELETE without a length: answer the request, then reject what follows.
             super().data_received(head + end)
             data = rest
         super().data_received(data)
@@ -128,13 +128,13 @@ class HttpConnection(web.RequestHandler):
         self.force_close()
 
     def has_asked(self) -> None:
-        """A whole request has come: its line and its headers."""
+        """Record a request with complete headers."""
         if self._new and self._counted:
             self._server.gate.known(self._host)
         self._new = False
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It is gone."""
+        """Release a lost connection."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
@@ -144,7 +144,7 @@ class HttpConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Close it if it has had no whole request for too long; what came of the next one does not count."""
+        """Close the connection if it is idle for too long; an incomplete request does not count as activity."""
         now, seconds = self._loop.time(), self._server.idle_seconds
         if self._request_in_progress:
             self._idle_since = now
@@ -156,7 +156,7 @@ class HttpConnection(web.RequestHandler):
             self._idle_timer = self._loop.call_later(left, self._look)
 
     async def finish_response(self, *parts: Any) -> tuple[web.StreamResponse, bool]:
-        """Send an answer; who does not read it in time is gone."""
+        """Send an answer; abort the connection if the client does not read it in time."""
         try:
             async with asyncio.timeout(TAKEN_SECONDS_MAX):
                 return await super().finish_response(*parts)
@@ -169,7 +169,7 @@ class HttpConnection(web.RequestHandler):
             self._idle_since = self._loop.time()
 
     def log_exception(self, *parts: Any, **more: Any) -> None:
-        """A body that breaks the protocol after its answer is given is the client's fault, not ours."""
+        """Log at debug level a body that violates the protocol after its answer: a client error."""
         if isinstance(more.get("exc_info"), HttpProcessingError | web.RequestPayloadError):
             log.debug(*parts, exc_info=more["exc_info"])
         else:
@@ -182,7 +182,7 @@ class HttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What came is no request; or the library, or something of ours behind the handler, has failed."""
+        """Answer an invalid request, or an internal error outside of the handler."""
         if status >= 500:
             return super().handle_error(request, status, exc, message)
         if request.writer.output_size > 0:
@@ -199,5 +199,5 @@ class HttpConnection(web.RequestHandler):
 
 
 def _abort(transport: asyncio.BaseTransport) -> None:
-    """Close at once. uvloop's own transports are no subclasses of asyncio's."""
+    """Close immediately. uvloop's transports are not subclasses of asyncio's."""
     cast(asyncio.Transport, transport).abort()

@@ -1,4 +1,4 @@
-"""Work that is too long for one turn of the loop: done piece by piece, with everybody else served in between."""
+"""Work too long for one turn of the loop, split into pieces so that other clients are served in between."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -18,9 +18,9 @@ def in_turns(
     finish: Callable[[Now, Later], None],
     at_once: int,
 ) -> Later:
-    """Do ``work`` on each of the things, ``at_once`` of them a turn; then ``finish`` sees to the answer.
+    """Run ``work`` on each item, ``at_once`` of them per turn; then ``finish`` produces the answer.
 
-    An error that is raised on the way is the answer.
+    The first error raised becomes the answer.
     """
     later = Later()
     left: Iterator[T] = iter(things)
@@ -42,13 +42,13 @@ def in_turns(
 
 
 STEPS_AT_ONCE: Final = 4
-"""Of steps that make or delete a topic: making one takes 0.2 ms of a processor, deleting one 1.7."""
+"""Steps per turn that create or delete a topic: creating one takes 0.2 ms of CPU time, deleting one 1.7."""
 
 
 def in_steps(call: Call, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], Answer]) -> Later:
-    """Take steps that change something, a few of them a turn; then ``finish`` has the answer.
+    """Run steps that change something, a few per turn; then ``finish`` returns the answer.
 
-    An error that is raised on the way is the answer; what was done before it stays done.
+    The first error raised becomes the answer; completed steps remain done.
     """
     return in_turns(call, steps, lambda step, now: step(now), lambda now, later: later.give(finish(now)), STEPS_AT_ONCE)
 
@@ -60,10 +60,10 @@ def in_waves(
     finish: Callable[[], Answer],
     at_once: int,
 ) -> Later:
-    """Begin something on each of the things, which ends some time: ``at_once`` of them, and the next ones when these
-    have ended. What many commits set free would else come back in one turn. ``finish`` has the answer.
+    """Start an asynchronous operation on each item, ``at_once`` at a time; the next wave starts when all have ended.
 
-    ``begin`` is given a function to be called at the end. An error that is raised on the way is the answer.
+    Otherwise the completions of many commits would run in one turn. ``begin`` gets a function to call at the end of its
+    operation; ``finish`` returns the answer. The first error raised becomes the answer.
     """
     later = Later()
     left: Iterator[T] = iter(things)
@@ -89,7 +89,7 @@ def in_waves(
 
 
 def counted(count: int, last: Callable[[Now], None]) -> Callable[[Now], None]:
-    """A function that calls ``last`` when it is called for the ``count``-th time."""
+    """Return a function that calls ``last`` on its ``count``-th call."""
     left = count
 
     def ended(now: Now) -> None:
@@ -104,9 +104,9 @@ def counted(count: int, last: Callable[[Now], None]) -> Callable[[Now], None]:
 def when_all(
     later: Later, count: int, finish: Callable[[], Answer]
 ) -> tuple[Callable[[Now], None], Callable[[Exception], None]]:
-    """Two functions for ``count`` operations to tell how they ended; ``later`` is given the answer after the last.
+    """Return two callbacks, for success and failure of ``count`` operations; ``later`` is answered after the last.
 
-    The first error is the answer where there was one.
+    The first error, if any, becomes the answer.
     """
     left = count
     errors: list[Exception] = []

@@ -1,12 +1,12 @@
-"""Requests that a web page makes a browser send, and which of them are refused.
+"""Protection against requests that a foreign web page makes a browser send.
 
-A browser sends a page's requests from its user's machine, past firewalls and to loopback addresses. Two rules keep
-pages of others out. The origin rule: a request is refused when Origin or Sec-Fetch-Site says that a page of another
-origin has made it (cross-site request forgery). The host rule: a request is refused when its Host header is a name that
-a public DNS server may have pointed at this box (DNS rebinding), because then the page's origin is that name as well.
+A browser sends a page's requests from its user's machine, past firewalls and to loopback addresses. Two rules reject
+them. The origin rule rejects a request if Origin or Sec-Fetch-Site identifies a page of another origin (cross-site
+request forgery). The host rule rejects a request if its Host header is a name that a public DNS server may have pointed
+at this box (DNS rebinding), because then the page has that name as its origin.
 
-Clients that are no browsers send neither Origin nor Sec-Fetch-Site, and mostly reach a box by an address or by a name
-that the rule knows. docs/security.md says which names these are, and why. Sources: https://www.w3.org/TR/fetch-metadata/,
+Other clients send neither Origin nor Sec-Fetch-Site, and usually reach a box by an address or by a name that the rule
+allows. docs/security.md documents these names and the reasons. Sources: https://www.w3.org/TR/fetch-metadata/,
 https://fetch.spec.whatwg.org/ (Origin, CORS), RFC 6761, 6762 and 8375 (reserved names).
 """
 
@@ -38,9 +38,9 @@ from pulsarbox.config.origins import (
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 
 _SENT_BY_BROWSERS: Final = ("basic", "tls")
-"""Methods of authentication whose proof a browser adds to requests of any page, once its user has given it."""
+"""Authentication methods whose credentials a browser adds to requests of any page, once its user has entered them."""
 _PRIVATE: Final = (".local", ".internal", ".home.arpa", ".svc")
-"""Top-level names that public DNS does not have: reserved for private use, the last one Kubernetes' own."""
+"""Suffixes that public DNS does not have: reserved for private use, and Kubernetes' cluster suffix."""
 _PREFLIGHT_SECONDS: Final = "600"
 _SHOWN: Final = 100
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -54,11 +54,11 @@ class Rules(NamedTuple):
     hosts: AllowedHosts
     origins: frozenset[str]
     private: bool
-    """Whether Host may be a name that public DNS does not have; not where the box serves its own machine only."""
+    """Whether Host may be a name outside of public DNS; not if the box serves only its own machine."""
 
     @classmethod
     def of(cls, settings: Settings, endpoints: Endpoints, machine: str) -> "Rules":
-        """The rules of a box with these settings, on a machine with that host name."""
+        """Return the rules of a box with these settings, on a machine with that host name."""
         urls = [url for each in endpoints.listeners.values() for url in each.values()]
         urls += [endpoints.broker_url, endpoints.web_url, endpoints.broker_url_tls, endpoints.web_url_tls]
         names = {urlsplit(url).hostname or "" for url in urls} | {settings.bindAddress, machine}
@@ -70,7 +70,7 @@ class Rules(NamedTuple):
         )
 
     def takes_host(self, place: Authority | None) -> bool:
-        """Whether clients may reach the box by the name or address of a Host header; None is no such header."""
+        """Return whether the Host header may be this name or address; None if the header is missing or invalid."""
         if self.hosts.include(""):
             return True
         if place is None:
@@ -81,13 +81,13 @@ class Rules(NamedTuple):
         return self.private and ("." not in host or host.endswith(_PRIVATE))
 
     def takes_origin(self, origin: str) -> bool:
-        """Whether the settings let in pages of an origin."""
+        """Return whether the settings allow pages of an origin."""
         return ANY in self.origins or origin.strip().lower() in self.origins
 
 
 def refusal_of(headers: Headers, rules: Rules, *, host: bool, origin: bool) -> str:
-    """Why a request with these headers is refused by the host rule or the origin rule; empty where it is not."""
-    # Browsers always name a host, and one only. Of several, each is checked, whichever a parser would believe.
+    """Return why the host rule or the origin rule rejects a request with these headers; empty if neither does."""
+    # Browsers send exactly one host. With several, each is checked, whichever a parser would use.
     places = {text: authority(text) for text in headers.getall("Host", []) if text}
     for text, place in places.items() if host else ():
         if not rules.takes_host(place):
@@ -123,7 +123,7 @@ _CROSS_SITE: Final = (
 
 
 class CrossSite:
-    """The two rules for one box, by the settings as they are now."""
+    """The two rules for one box, by the current settings."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -132,11 +132,12 @@ class CrossSite:
         self._rules: Rules
 
     def refusal(self, headers: Headers, principal: Principal | None) -> str:
-        """Why a request is refused; empty where it is not. ``principal``: who sends it, None where nobody is known.
+        """Return why a request is rejected, or an empty string. ``principal`` is its sender, None if anonymous.
 
-        The origin rule protects what a browser would add by itself: nothing at all where nothing has to be proved,
-        passwords and certificates. The host rule protects what needs no proof: a browser keeps passwords for the host
-        that they were given to, and a certificate of the box does not fit another host. Tokens are added by programs.
+        The origin rule protects requests that a browser can send on its own: without authentication, or with passwords
+        and certificates. The host rule protects only requests without authentication: a browser scopes passwords to
+        their host, and the box's certificate does not match another host. Tokens are added by programs, never by
+        browsers.
         """
         if self._broker.authentication is None or (principal is not None and principal.method == ANONYMOUS):
             return refusal_of(headers, self._current(), host=True, origin=True)
@@ -145,14 +146,14 @@ class CrossSite:
         return ""
 
     def shared_with(self, headers: Headers) -> Mapping[str, str]:
-        """Headers by which a browser lets the page read an answer: for origins that the settings name (CORS)."""
+        """Return the CORS headers that let a page of an allowed origin read an answer."""
         origin = headers.get("Origin")
         if origin is None or not self._current().takes_origin(origin):
             return _NONE
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin", "Access-Control-Expose-Headers": "*"}
 
     def preflight(self, headers: Headers) -> Mapping[str, str]:
-        """The answer to a browser that asks beforehand what a page may send; empty where nobody asks or it may not."""
+        """Return the answer to a CORS preflight request; empty if it is not one, or is not allowed."""
         method = headers.get("Access-Control-Request-Method")
         shared = self.shared_with(headers) if method is not None else _NONE
         if not shared or self.refusal(headers, None):
@@ -173,7 +174,7 @@ class CrossSite:
 
 
 def _is_same(origin: str, reached: list[Authority | None]) -> bool:
-    """Whether an origin is the place by which the request has come: a page that the box itself has served."""
+    """Return whether an origin is the host of the request: a page served by the box itself."""
     place = place_of(origin)
     if place is None or not reached:
         return False

@@ -1,4 +1,4 @@
-"""The filters that requests bring: the one language, with patterns that match in linear time whatever is asked."""
+"""Filters in request parameters: the common filter language, with patterns that match in linear time."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -13,13 +13,13 @@ Row = dict[str, Any]
 Wanted = Callable[[Row], bool]
 
 FILTER_MAX: Final = 2000
-"""Characters."""
+"""Maximum characters of a filter."""
 
 
 def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()) -> Wanted:
-    """What the parameter ``filter`` asks for, of rows that have these names; ``/pattern`` looks into ``searched``.
+    """Compile the parameter ``filter`` for rows with these fields; ``/pattern`` searches ``searched``.
 
-    Everything where there is no such parameter. Raises BadRequest.
+    Without the parameter, everything matches. Raises BadRequest.
     """
     text = call.query.get("filter", "")
     if not text.strip():
@@ -47,7 +47,7 @@ def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()
 
 
 def number_of(call: Call, name: str, default: int, least: int, most: int) -> int:
-    """A parameter that is a whole number. Raises BadRequest."""
+    """Parse an integer parameter. Raises BadRequest."""
     text = call.query.get(name, "")
     if not text:
         return default
@@ -58,7 +58,7 @@ def number_of(call: Call, name: str, default: int, least: int, most: int) -> int
 
 
 def moment_of(call: Call, name: str) -> int:
-    """A parameter that is a time, by the clock of the box: ms since 1970; 0 where there is none. Raises BadRequest."""
+    """Parse a time parameter, by the box's clock: ms since 1970; 0 without one. Raises BadRequest."""
     text = call.query.get(name, "")
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)

@@ -1,8 +1,8 @@
-"""Streams: answers without an end, a line for each thing that happens and an empty one as a sign of life.
+"""Streaming responses without an end: a line for each event, and an empty line as a heartbeat.
 
-A client that does not read in time is disconnected, so nothing gathers here; it asks again from where it was. With each
-sign of life its permission and its credentials are checked again. The number of open streams is bounded, in all and for
-each client: the role that it has proved, or its address where it has proved none.
+A client that reads too slowly is disconnected, so nothing is buffered; it resumes from its last event. Permission and
+credentials are checked again with each heartbeat. The number of open streams is limited, in total and per client: its
+authenticated role, or its address without authentication.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from pulsarbox.server.http.framework.request import Answer, Live, refusal
 log = logging.getLogger(__name__)
 
 ALIVE_SECONDS: Final = 10.0
-"""How long nothing is sent at most."""
+"""Heartbeat interval in seconds."""
 WRITE_SECONDS_MAX: Final = 30.0
-"""How long a client may take to read."""
+"""Seconds for a client to read."""
 NDJSON: Final = "application/x-ndjson"
 _RETRY: Final = MappingProxyType({"Retry-After": f"{ALIVE_SECONDS:.0f}"})
 
 
 def holder_of(principal: Principal | None, address: str | None) -> str:
-    """The client that a stream counts for, in words."""
+    """Describe the client that a stream counts for."""
     if principal is None or principal.method == ANONYMOUS:
         return f"the address {address}"
     return f"the role {principal.role!r}"
@@ -48,7 +48,7 @@ class LiveAnswers:
         self._over = False
 
     def refusal(self, holder: str, settings: Settings) -> Answer | None:
-        """Why a client may not open one more stream now; None where it may."""
+        """Return why a client may not open another stream now, or None."""
         most, most_of_one = settings.maxHttpStreams, settings.maxHttpStreamsPerRole
         if most_of_one and self._of[holder] >= most_of_one:
             reason = (
@@ -71,7 +71,7 @@ class LiveAnswers:
                 del self._of[holder]
 
     def end(self) -> None:
-        """The port closes: all of them end."""
+        """End all streams when the port closes."""
         self._over = True
         for wake in self._wakes:
             wake.set()
@@ -84,7 +84,7 @@ class LiveAnswers:
         holder: str,
         may_still: Callable[[], bool],
     ) -> web.StreamResponse:
-        """Send lines until the client goes, may not have them any more, or the port closes. ``holder``: for whom."""
+        """Send lines until the client disconnects, loses its permission, or the port closes, counted for ``holder``."""
         response = web.StreamResponse(headers={**headers, "Content-Type": NDJSON, "Cache-Control": "no-store"})
         if request.method == "HEAD":
             return web.Response(headers=response.headers)

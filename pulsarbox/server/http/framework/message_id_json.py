@@ -1,4 +1,4 @@
-"""Message ids in JSON, as requests bring them and answers have them."""
+"""Message ids in the JSON of requests and answers."""
 
 from typing import Any, Final, NamedTuple
 
@@ -14,24 +14,24 @@ _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
 class Place(NamedTuple):
-    """A message id as the Admin API takes it (Pulsar's ResetCursorData)."""
+    """A message id in a request of the Admin API (Pulsar's ResetCursorData)."""
 
     position: Position
     batch_index: int = -1
-    """Of one message of the entry; -1 for the entry."""
+    """Index of a message in the entry; -1 for the whole entry."""
     excluded: bool = False
-    """Not the message itself is meant, but the next one."""
-    properties: dict[str, str] = {}  # noqa: RUF012 # a default that nobody changes
-    """Of a subscription that is to be created."""
+    """Whether the position after the message is meant."""
+    properties: dict[str, str] = {}  # noqa: RUF012 # never mutated
+    """Properties of a subscription to be created."""
 
     @property
     def next_entry(self) -> Position:
-        """The position behind the entry."""
+        """The position after the entry."""
         return Position(self.position.ledger_id, self.position.entry_id + 1)
 
 
 def place_of(call: Call) -> Place | None:
-    """The message id in the body, None for an empty one. Raises BadRequest."""
+    """Parse the message id in the body, None for an empty one. Raises BadRequest."""
     body = call.json()
     if body is None:
         return None
@@ -57,20 +57,20 @@ def _number(body: dict[str, Any], name: str, default: int) -> int:
 
 
 def start_of(place: Place, held: Held | None) -> tuple[Position, list[int]]:
-    """Where reading is to start for a place, and the ack set there; ``held`` is what is known of its entry."""
+    """Return the position from which to read, and the ack set there; ``held`` is the cached state of its entry."""
     batch = held.batch_size if held is not None else 0
     first = place.batch_index + place.excluded
     if place.batch_index < 0 or not batch:
         return (place.next_entry if place.excluded else place.position), []
     if first >= batch:
-        # As Pulsar: an index that the batch does not have stands for the whole of it, unless it is excluded.
+        # As in Pulsar, an index beyond the batch means the whole batch, or the next entry if excluded.
         return (place.next_entry, []) if place.excluded else (place.position, [])
     unacked = (1 << batch) - (1 << first)
     return place.position, list(words_of(unacked)) if first else []
 
 
 def shown(position: Position, partition: int, batch_index: int = -1) -> dict[str, int]:
-    """A message id as answers have it."""
+    """Return a message id as JSON."""
     return {
         "ledgerId": position.ledger_id,
         "entryId": position.entry_id,

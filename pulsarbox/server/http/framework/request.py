@@ -1,4 +1,4 @@
-"""What a handler is given, and what it gives back: a request without a socket, an answer without one."""
+"""Requests and answers of handlers, independent of sockets."""
 
 import json
 import logging
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 JSON = "application/json"
 
 _LONG_DIGITS: Final = 100
-"""Digits that are read of a number, leading zeros included."""
+"""Maximum digits of a number, leading zeros included."""
 DEPTH_MAX: Final = 100
-"""Lists and objects within each other in a body; nothing in the API needs more than a few."""
+"""Maximum nesting of arrays and objects in a body; the API needs only a few levels."""
 
 
 class Answer(NamedTuple):
-    """A response to be sent once everything that the core has changed is durable."""
+    """A response, sent once everything that the core has changed is durable."""
 
     status: int = 204
     body: bytes = b""
@@ -34,29 +34,28 @@ class Answer(NamedTuple):
 
 
 DONE = Answer()
-"""A change was made; there is nothing to say."""
+"""The answer to a change without a result."""
 
 
 class Pieces(NamedTuple):
-    """An answer too long for one turn of the loop. It tells what is, and promises nothing: it does not wait for the
-    disk."""
+    """An answer too long for one turn of the loop. It is read-only and does not wait for the disk."""
 
     content_type: str
     pieces: Iterator[bytes]
-    """Each is short work; an empty one ends a turn, as does a number of bytes."""
+    """Each takes little work; an empty piece ends a turn, as does a number of bytes."""
 
 
 class Live(NamedTuple):
-    """An answer that goes on as long as the client wants it: lines of JSON as things happen. It promises nothing."""
+    """A streaming answer: lines of JSON as events occur, until the client disconnects. Not held back for the disk."""
 
     take: Callable[[], bytes]
-    """The lines that have come since it was called last; it is called again while it gives any."""
+    """Returns the lines since its last call; called until it returns none."""
     listen: Callable[[Callable[[], None]], Callable[[], None]]
-    """Has a function called when there is something to take; what it gives ends that."""
+    """Registers a callback for new lines; returns a function that unregisters it."""
 
 
 class Later:
-    """An answer that waits for something: a read, other turns, the disk. It is given once."""
+    """A deferred answer, which waits for a read, other turns or the disk. It is given once."""
 
     __slots__ = ("_given", "_told")
 
@@ -65,18 +64,18 @@ class Later:
         self._told: Callable[[Answer], None] | None = None
 
     def give(self, given: Answer) -> None:
-        """Here it is."""
+        """Give the answer."""
         assert self._given is None, "an answer is given once"
         self._given = given
         if self._told is not None:
             self._told(given)
 
     def done(self, now: Now) -> None:
-        """A change was made; there is nothing to say."""
+        """Answer a change without a result."""
         self.give(DONE)
 
     def failed(self, error: Exception) -> None:
-        """It cannot be done."""
+        """Answer with an error."""
         if isinstance(error, PulsarBoxError):
             self.give(refusal(error.http_status, str(error)))
         else:
@@ -84,14 +83,14 @@ class Later:
             self.give(refusal(500, FAILED))
 
     def when_given(self, told: Callable[[Answer], None]) -> None:
-        """Tell of it, at once where it has been given already."""
+        """Register the receiver of the answer, called at once if it is already given."""
         self._told = told
         if self._given is not None:
             told(self._given)
 
 
 FAILED: Final = "The broker failed to carry this out; its log says why"
-"""All that a client is told of a mistake of ours."""
+"""The message that a client gets for an internal error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +104,21 @@ class Call:
     query: Mapping[str, str]
     body: bytes
     host: str
-    """The address by which the client reached the box, as its Host header has it; empty where there was none."""
+    """The address by which the client reached the box, from the Host header; empty without it."""
     listener: str = ""
-    """The listener that its X-Pulsar-ListenerName header names; empty where there is none."""
+    """The listener in the X-Pulsar-ListenerName header; empty without it."""
     principal: Principal | None = None
-    """Who asks; None where authentication is off."""
+    """The authenticated client; None if authentication is disabled."""
     secure: bool = False
-    """Whether it came over TLS."""
+    """Whether the request used TLS."""
 
     def json(self) -> Any:
-        """The body, None for an empty one. Raises BadRequest."""
+        """Parse the body, None for an empty one. Raises BadRequest."""
         if not self.body.strip():
             return None
         try:
             value = json.loads(self.body, parse_constant=_no_number, parse_float=_number)
-        except ValueError as error:  # of bytes that are no UTF-8 as well
+        except ValueError as error:  # includes invalid UTF-8
             raise BadRequest(f"The body is not JSON: {str(error)[:200]}") from None
         except RecursionError:
             raise BadRequest("The body is nested too deep") from None
@@ -127,20 +126,20 @@ class Call:
         return value
 
     def json_object(self) -> dict[str, Any] | None:
-        """The body where it must be a JSON object; None for an empty one and for null. Raises BadRequest."""
+        """Parse a body that must be a JSON object; None for an empty one and for null. Raises BadRequest."""
         value = self.json()
         if value is not None and not isinstance(value, dict):
             raise BadRequest(f"The body must be a JSON object, not {kind_of(value)}")
         return value
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter of the query says true."""
+        """Return whether a query parameter is true."""
         return self.query.get(name, "").lower() == "true"
 
     def number(self, name: str) -> int:
-        """A part of the path that must be a whole number of at most 64 bits.
+        """Parse a path variable that must be an integer of at most 64 bits.
 
-        Raises NotFound, as Pulsar, whose routes such a path does not fit.
+        Raises NotFound, as in Pulsar, whose routes do not match such a path.
         """
         number = long_of(self.path[name])
         if number is None:
@@ -148,13 +147,13 @@ class Call:
         return number
 
     def namespace(self) -> str:
-        """``tenant/namespace`` of the path. Raises PreconditionFailed where it cannot be one."""
+        """Return ``tenant/namespace`` of the path. Raises PreconditionFailed if it is invalid."""
         for part in (self.path["tenant"], self.path["namespace"]):
             check_entity_name("Namespace", part)
         return f"{self.path['tenant']}/{self.path['namespace']}"
 
     def topic(self, domain: str = "") -> TopicName:
-        """The topic of the path. Raises PreconditionFailed where it cannot be one."""
+        """Return the topic of the path. Raises PreconditionFailed if it is invalid."""
         domain, namespace = domain or self.path["domain"], self.namespace()
         try:
             return parse_topic(f"{domain}://{namespace}/{self.path['topic']}")
@@ -163,16 +162,16 @@ class Call:
 
 
 def long_of(text: str) -> int | None:
-    """The whole number of at most 64 bits that a text is; None for anything else."""
+    """Parse an integer of at most 64 bits; None for anything else."""
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONG_DIGITS):  # int() raises beyond 4300
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONG_DIGITS):  # int() raises beyond 4300 digits
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
 
 
 def asker(call: Call) -> tuple[str, str]:
-    """Whom the computations of a request belong to: its role, all of whose requests take turns with other roles'."""
+    """Return the fairness group of a request's computations: roles take turns."""
     return "HTTP", str(call.principal)
 
 
@@ -188,7 +187,7 @@ def _number(text: str) -> float:
 
 
 def _check(body: bytes, value: object) -> None:
-    """Raises BadRequest for what could be read, and neither be kept nor told again."""
+    """Raise BadRequest for valid JSON that could not be stored or returned."""
     if body.count(b"[") + body.count(b"{") > DEPTH_MAX and _is_deep(value):
         raise BadRequest(f"The body is nested too deep: more than {DEPTH_MAX} levels")
     if b"\\ud" in body.lower():
@@ -207,32 +206,32 @@ def _is_deep(value: object) -> bool:
 
 
 compact: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-"""A value as JSON without spaces. An encoder is made once: to make one costs as much as a small value."""
+"""Encodes a value as JSON without spaces. Shared: creating an encoder costs as much as encoding a small value."""
 
 
 def answer(value: object) -> Answer:
-    """A value as JSON."""
+    """Return a value as JSON."""
     return Answer(200, compact(value).encode(errors="replace"))
 
 
 def plain(text: str) -> Answer:
-    """Text as it is. Pulsar calls it JSON too, whatever it holds."""
+    """Return plain text. Its content type is JSON, as in Pulsar."""
     return Answer(200, text.encode())
 
 
 def refusal(status: int, reason: str) -> Answer:
-    """An error as all clients of the Admin API read it."""
+    """Return an error in the form that all clients of the Admin API parse."""
     return answer({"reason": reason})._replace(status=status)
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, for an error message."""
+    """Describe the type of a JSON value for an error message."""
     kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 
 
 def texts(value: object, what: str) -> dict[str, str]:
-    """A JSON object whose values are text (numbers and booleans are taken as such), as properties are.
+    """Parse a JSON object of strings, such as properties; numbers and booleans are converted.
 
     Raises BadRequest.
     """

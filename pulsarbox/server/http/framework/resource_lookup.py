@@ -1,4 +1,4 @@
-"""What a request is about: the topic or subscription of its path, found, or the error with which Pulsar answers."""
+"""Lookup of the topic or subscription in a request's path, with Pulsar's errors."""
 
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.system_topics import is_system
@@ -10,24 +10,24 @@ from pulsarbox.server.http.framework.request import Call
 
 
 def require_namespace(call: Call, name: TopicName) -> None:
-    """Raises NotFound where the namespace of a topic is missing."""
+    """Raise NotFound if the namespace of a topic is missing."""
     if not call.broker.tenants.has_namespace(name.namespace):
         raise NotFound("Namespace not found")
 
 
 def check_is_users(name: TopicName) -> None:
-    """Raises BadRequest for the name of a topic that the box would make itself."""
+    """Raise BadRequest for the name of a system topic."""
     if is_system(str(name)):
         raise BadRequest("Cannot create topic in system topic format!")
 
 
 def topic_of(call: Call) -> Topic:
-    """The topic, which is not partitioned but may be a partition. Raises NotFound."""
+    """Return the topic, which must not be partitioned but may be a partition. Raises NotFound."""
     return find_topic(call, call.topic(), call.now)
 
 
 def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
-    """The topic of that name. Raises NotFound."""
+    """Return the topic of that name. Raises NotFound."""
     require_namespace(call, name)
     topic = call.broker.topics.find(name, now)
     if topic is None:
@@ -38,9 +38,9 @@ def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
 
 
 def stored_topic(call: Call, what: str, domain: str = "") -> PersistentTopic:
-    """The topic where it must be a persistent one. Raises NotFound; NotAllowed where ``what`` cannot be done to it.
+    """Return a topic that must be persistent. Raises NotFound; NotAllowed if it does not support ``what``.
 
-    ``domain``: where the path does not say it.
+    ``domain`` is required if the path does not contain it.
     """
     name = call.topic(domain)
     require_namespace(call, name)
@@ -50,14 +50,14 @@ def stored_topic(call: Call, what: str, domain: str = "") -> PersistentTopic:
 
 
 def persistent(topic: Topic, what: str) -> PersistentTopic:
-    """The topic. Raises NotAllowed where it is not persistent."""
+    """Return the topic. Raises NotAllowed if it is not persistent."""
     if not isinstance(topic, PersistentTopic):
         raise NotAllowed(f"{what} on a non-persistent topic is not allowed")
     return topic
 
 
 def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
-    """The subscription of that name. Raises NotFound."""
+    """Return the subscription of that name. Raises NotFound."""
     found = topic.subscriptions.get(name)
     if found is None:
         raise NotFound(f"Subscription {name} not found for topic {topic.name}")
@@ -65,9 +65,9 @@ def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
 
 
 def parts_of(call: Call, domain: str = "") -> list[TopicName]:
-    """The partitions of the topic; the topic itself where it is not partitioned. Raises NotFound for its namespace.
+    """Return the partitions of the topic, or the topic if it is not partitioned. Raises NotFound for its namespace.
 
-    ``domain``: where the path does not say it.
+    ``domain`` is required if the path does not contain it.
     """
     name = call.topic(domain)
     require_namespace(call, name)

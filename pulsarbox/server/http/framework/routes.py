@@ -1,7 +1,7 @@
-"""The table of routes: method, path, permission, handler. A row without a permission does not register.
+"""The table of routes: method, path, permission, handler. A row without a permission is rejected.
 
-Paths are matched segment by segment on what the client sent, and every segment is decoded on its own: a slash in a
-name comes as %2F and stays in the name. Where both fit, a word of the table wins over a variable.
+Paths are matched segment by segment as sent by the client, and each segment is decoded separately: a slash in a name is
+encoded as %2F and stays in the name. If both match, a literal segment takes precedence over a variable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Handler = Callable[[Call], Answer | Later | Pieces | Live]
 
 
 class Permission(enum.Enum):
-    """Who may call an endpoint once authorization is on; ``permitting`` has the rule of each."""
+    """Roles that may call an endpoint with authorization enabled; ``authorization`` has the rule of each."""
 
     ANYONE = "anyone, without a name too"
     NAMED = "whoever has proved a name"
@@ -58,7 +58,7 @@ class Match(NamedTuple):
 
 
 class _Node:
-    """What may follow a part of a path."""
+    """A node of the routing tree: the segments that may follow."""
 
     __slots__ = ("names", "route", "variable", "words")
 
@@ -67,7 +67,7 @@ class _Node:
         self.variable: _Node | None = None
         self.route: Route | None = None
         self.names: tuple[str, ...] = ()
-        """The names of the variable parts, in order; ``domain`` is not among them."""
+        """Names of the variable parts, in order, except ``domain``."""
 
 
 class Routes:
@@ -96,7 +96,7 @@ class Routes:
         node.route, node.names = row, tuple(names)
 
     def find(self, method: str, segments: list[str]) -> Match | None:
-        """The route of a request, None where there is none."""
+        """Return the route of a request, or None."""
         root = self._roots.get(method)
         found = _walk(root, segments, 0, ()) if root else None
         if found is None:
@@ -108,14 +108,14 @@ class Routes:
             path["domain"] = next(segment for segment in segments if segment in DOMAINS)
         topic = path.get("topic")
         if isinstance(topic, Segment):
-            path["topic"] = topic.form  # a plus is a space there, as in Pulsar: its clients write a topic's name so
+            path["topic"] = topic.form  # as in Pulsar, a plus is a space: its clients encode topic names that way
         if "subscription" in path and "topic" in path:
-            path["subscription"] = unquote_plus(path["subscription"])  # clients encode it twice, as Pulsar wants it
+            path["subscription"] = unquote_plus(path["subscription"])  # clients encode it twice, as Pulsar requires
             _check_nul(path["subscription"])
         return Match(node.route, path)
 
     def methods(self, segments: list[str]) -> list[str]:
-        """The methods by which a path is served."""
+        """Return the methods that a path supports."""
         return sorted(method for method in self._roots if self.find(method, segments) is not None)
 
 
@@ -134,11 +134,11 @@ class Segment(str):
 
     __slots__ = ("form",)
     form: str
-    """The same read as a form's value: a plus is a space."""
+    """The segment decoded as form data: a plus is a space."""
 
 
 def split_path(raw: str) -> list[str]:
-    """The decoded segments of a path as it was sent; a slash at its end does not count. Raises BadRequest."""
+    """Return the decoded segments of a raw path; a trailing slash is ignored. Raises BadRequest."""
     segments: list[str] = [_segment(text) for text in raw.removeprefix("/").split("/")]
     if len(segments) > 1 and not segments[-1]:
         segments.pop()

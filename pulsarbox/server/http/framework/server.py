@@ -1,7 +1,7 @@
-"""The HTTP port: reads a request, lets its handler change the core, waits for the disk, answers.
+"""The HTTP port: reads a request, calls its handler, waits for the disk, answers.
 
-No answer leaves before everything that the core has changed is durable, whatever the request was: what a client has
-been told, refusals such as "exists already" among it, is still so after a crash.
+No answer is sent before everything that the core has changed is durable, for any request: whatever a client was told,
+including refusals such as "exists already", still holds after a crash.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DURABLE_SECONDS_MAX = 30.0
-"""How long an answer waits for the disk: as long as clients wait for an answer."""
+"""Seconds that an answer waits for the disk: as long as clients wait for an answer."""
 ANSWER_SECONDS_MAX = 60.0
-"""How long an answer waits for what a request asks for: as long as Pulsar's clients of the Admin API wait."""
+"""Seconds that an answer waits for a deferred result: as long as Pulsar's Admin API clients wait."""
 SHUTDOWN_SECONDS_MAX = 1.0
 BACKLOG = 1024
-"""Connections that the system holds until the loop takes them; further ones try again after a second."""
+"""Connections queued by the system until they are accepted; further ones are retried after a second."""
 
 SERVER: Final = {"Server": "pulsarbox"}
 
@@ -59,7 +59,7 @@ class HttpServer:
         self._runner: web.ServerRunner | None = None
         self._tls: TlsPort | None = None
         self._body_seconds = 0.0
-        """How long a body may take to come."""
+        """Timeout for receiving a body, in seconds."""
         self._body_max = 0
         self._sampling = Sampling(shell)
         self._live = LiveAnswers()
@@ -73,8 +73,8 @@ class HttpServer:
         tls_sockets: Sequence[socket.socket] = (),
         certificates: "Certificates | None" = None,
     ) -> None:
-        """Serve on sockets that listen; on ``tls_sockets`` over TLS."""
-        # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
+        """Serve on listening sockets; on ``tls_sockets`` with TLS."""
+        # The library's access log is disabled: only changes are logged, by `_serve`.
         settings = self._shell.broker.core.settings
         server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
         self._body_seconds = server.idle_seconds
@@ -94,7 +94,7 @@ class HttpServer:
         self._ticking.start()
 
     async def stop(self) -> None:
-        """Close the port; requests under way get a moment to end."""
+        """Close the port; requests in progress get a moment to finish."""
         self._sampling.stop()
         self._live.end()
         self._ticking.stop()
@@ -105,11 +105,11 @@ class HttpServer:
             self._runner = None
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        """Handle one request in a single turn, from its last byte to its answer, except for waiting for the disk."""
         if request.method == "OPTIONS" and (allowed := self._cross_site.preflight(request.headers)):
             return web.Response(status=204, headers={**SERVER, **allowed})
         match = self._match(request)
-        # Before its body is read: who may not ask anything does not get to send one.
+        # Authenticate before reading the body, so that unauthenticated clients cannot send one.
         who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
@@ -130,14 +130,14 @@ class HttpServer:
             found = refused
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
-        # 204 has no body, and so no type of one.
+        # 204 has no body, and so no content type.
         headers |= given.headers
         if given.status != 204:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
 
     def _unread(self, request: web.BaseRequest, given: Answer, who: Principal | None) -> web.Response:
-        """The answer to a request whose body was not read to its end: after it nothing else can be read."""
+        """Answer a request whose body was not read completely, and close the connection."""
         headers = {**SERVER, "Content-Type": given.content_type}
         response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
         response.force_close()
@@ -145,7 +145,7 @@ class HttpServer:
         return response
 
     async def _body(self, request: web.BaseRequest) -> bytes | Answer:
-        """All of the body, or why it is not read to its end."""
+        """Return the whole body, or the answer if it cannot be read."""
         too_large = refusal(413, f"The body is larger than {self._body_max} bytes (httpMaxRequestSize)")
         if (request.content_length or 0) > self._body_max:
             return too_large
@@ -165,7 +165,7 @@ class HttpServer:
     def _given(
         self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
     ) -> Answer | Later | Pieces | Live:
-        """The handler's answer, there or not yet, or what its failure means to the client."""
+        """Return the handler's answer, possibly deferred, or the error answer of its exception."""
         if isinstance(match, Answer):
             return match
         try:
@@ -195,7 +195,7 @@ class HttpServer:
         )
 
     def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
-        """Whether who has a live answer would get it now."""
+        """Return whether the client of a stream would still be granted it."""
         match = self._match(request)
         if isinstance(match, Answer):
             return False
@@ -209,14 +209,14 @@ class HttpServer:
         return True
 
     def _match(self, request: web.BaseRequest) -> Match | Answer:
-        """The route of a request; the answer where there is none, and to OPTIONS."""
+        """Return the route of a request, or the answer if there is none, or for OPTIONS."""
         try:
             return self._found(request.method, request.rel_url.raw_path)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))
 
     def _found(self, method: str, raw_path: str) -> Match | Answer:
-        """What ``_match`` says. Raises NotFound, BadRequest."""
+        """Return the result of ``_match``. Raises NotFound, BadRequest."""
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
         if match is not None:
@@ -236,7 +236,7 @@ class HttpServer:
         return refusal(405, reason)._replace(headers=headers)
 
     async def _there(self, given: Answer | Later) -> Answer:
-        """The answer once it is there."""
+        """Wait for a deferred answer."""
         if isinstance(given, Answer):
             return given
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -254,7 +254,7 @@ class HttpServer:
             return refusal(504, f"This takes longer than {ANSWER_SECONDS_MAX:g} s; it goes on")
 
     async def _durable(self, given: Answer) -> Answer:
-        """The answer once everything is durable that the core has changed so far."""
+        """Return the answer once everything that the core has changed so far is durable."""
         future = asyncio.get_running_loop().create_future()
 
         def durable(now: Now) -> None:

@@ -1,4 +1,4 @@
-"""Long answers: made piece by piece, everybody else is served in between, and nobody waits for the client."""
+"""Long answers, produced piece by piece: other clients are served in between, and slow clients delay nobody."""
 
 import asyncio
 import logging
@@ -13,15 +13,15 @@ from pulsarbox.server.http.framework.request import Pieces
 log = logging.getLogger(__name__)
 
 TURN_BYTES: Final = 1 << 17
-"""So many bytes of pieces, small ones together, are one turn of the loop."""
+"""Bytes of pieces per turn of the loop."""
 STREAM_SECONDS_MAX: Final = 60.0
-"""How long a client may take for all of it."""
+"""Seconds for a client to read the whole answer."""
 _GZIP: Final = 31
-"""zlib's number for its largest window behind gzip's header."""
+"""The window size argument of zlib for the gzip format."""
 
 
 async def stream(request: web.BaseRequest, given: Pieces, headers: Mapping[str, str]) -> web.StreamResponse:
-    """Send the pieces, packed where the client takes that."""
+    """Send the pieces, compressed if the client accepts it."""
     gzip = "gzip" in request.headers.get("Accept-Encoding", "").lower()
     packed = {"Content-Encoding": "gzip"} if gzip else {}
     about = {**headers, **packed, "Content-Type": given.content_type, "Vary": "Accept-Encoding"}
@@ -50,7 +50,7 @@ async def _send(response: web.StreamResponse, pieces: Iterator[bytes], pack: "zl
         size += len(piece)
         if size >= TURN_BYTES:
             whole, gathered, size = b"".join(gathered), [], 0
-            if pack is not None:  # beside the loop: it gives up the interpreter's lock
+            if pack is not None:  # in a thread: it releases the GIL
                 whole = await loop.run_in_executor(None, pack.compress, whole)
             await response.write(whole)
         elif piece:

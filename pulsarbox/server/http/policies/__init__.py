@@ -1,4 +1,4 @@
-"""Admin REST resources of policies: those that follow from the policy table, and the few that do not.
+"""Admin REST resources of policies: those generated from the policy table, and the few exceptions.
 
-May import the framework and `broker.policies`. Must not repeat a policy's checks: they stand in `protocol.policies`.
+May import the framework and `broker.policies`. Must not repeat a policy's checks, which are in `protocol.policies`.
 """

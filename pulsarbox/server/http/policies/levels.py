@@ -1,9 +1,9 @@
-"""All policies of a namespace or a topic, with the level that has set each. Below ``/pulsarbox/v1``.
+"""All policies of a namespace or a topic, with the level that sets each. Below ``/pulsarbox/v1``.
 
 ``{"retention": {"value": ..., "level": "topic" | "namespace" | "broker", "levels": [{"level": ..., "value": ...}],
-"meaning": ..., "stored_only": ...}}``; ``levels`` has what each level says, the strongest first, and ``stored_only``
-why nothing follows from a policy; it is empty where it is applied. ``retention`` also has ``unsubscribed``: the rule
-for messages that no subscription has covered (see ``kept``), ``null`` where it is off.
+"meaning": ..., "stored_only": ...}}``; ``levels`` has the value of each level, highest precedence first, and
+``stored_only`` the reason why a policy has no effect, empty if it is applied. ``retention`` also has ``unsubscribed``:
+the rule for messages that no subscription has covered (see ``box.message_keeping``), ``null`` if disabled.
 """
 
 from typing import Any
@@ -19,14 +19,14 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def of_namespace(call: Call) -> Answer:
-    """What holds for the topics of a namespace that have no policies of their own."""
+    """Return the policies in effect for the topics of a namespace without policies of their own."""
     namespace = call.namespace()
     call.broker.tenants.policies(namespace)
     return _answer(call, held(call.broker.core.policies, namespace), parse_topic(f"{namespace}/-"))
 
 
 def of_topic(call: Call) -> Answer:
-    """What holds for a topic; a partition has the policies of all."""
+    """Return the policies in effect for a topic; a partition has those of its partitioned topic."""
     name, topics = call.topic(), call.broker.topics
     require_namespace(call, name)
     if not topics.exists(name) and not topics.partitions(name):
@@ -35,7 +35,7 @@ def of_topic(call: Call) -> Answer:
 
 
 def _answer(call: Call, found: dict[str, Held], topic: TopicName) -> Answer:
-    """``topic``: one that these policies hold for."""
+    """``topic`` is one to which these policies apply."""
     told: dict[str, dict[str, Any]] = {}
     for name, each in found.items():
         row = row_of(name.partition(":")[0])

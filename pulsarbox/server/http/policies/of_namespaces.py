@@ -1,4 +1,4 @@
-"""Policies of namespaces: the endpoints that the table gives them.
+"""Policies of namespaces: the endpoints generated from the policy table.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/.
 """

@@ -1,7 +1,7 @@
-"""Policies of topics: the endpoints that the table gives them.
+"""Policies of topics: the endpoints generated from the policy table.
 
 ``?applied=true`` returns the value in effect, of topic, namespace or broker. ``?isGlobal=true`` addresses the values
-for all clusters; a box keeps them apart as Pulsar does, and they apply where the topic sets no value of its own.
+for all clusters; a box stores them separately as Pulsar does, and they apply if the topic sets no value of its own.
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, https://pulsar.apache.org/docs/4.2.x/topic-policies/.
 """
 
@@ -23,11 +23,11 @@ from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 OWN = "/pulsarbox/v1/policies/{domain}/{tenant}/{namespace}/{topic}"
 SHARED_RATE = row_of("subscription-dispatch-rate")
-"""The rate of a subscription that has none of its own."""
+"""The rate of subscriptions without a rate of their own."""
 
 
 def topic_of(call: Call) -> TopicName:
-    """The topic whose policies are meant. Raises NotFound; PreconditionFailed for a partition; NotAllowed."""
+    """Return the topic of the request. Raises NotFound; PreconditionFailed for a partition; NotAllowed."""
     name, broker = call.topic(), call.broker
     if not broker.core.settings.topicLevelPoliciesEnabled:
         raise NotAllowed("Topic level policies is disabled, to enable the topic level policy and retry.")
@@ -40,14 +40,14 @@ def topic_of(call: Call) -> TopicName:
 
 
 def own(call: Call, name: TopicName) -> Row:
-    """What is set for the topic; with ``isGlobal`` for all clusters."""
+    """Return the policies set on the topic; with ``isGlobal``, those for all clusters."""
     row = call.broker.core.policies.row(policies_key(str(name)))
     found: Row = row.get(GLOBAL, {}) if call.flag("isGlobal") else row
     return found
 
 
 def keep(call: Call, name: TopicName, key: str, value: Any) -> Answer:
-    """Set it, or take it away with None."""
+    """Set a policy of the topic, or remove it with None."""
     call.broker.core.policies.set_topic(name, key, value, call.now, everywhere=call.flag("isGlobal"))
     return DONE
 
@@ -102,11 +102,11 @@ def _remove(place: Place) -> Handler:
     return handler
 
 
-# All at once
+# All policies
 
 
 def remove_all(call: Call) -> Answer:
-    """Take away all policies of a topic, those for all clusters too."""
+    """Remove all policies of a topic, including those for all clusters."""
     call.broker.core.policies.put_topic(call.topic(), None, call.now)
     return DONE
 
@@ -115,7 +115,7 @@ def remove_all(call: Call) -> Answer:
 
 
 def get_subscription_rate(call: Call) -> Answer:
-    """The dispatch rate of one subscription, which need not exist."""
+    """Return the dispatch rate of one subscription, which need not exist."""
     name = topic_of(call)
     subscription = call.path["subscription"]
     if call.flag("applied"):
@@ -127,7 +127,7 @@ def get_subscription_rate(call: Call) -> Answer:
 
 
 def set_subscription_rate(call: Call) -> Answer:
-    """Set it. As in Pulsar a rate that limits nothing changes nothing."""
+    """Set the dispatch rate of one subscription. As in Pulsar, an unlimited rate changes nothing."""
     name = topic_of(call)
     assert SHARED_RATE.topic is not None
     value = given(call, SHARED_RATE, SHARED_RATE.topic)
@@ -137,7 +137,7 @@ def set_subscription_rate(call: Call) -> Answer:
 
 
 def remove_subscription_rate(call: Call) -> Answer:
-    """Take it away."""
+    """Remove the dispatch rate of one subscription."""
     return _keep_rate(call, topic_of(call), None)
 
 

@@ -1,4 +1,4 @@
-"""Backlog quotas of namespaces and topics, one for each type: how large a backlog may become, and how old.
+"""Backlog quotas of namespaces and topics, one per type: limits on the size and the age of a backlog.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#backlog-quotas.
 """
@@ -42,12 +42,12 @@ def _given(call: Call) -> dict[str, Any] | None:
 
 
 def of_namespace(call: Call) -> Answer:
-    """The quotas that are set."""
+    """Return the quotas that are set."""
     return answer(dict(sorted(call.broker.tenants.policies(call.namespace()).get(OF_NAMESPACE, {}).items())))
 
 
 def set_namespace(call: Call) -> Answer:
-    """Set the quota of a type: of the size, where the query names none."""
+    """Set the quota of a type, by default the size quota."""
     namespace, kind = call.namespace(), _type(call)
     policies = call.broker.tenants.policies(namespace)
     value = _given(call)
@@ -63,7 +63,7 @@ def set_namespace(call: Call) -> Answer:
 
 
 def remove_namespace(call: Call) -> Answer:
-    """Take the quota of a type away."""
+    """Remove the quota of a type."""
     namespace, kind = call.namespace(), _type(call)
     quotas = dict(call.broker.tenants.policies(namespace).get(OF_NAMESPACE, {}))
     if quotas.pop(kind, None) is not None:
@@ -75,7 +75,7 @@ def remove_namespace(call: Call) -> Answer:
 
 
 def of_topic(call: Call) -> Answer:
-    """Return the quotas that are set for a topic; with ``applied`` those in effect, each type by itself."""
+    """Return the quotas that are set for a topic; with ``applied``, those in effect, each type separately."""
     name = topic_of(call)
     if call.flag("applied"):
         at, settings = levels(call, name), call.broker.core.settings
@@ -86,7 +86,7 @@ def of_topic(call: Call) -> Answer:
 
 
 def set_topic(call: Call) -> Answer:
-    """Set the quota of a type: of the size, where the query names none. Without a body it is taken away."""
+    """Set the quota of a type, by default the size quota. An empty body removes it."""
     name, kind = topic_of(call), _type(call)
     value = _given(call)
     policies = own(call, name)
@@ -101,7 +101,7 @@ def set_topic(call: Call) -> Answer:
 
 
 def remove_topic(call: Call) -> Answer:
-    """Take the quota of a type away."""
+    """Remove the quota of a type."""
     topic_of(call)
     return _keep(call, _type(call), None)
 
@@ -115,7 +115,7 @@ def _keep(call: Call, kind: str, value: dict[str, Any] | None) -> Answer:
 
 
 def check(call: Call) -> Answer:
-    """Look at all quotas now. A box looks at them whenever a backlog changes, so there is nothing left to do."""
+    """Check all quotas now. A box checks them whenever a backlog changes, so this does nothing."""
     return DONE
 
 

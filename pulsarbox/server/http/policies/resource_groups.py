@@ -1,4 +1,4 @@
-"""Resource groups: rates that the namespaces of a group share.
+"""Resource groups: rates shared by the namespaces of a group.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-resource-groups/.
 """
@@ -19,17 +19,17 @@ _MISSING: Final = "ResourceGroup does not exist"
 
 
 def groups(call: Call) -> Answer:
-    """The names of all groups."""
+    """Return the names of all groups."""
     return answer([key.partition("/")[2] for key in call.broker.core.catalog.keys(group_key(""))])
 
 
 def get(call: Call) -> Answer:
-    """The rates of a group; -1 is no limit."""
+    """Return the rates of a group; -1 means no limit."""
     return answer(dict.fromkeys(RESOURCE_GROUP.members, -1) | _group(call))
 
 
 def put(call: Call) -> Answer:
-    """Make a group, or change the rates that the body has."""
+    """Create a group, or change the rates in the body."""
     name = check_entity_name("ResourceGroup", call.path["resourcegroup"])
     body = call.json_object()
     if body is None:
@@ -40,7 +40,7 @@ def put(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Answer:
-    """Delete a group that no namespace is attached to."""
+    """Delete a group that has no namespaces."""
     name = call.path["resourcegroup"]
     _group(call)
     tenants = call.broker.tenants
@@ -66,7 +66,7 @@ def _keep(call: Call, name: str, row: Row | None) -> None:
 
 
 def of_namespace(call: Call) -> Answer:
-    """The group that a namespace is attached to, as plain text."""
+    """Return the group of a namespace, as plain text."""
     return plain(call.broker.tenants.policies(call.namespace()).get(KEY, ""))
 
 
@@ -81,7 +81,7 @@ def attach(call: Call) -> Answer:
 
 
 def detach(call: Call) -> Answer:
-    """Let a namespace go from its group."""
+    """Detach a namespace from its group."""
     namespace = call.namespace()
     if KEY in call.broker.tenants.policies(namespace):
         call.broker.tenants.set_policy(namespace, KEY, None, call.now)

@@ -1,4 +1,4 @@
-"""From a request to the value of a policy, and back."""
+"""Conversion between requests or answers and policy values."""
 
 from typing import Any, Final
 
@@ -10,13 +10,13 @@ from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
 from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
 
 UNCHANGED: Final = object()
-"""The request changes nothing."""
+"""Marks a request that changes nothing."""
 
 _NO_BODY: Final = "The request entity cannot be empty."
 
 
 def given(call: Call, row: PolicyRow, place: Place) -> Any:
-    """The value that a request sets: checked, None to take it away, or UNCHANGED.
+    """Return the value that a request sets: validated, None to remove it, or UNCHANGED.
 
     Raises BadRequest, PreconditionFailed, NotFound.
     """
@@ -33,7 +33,7 @@ def given(call: Call, row: PolicyRow, place: Place) -> Any:
 
 
 def _require_codec(call: Call, name: str) -> None:
-    """Whether there is a codec of that name which may write to the disk. Raises PreconditionFailed."""
+    """Raise PreconditionFailed unless the codec exists and supports compression at rest."""
     try:
         call.broker.core.plugins.require_codec(name)
     except PluginError as error:
@@ -63,7 +63,7 @@ def _blank(call: Call, row: PolicyRow, place: Place) -> Any:
 
 
 def shown(value: Any, unset: Any) -> Answer:
-    """A value as an answer; ``unset`` is what is said where there is none."""
+    """Return a value as an answer; ``unset`` is the answer if there is none."""
     if value is not None:
         return answer(value)
     if unset is Silent.NO_CONTENT:

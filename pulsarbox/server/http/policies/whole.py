@@ -1,4 +1,4 @@
-"""All policies of a namespace as one object: as it is shown, and as a new namespace may bring it."""
+"""All policies of a namespace as one object: for display, and at the creation of a namespace."""
 
 from typing import Any, Final
 
@@ -35,10 +35,10 @@ DEFAULTS: Final[dict[str, Any]] = {
     "properties": {},
     "migrated": False,
 }
-"""The policies of a namespace for which nobody has set any."""
+"""The policies of a namespace without any set."""
 
 KEPT: Final = ("auth_policies", "replication_clusters", "allowed_clusters", "bundles", "properties")
-"""What is no policy of the table."""
+"""Members that are not in the policy table."""
 
 UNKNOWN: Final = (
     "clusterDispatchRate",
@@ -52,7 +52,7 @@ UNKNOWN: Final = (
     "offload_policies",
     "entryFilters",
 )
-"""What this box does not apply: a new namespace may have its default, or nothing."""
+"""Members that this box does not apply: a new namespace may only have their default, or omit them."""
 
 _BY_KEY: Final[dict[str, tuple[PolicyRow, Place]]] = {
     row.namespace.key: (row, row.namespace) for row in ROWS if row.namespace is not None
@@ -60,9 +60,9 @@ _BY_KEY: Final[dict[str, tuple[PolicyRow, Place]]] = {
 
 
 def brought(call: Call, policies: dict[str, Any]) -> dict[str, Any]:
-    """What a new namespace keeps of the policies that it brings; members that nobody knows are left out, as in Pulsar.
+    """Return the policies for a new namespace; unknown members are ignored, as in Pulsar.
 
-    Raises BadRequest, PreconditionFailed; NotSupported for policies that a box does not have.
+    Raises BadRequest, PreconditionFailed; NotSupported for policies that a box does not apply.
     """
     for name in UNKNOWN:
         if policies.get(name) and policies[name] != DEFAULTS.get(name):
@@ -74,7 +74,7 @@ def brought(call: Call, policies: dict[str, Any]) -> dict[str, Any]:
     if "auth_policies" in kept:
         kept["auth_policies"] = checked(kept["auth_policies"])
     for name, (row, place) in _BY_KEY.items():
-        # Clients that send all that they know (Go's) have empty texts for words that nobody has chosen.
+        # Clients that send every member, such as Go's, have empty strings for unset enumerations.
         if policies.get(name) not in (None, "", DEFAULTS.get(name)):
             kept[name] = _read(row, place, policies[name])
     _add_quotas(kept, policies.get(BACKLOG_QUOTA.places[-1].key))

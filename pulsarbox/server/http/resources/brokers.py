@@ -1,4 +1,4 @@
-"""Brokers and clusters, of which there is one each; its configuration."""
+"""The broker and its cluster, one of each; the broker's configuration."""
 
 import re
 from typing import Any, Final
@@ -13,7 +13,7 @@ from pulsarbox.server.http.resources.bundles import AllBundles
 
 
 def health(call: Call) -> Later:
-    """Whether the box works: a message is published, stored and read back before this is answered."""
+    """Check the health of the box: publish, store and read back a message before answering."""
     asked = call.query.get("brokerId")
     if asked and asked != _broker_id(call):
         raise NotFound(f"Broker id '{asked}' not found in available brokers.")
@@ -30,18 +30,18 @@ def health(call: Call) -> Later:
 
 
 def ready(call: Call) -> Answer:
-    """Whether the box serves. Answered, like everything, when no change of the metadata waits for the disk."""
+    """Return whether the box is ready. Like every answer, this waits for metadata changes to be durable."""
     return plain("ok")
 
 
 def leader(call: Call) -> Answer:
-    """The broker that leads the others: the one there is."""
+    """Return the leader broker: the only one."""
     endpoints = call.broker.endpoints
     return answer({"serviceUrl": endpoints.web_url or endpoints.web_url_tls, "brokerId": _broker_id(call)})
 
 
 def owned(call: Call) -> Answer:
-    """The bundles that have topics in memory: the one broker has them all."""
+    """Return the bundles with loaded topics; the only broker owns them all."""
     if call.path["broker"] != _broker_id(call):
         raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
     bundles = AllBundles(call.broker.tenants)
@@ -50,7 +50,7 @@ def owned(call: Call) -> Answer:
 
 
 OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
-"""How Pulsar says that a broker has a bundle without anybody having assigned it."""
+"""Pulsar's ownership status of a bundle without an explicit assignment."""
 
 
 def _broker_id(call: Call) -> str:
@@ -58,10 +58,10 @@ def _broker_id(call: Call) -> str:
 
 
 def shut_down(call: Call) -> Answer:
-    """End the process as SIGTERM does: what is on its way is finished, everything is stored, clients are let go.
+    """End the process as SIGTERM does: finish pending work, store everything, disconnect clients.
 
-    The answer comes first. ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` are for brokers that hand their
-    topics to others; a box lets all go at once, and brokerShutdownTimeoutMs bounds how long that may take.
+    The answer is sent first. ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` are for brokers that transfer
+    their topics to others; a box unloads all at once, within brokerShutdownTimeoutMs.
     """
     pace = call.query.get("maxConcurrentUnloadPerSec", "0")
     if not _INT.fullmatch(pace):
@@ -79,29 +79,29 @@ _INT: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 def dynamic_names(call: Call) -> Answer:
-    """The settings that can be changed while the box runs."""
+    """Return the settings that can be changed at run time."""
     return answer(call.broker.configuration.names)
 
 
 def dynamic_values(call: Call) -> Answer:
-    """Those that were changed, as texts."""
+    """Return the changed ones, as strings."""
     return answer(call.broker.configuration.values())
 
 
 def update_dynamic(call: Call) -> Answer:
-    """Change a setting, now and at every start."""
+    """Change a setting, now and for every start."""
     call.broker.configuration.update(call.path["name"], call.path["value"], call.now)
     return plain("")
 
 
 def delete_dynamic(call: Call) -> Answer:
-    """Go by the configuration file again."""
+    """Revert a setting to the configuration file."""
     call.broker.configuration.delete(call.path["name"], call.now)
     return plain("")
 
 
 def runtime(call: Call) -> Answer:
-    """Every setting as it is now, as texts; no secrets."""
+    """Return all current settings except secrets, as strings."""
     settings = call.broker.core.settings
     return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
 
@@ -111,29 +111,29 @@ def _text(value: object) -> str:
 
 
 def internal(call: Call) -> Answer:
-    """Where the metadata is, in the words of Pulsar: here it stands in the data directory."""
+    """Return the location of the metadata in Pulsar's format: the data directory."""
     url = f"lmdb:{call.broker.core.settings.dataDirectory}"
     names = ("zookeeperServers", "configurationStoreServers", "metadataStoreUrl", "configurationMetadataStoreUrl")
     return answer(dict.fromkeys(names, url) | {"ledgersRootPath": "/ledgers"})
 
 
 def version(call: Call) -> Answer:
-    """The version of Pulsar whose behaviour this is; tools choose by it what they may call."""
+    """Return the compatible version of Pulsar, by which tools decide what they may call."""
     return plain(COMPATIBLE_PULSAR_VERSION)
 
 
 def brokers(call: Call) -> Answer:
-    """The one broker. As in Pulsar, any name of a cluster will do."""
+    """Return the only broker. As in Pulsar, any cluster name is accepted."""
     return answer([_broker_id(call)])
 
 
 def clusters(call: Call) -> Answer:
-    """The one cluster."""
+    """Return the only cluster."""
     return answer([call.broker.core.settings.clusterName])
 
 
 def cluster(call: Call) -> Answer:
-    """Where the cluster is."""
+    """Return the URLs of the cluster."""
     if call.path["cluster"] != call.broker.core.settings.clusterName:
         raise NotFound("Cluster does not exist")
     found = call.broker.endpoints
@@ -148,7 +148,7 @@ PLAIN_CLUSTER: dict[str, Any] = {
     "brokerClientTlsEnabledWithKeyStore": False,
     "migrated": False,
 }
-"""What is left to say of a cluster whose one broker talks to no other."""
+"""The remaining fields of a cluster with a single broker."""
 
 ROUTES = (
     Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),

@@ -1,4 +1,4 @@
-"""Bundles: the hash ranges of a namespace. One broker owns all of them; tools print them, and list topics by them."""
+"""Bundles: the hash ranges of a namespace, all owned by the only broker; tools print them, and list topics by them."""
 
 import re
 from bisect import bisect_right
@@ -11,28 +11,28 @@ from pulsarbox.names import TopicName
 
 
 class Bundles:
-    """The bundles of a namespace, as they are now. For many topics at once."""
+    """A snapshot of a namespace's bundles, for many lookups."""
 
     def __init__(self, tenants: Tenants, namespace: str) -> None:
-        """Raises NotFound without the namespace."""
+        """Raises NotFound if the namespace is missing."""
         self._boundaries: list[str] = tenants.policies(namespace)["bundles"]["boundaries"]
         self._starts = [int(boundary, 16) for boundary in self._boundaries[:-1]]
 
     def of(self, topic: TopicName) -> str:
-        """The bundle that a topic of the namespace falls into, as its two boundaries."""
+        """Return the bundle of a topic in the namespace, as its two boundaries."""
         i = bisect_right(self._starts, crc32(str(topic).encode())) - 1
         return f"{self._boundaries[i]}_{self._boundaries[i + 1]}"
 
 
 class AllBundles:
-    """The bundles of all namespaces, each looked up once."""
+    """The bundles of all namespaces, cached per namespace."""
 
     def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
         self._found: dict[str, Bundles | None] = {}
 
     def of(self, topic: TopicName) -> str | None:
-        """The bundle that a topic falls into; None where its namespace is not there: it is being deleted."""
+        """Return the bundle of a topic, or None if its namespace is being deleted."""
         namespace = topic.namespace
         if namespace not in self._found:
             there = self._tenants.has_namespace(namespace)
@@ -42,12 +42,12 @@ class AllBundles:
 
 
 def bundle_of(tenants: Tenants, topic: TopicName) -> str:
-    """The bundle that a topic falls into, as its two boundaries. Raises NotFound without its namespace."""
+    """Return the bundle of a topic, as its two boundaries. Raises NotFound if its namespace is missing."""
     return Bundles(tenants, topic.namespace).of(topic)
 
 
 def check_bundle(tenants: Tenants, namespace: str, bundle: str) -> str:
-    """A bundle as a client names it. Raises NotFound without the namespace, PreconditionFailed where it has no such."""
+    """Validate a client's bundle name. Raises NotFound without the namespace, PreconditionFailed without the bundle."""
     boundaries: list[str] = tenants.policies(namespace)["bundles"]["boundaries"]
     lower, _, upper = bundle.partition("_")
     if not (_BOUNDARY.fullmatch(lower) and _BOUNDARY.fullmatch(upper)):

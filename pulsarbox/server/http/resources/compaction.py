@@ -1,4 +1,4 @@
-"""Compaction on demand: started, watched, and, which Pulsar has not, cancelled."""
+"""Compaction on demand: start, status, and, beyond Pulsar, cancellation."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of
 from pulsarbox.server.http.framework.routes import Permission, Route
 
 AT_ONCE = 20
-"""Partitions that one turn sees to."""
+"""Partitions processed per turn."""
 
 
 def compact(call: Call) -> Later:
-    """Compact a topic, of a partitioned one each partition. Where that is under way already it is a conflict."""
+    """Compact a topic, or each partition of one. A compaction already in progress is a conflict."""
     topics = [persistent(find_topic(call, part, call.now), "Compaction") for part in parts_of(call)]
     running: list[Conflict] = []
 
@@ -35,7 +35,7 @@ def compact(call: Call) -> Later:
 
 
 def compaction_status(call: Call) -> Answer:
-    """How the compaction of a topic went, or goes: then ``progress`` says how far it is, which is ours."""
+    """Return the status of a topic's compaction, with its ``progress`` while it runs, beyond Pulsar."""
     topic = stored_topic(call, "Compaction")
     run = topic.compaction.run
     if run is not None:
@@ -48,13 +48,13 @@ def compaction_status(call: Call) -> Answer:
 
 
 def cancel(call: Call) -> Answer:
-    """Stop the compaction of a topic: its compacted view stays what it was."""
+    """Cancel the compaction of a topic: its compacted view is unchanged."""
     stored_topic(call, "Compaction").compaction.cancel(call.now)
     return DONE
 
 
 def compaction_stats(topic: PersistentTopic) -> dict[str, Any]:
-    """What the statistics of a topic say of it: of the compactions since the box was started, as in Pulsar."""
+    """Return the compaction statistics of a topic since startup, as in Pulsar."""
     record = topic.core.compactions.records.get(str(topic.name))
     return {
         "lastCompactionRemovedEventCount": record.last_removed if record else 0,

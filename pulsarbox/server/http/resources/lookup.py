@@ -1,4 +1,4 @@
-"""HTTP lookup: where a topic is, for clients whose service URL starts with http://."""
+"""HTTP lookup: the broker of a topic, for clients whose service URL starts with http://."""
 
 from urllib.parse import urlsplit
 
@@ -12,25 +12,25 @@ from pulsarbox.server.http.resources.bundles import bundle_of
 
 
 def lookup(call: Call) -> Answer:
-    """The URLs of the broker. Always this one: the topic need not exist, its namespace must."""
+    """Return the URLs of the broker. The topic need not exist, but its namespace must."""
     listener = call.query.get("listenerName", "").strip() or call.listener
     _require_namespace(call, call.topic())
     endpoints = call.broker.endpoints
     place = endpoints.of(listener)
     if not endpoints.fixed and (reached := _reached(call.host)):
-        # The client knows no other name that is sure to work. To which port the others are mapped, nobody here knows.
+        # The Host header is the only name known to reach the box. How other ports are mapped is unknown.
         host, port = reached
         own = f"{'https' if call.secure else 'http'}://{host}{port}"
         place = Place(*(_at(host, url) for url in place))
         place = place._replace(web_url_tls=own) if call.secure else place._replace(web_url=own)
     urls = {"brokerUrl": place.url, "brokerUrlTls": place.url_tls, "httpUrl": place.web_url}
     urls |= {"httpUrlTls": place.web_url_tls, "nativeUrl": place.url}
-    # C++ takes a missing brokerUrlSsl for a null pointer.
+    # The C++ client dereferences brokerUrlSsl, which must not be missing.
     return answer({name: url for name, url in urls.items() if url} | {"brokerUrlSsl": ""})
 
 
 def bundle(call: Call) -> Answer:
-    """The bundle of a topic."""
+    """Return the bundle of a topic."""
     topic = call.topic()
     _require_namespace(call, topic)
     return plain(bundle_of(call.broker.tenants, topic))
@@ -42,13 +42,13 @@ def _require_namespace(call: Call, topic: TopicName) -> None:
 
 
 def _at(host: str, url: str) -> str:
-    """A URL with another host, empty as before."""
+    """Return a URL with another host; empty if it was empty."""
     found = urlsplit(url)
     return url and f"{found.scheme}://{host}:{found.port}"
 
 
 def _reached(given: str) -> tuple[str, str] | None:
-    """The host of a Host header, and ``:port`` where it names one; None where it cannot be one."""
+    """Parse a Host header into host and ``:port`` if present; None if it is invalid."""
     try:
         url = urlsplit(f"//{given}")
         host, port = url.hostname, url.port

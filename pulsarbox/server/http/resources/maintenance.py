@@ -1,4 +1,4 @@
-"""What keeps a topic in order: its data dropped, trimmed and measured, partitions that it lacks made."""
+"""Maintenance of topics: truncation, trimming, missing partitions, and storage information."""
 
 from typing import Any
 
@@ -24,11 +24,11 @@ from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.record import Position
 
 AT_ONCE = 20
-"""Partitions that one turn sees to."""
+"""Partitions processed per turn."""
 
 
 def truncate(call: Call) -> Later:
-    """Acknowledge everything for every subscription, and drop it, whatever retention says. On each partition."""
+    """Acknowledge everything for every subscription, and delete it regardless of retention. On each partition."""
     if call.path["domain"] == "non-persistent":
         raise PreconditionFailed("unsupport truncate: a non-persistent topic keeps nothing")
     topics = _stored(call, "Truncate")
@@ -40,15 +40,16 @@ def truncate(call: Call) -> Later:
 
 
 def trim(call: Call) -> Later:
-    """Drop the ledgers that nobody needs any more, as happens by itself. On each partition."""
+    """Delete the ledgers that are no longer needed, as happens automatically. On each partition."""
     topics = _stored(call, "Trim")
     return in_turns(call, topics, lambda topic, now: topic.trim(now), lambda now, later: later.give(plain("")), AT_ONCE)
 
 
 def close_ledger(call: Call) -> Answer:
-    """``{"closed": 12}``: the ledger that took what was published is closed, and the next one opened, so that it can be
-    offloaded, or trimmed; null where it has no entries, or was opened less than ``olderThanMs`` ago, which the body may
-    say, or the topic is terminated.
+    """Close the open ledger and open the next one: ``{"closed": 12}``; it can then be offloaded, or trimmed.
+
+    Null if the ledger has no entries, or was opened less than ``olderThanMs`` (in the body) ago, or the topic is
+    terminated.
     """
     topic = stored_topic(call, "Closing a ledger", PERSISTENT)
     older = (call.json_object() or {}).get("olderThanMs", 0)
@@ -60,7 +61,7 @@ def close_ledger(call: Call) -> Answer:
 
 
 def create_missing(call: Call) -> Later:
-    """Create the partitions that a partitioned topic lacks."""
+    """Create the missing partitions of a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
     count = call.broker.topics.partitions(name)
@@ -70,7 +71,7 @@ def create_missing(call: Call) -> Later:
 
 
 def backlog_size(call: Call) -> Later:
-    """Bytes of the entries behind the message that the body names; of all of them for ledger -1."""
+    """Return the bytes of the entries after the message in the body; of all entries for ledger -1."""
     name = call.topic()
     require_namespace(call, name)
     if call.broker.topics.partitions(name):
@@ -93,16 +94,16 @@ def backlog_size(call: Call) -> Later:
 
 
 def message_id_by_index(call: Call) -> Answer:
-    """Refused as by a Pulsar that gives messages no index, which is how it is shipped."""
+    """Refuse, as Pulsar does without broker entry metadata, which is its default."""
     find_topic(call, call.topic(), call.now)
     raise PreconditionFailed("GetMessageIDByIndex is not allowed when broker entry metadata is disabled")
 
 
-# What the store knows
+# Storage information
 
 
 def internal_info(call: Call) -> Answer:
-    """The ledgers and cursors as the metadata has them; partition by partition of a partitioned topic."""
+    """Return the ledgers and cursors of a topic's metadata; for a partitioned topic, per partition."""
     name = call.topic()
     parts = parts_of(call)
     if parts == [name]:
@@ -153,7 +154,7 @@ def _cursor(subscription: Subscription) -> dict[str, Any]:
 
 
 def offline_backlog(call: Call) -> Answer:
-    """What a topic that no broker has loaded holds: here the same as of one that is. Empty for one that is missing."""
+    """Return the backlog of an unloaded topic, the same here as of a loaded one. Empty for a missing topic."""
     name = call.topic()
     require_namespace(call, name)
     topic = call.broker.topics.find(name, call.now)

@@ -1,4 +1,4 @@
-"""Single messages: peeked at, found by id or by time. An entry comes as it is stored, so a batch comes as one."""
+"""Single messages: peek, and lookup by id or time. An entry is returned as stored, so a batch is returned whole."""
 
 import json
 from base64 import b64encode
@@ -24,7 +24,7 @@ from pulsarbox.storage.transactions import aborted_within
 
 PREFIX: Final = "X-Pulsar-"
 EXPANDED_BYTES_MAX: Final = 64 << 20
-"""A message is not made larger than that."""
+"""Maximum bytes of a decompressed message."""
 
 _PLAIN: Final = {
     "producer-name": "producer_name",
@@ -46,7 +46,7 @@ _PLAIN: Final = {
     "chunk-id": "chunk_id",
     "num-batch-message": "num_messages_in_batch",
 }
-"""Headers, and the fields of the metadata that they tell where they are set."""
+"""Header names, and the metadata fields that they carry if set."""
 _TIMES: Final = {"publish-time": "publish_time", "event-time": "event_time", "deliver-at-time": "deliver_at_time"}
 _BYTES: Final = {
     "Base64-schema-version": "schema_version",
@@ -56,7 +56,7 @@ _BYTES: Final = {
 
 
 def peek(call: Call) -> Later:
-    """The n-th entry that the subscription has not acknowledged; nothing is consumed."""
+    """Return the n-th unacknowledged entry of the subscription, without consuming it."""
     number = call.number("number")
     topic = stored_topic(call, "Peek messages")
     subscription = subscription_of(topic, call.path["subscription"])
@@ -75,7 +75,7 @@ def peek(call: Call) -> Later:
 
 
 def by_id(call: Call) -> Later:
-    """The entry of an id."""
+    """Return the entry with an id."""
     position = Position(call.number("ledger"), call.number("entry"))
     topic = stored_topic(call, "Get message by id")
     info = topic.ledger.ledgers.get(position.ledger_id)
@@ -87,7 +87,7 @@ def by_id(call: Call) -> Later:
 
 
 def examine(call: Call) -> Later:
-    """The n-th entry from the start or, which is the default, from the end; the last there is where it is beyond."""
+    """Return the n-th entry from the start or, by default, from the end; beyond that, the last in that direction."""
     topic = stored_topic(call, "Examine messages")
     try:
         number = max(int(call.query.get("messagePosition", "1")), 1)
@@ -110,7 +110,7 @@ def examine(call: Call) -> Later:
 
 
 def last(call: Call) -> Later:
-    """The id of the last message that anybody can see."""
+    """Return the id of the last visible message."""
     topic = stored_topic(call, "Get the last message id")
     later = Later()
 
@@ -122,9 +122,9 @@ def last(call: Call) -> Later:
 
 
 def by_time(call: Call) -> Later:
-    """The id of the first entry that was published at an instant (ms since 1970) or later; the earliest id for 0.
+    """Return the id of the first entry published at a time (ms since 1970) or later; the earliest id for 0.
 
-    As in Pulsar that may be one which only the compacted view has any more: readers with readCompacted find it.
+    As in Pulsar, only the compacted view may still have that entry: readers with readCompacted find it.
     """
     timestamp = call.number("timestamp")
     at = call.now.of_client(timestamp)
@@ -144,7 +144,7 @@ def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) ->
     def read(entry: Entry, when: Now) -> None:
         try:
             given = entry_answer(entry, _standing(topic, entry))
-        except Exception as error:  # whatever a client has put into it, somebody waits for an answer
+        except Exception as error:  # client data may be arbitrary, and the request needs an answer
             later.failed(error)
         else:
             later.give(given)
@@ -153,7 +153,7 @@ def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) ->
 
 
 def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
-    """What is to be said of an entry's transaction, as headers."""
+    """Return the transaction state of an entry as headers."""
     if not entry.flags & EntryFlag.TRANSACTION:
         return {"txn-uncommitted": "false"}
     ledger_id, entry_id, opened = entry.ledger_id, entry.entry_id, topic.stored.open
@@ -169,10 +169,10 @@ def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
 
 
 def entry_answer(entry: Entry, standing: dict[str, str]) -> Answer:
-    """An entry as an answer: the metadata in headers, the payload as the body, unpacked but not taken apart.
+    """Return an entry as an answer: the metadata in headers, the decompressed payload as the body; batches stay whole.
 
-    ``standing``: what is to be said of its transaction. Raises NotSupported for a compression that the box does not
-    know, PersistenceError for a payload that is broken.
+    ``standing`` has the headers of its transaction. Raises NotSupported for an unknown compression codec,
+    PersistenceError for a corrupt payload.
     """
     parsed = parse_entry(entry.body)
     metadata, payload = parsed.metadata, entry.body[parsed.body_offset :]
@@ -205,7 +205,7 @@ def _headers(entry: Entry, metadata: MessageMetadata, size: int) -> dict[str, st
 
 
 def _text(value: object) -> str:
-    """As a header can carry it: in one line, of Latin-1."""
+    """Convert a value for a header: one line of Latin-1."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""Properties of namespaces: texts by name, for whoever manages them."""
+"""Properties of namespaces: free-form strings by name."""
 
 from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer, plain, texts
 from pulsarbox.server.http.framework.routes import Permission, Route
@@ -9,17 +9,17 @@ def _properties(call: Call) -> dict[str, str]:
 
 
 def get_all(call: Call) -> Answer:
-    """All properties."""
+    """Return all properties."""
     return answer(_properties(call))
 
 
 def get(call: Call) -> Answer:
-    """One property, as plain text; nothing where it is not set."""
+    """Return one property as plain text; empty if it is not set."""
     return plain(_properties(call).get(call.path["key"], ""))
 
 
 def put_all(call: Call) -> Answer:
-    """Set what the body has; other properties stay."""
+    """Set the properties in the body; others are unchanged."""
     added = texts(call.json(), "Properties of a namespace")
     return _put(call, _properties(call) | added)
 
@@ -30,7 +30,7 @@ def put(call: Call) -> Answer:
 
 
 def remove(call: Call) -> Answer:
-    """Take one property away; answered with its value, with nothing where it was not set."""
+    """Remove one property; return its value, empty if it was not set."""
     left = _properties(call)
     taken = left.pop(call.path["key"], "")
     _put(call, left)
@@ -38,7 +38,7 @@ def remove(call: Call) -> Answer:
 
 
 def clear(call: Call) -> Answer:
-    """Take all properties away."""
+    """Remove all properties."""
     _properties(call)
     return _put(call, {})
 

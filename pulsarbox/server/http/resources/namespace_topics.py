@@ -1,4 +1,4 @@
-"""What is done to all topics of a namespace, or of one bundle of it: unload, clear backlogs, unsubscribe."""
+"""Operations on all topics of a namespace, or of one of its bundles: unload, clear backlogs, unsubscribe."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,19 +13,19 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.server.http.resources.bundles import Bundles, check_bundle
 
 AT_ONCE = 50
-"""Topics that one turn sees to."""
+"""Topics processed per turn."""
 
 WAVE = 20
-"""Topics that are unloaded or cleared together; what has to be done behind their commit is one turn."""
+"""Topics unloaded or cleared together; the work after their commit is one turn."""
 
 
 def bundles(call: Call) -> Answer:
-    """The hash ranges of a namespace."""
+    """Return the hash ranges of a namespace."""
     return answer(call.broker.tenants.policies(call.namespace())["bundles"])
 
 
 def in_bundle(call: Call) -> Answer:
-    """The topics of a namespace that are not persistent and fall into a bundle; 204 where none does."""
+    """Return the non-persistent topics of a bundle; 204 if there are none."""
     bundle = check_bundle(call.broker.tenants, call.namespace(), call.path["bundle"])
     names = call.broker.topics.names(call.namespace(), "NON_PERSISTENT", system=True)
     bundles = Bundles(call.broker.tenants, call.namespace())
@@ -34,13 +34,13 @@ def in_bundle(call: Call) -> Answer:
 
 
 def unload(call: Call) -> Later:
-    """Unload every topic: producers and consumers are closed, and come back by themselves. Nothing is lost."""
+    """Unload every topic: producers and consumers are closed, and reconnect automatically. No data is lost."""
     namespace, bundle = _where(call)
     return _unload(call, _loaded(call, namespace, bundle))
 
 
 def _loaded(call: Call, namespace: str, bundle: str | None) -> Iterator[Topic]:
-    """The topics in memory, of a bundle where one is named."""
+    """Yield the loaded topics, of one bundle if given."""
     bundles = Bundles(call.broker.tenants, namespace)
     for topic in call.broker.topics:
         if topic.name.namespace == namespace and bundle in (None, bundles.of(topic.name)):
@@ -52,8 +52,10 @@ def _unload(call: Call, loaded: Iterable[Topic]) -> Later:
 
 
 def delete_bundle(call: Call) -> Later:
-    """Let go of a bundle whose topics nobody needs. As with Pulsar nothing is deleted, whatever the word says: with
-    ``force`` the topics are unloaded, and without it a bundle that has topics is refused."""
+    """Release the ownership of a bundle. As in Pulsar, no topic is deleted.
+
+    With ``force``, loaded topics are unloaded; otherwise a bundle with topics is refused.
+    """
     namespace, tenants = call.namespace(), call.broker.tenants
     if not tenants.has_namespace(namespace):
         raise NotFound("Namespace does not exist")
@@ -75,7 +77,7 @@ def delete_bundle(call: Call) -> Later:
 
 
 def clear_backlog(call: Call) -> Later:
-    """Acknowledge everything for every subscription, or for the one that is named wherever it is."""
+    """Acknowledge everything for every subscription, or for the named one on each topic that has it."""
     wanted = call.path.get("subscription")
     found = 0
 
@@ -97,7 +99,7 @@ def clear_backlog(call: Call) -> Later:
 
 
 def unsubscribe(call: Call) -> Later:
-    """Delete the subscription that is named from every topic that has it. Nothing is deleted while it has consumers."""
+    """Delete the named subscription from every topic that has it; none is deleted while any has consumers."""
     wanted = call.path["subscription"]
     found: list[Subscription] = []
 
@@ -116,7 +118,7 @@ def unsubscribe(call: Call) -> Later:
 
 
 def _where(call: Call) -> tuple[str, str | None]:
-    """The namespace, and the bundle where one is named. Raises NotFound, PreconditionFailed."""
+    """Return the namespace, and the bundle if given. Raises NotFound, PreconditionFailed."""
     namespace, bundle = call.namespace(), call.path.get("bundle")
     if not call.broker.tenants.has_namespace(namespace):
         raise NotFound("Namespace not found")
@@ -124,7 +126,7 @@ def _where(call: Call) -> tuple[str, str | None]:
 
 
 def _names(call: Call) -> Iterator[str]:
-    """The persistent topics that are meant; their namespace is looked at at once."""
+    """Return the persistent topics in scope; the namespace is validated immediately."""
     namespace, bundle = _where(call)
     pages = call.broker.topics.pages(namespace, "PERSISTENT", system=True)
     bundles = Bundles(call.broker.tenants, namespace)

@@ -1,4 +1,4 @@
-"""Namespaces: creating, deleting, showing, and the topics in one."""
+"""Namespaces: creation, deletion, policies, and their topics."""
 
 from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
@@ -12,7 +12,7 @@ MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
 
 def namespaces(call: Call) -> Answer:
-    """The namespaces of a tenant."""
+    """Return the namespaces of a tenant."""
     tenant = check_entity_name("Tenant", call.path["tenant"])
     if tenant not in call.broker.tenants.all():
         raise NotFound("Tenant not found")
@@ -20,7 +20,7 @@ def namespaces(call: Call) -> Answer:
 
 
 def get(call: Call) -> Answer:
-    """The policies of a namespace."""
+    """Return the policies of a namespace."""
     return answer(DEFAULTS | call.broker.tenants.policies(call.namespace()))
 
 
@@ -31,7 +31,7 @@ def create(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Later:
-    """Delete a namespace; by force, where that is allowed, with all its topics."""
+    """Delete a namespace; with force, if allowed, including all its topics."""
     namespace = call.namespace()
     force = call.flag("force")
     if force and not call.broker.core.settings.forceDeleteNamespaceAllowed:
@@ -42,7 +42,7 @@ def delete(call: Call) -> Later:
 
 
 def topics(call: Call) -> Later:
-    """The topics of a namespace, partitions one by one."""
+    """Return the topics of a namespace, partitions individually."""
     mode = call.query.get("mode", "PERSISTENT")
     if mode not in MODES:
         raise NotFound(f"There is no mode {mode!r}: it must be one of {', '.join(MODES)}")
@@ -50,22 +50,22 @@ def topics(call: Call) -> Later:
 
 
 def replication(call: Call) -> Answer:
-    """The clusters that a namespace is in: the one there is."""
+    """Return the clusters of a namespace: the only one."""
     return answer(call.broker.tenants.policies(call.namespace())["replication_clusters"])
 
 
 def allowed_clusters(call: Call) -> Answer:
-    """The clusters that a namespace may be in, where that was ever said."""
+    """Return the allowed clusters of a namespace, if set."""
     return answer(call.broker.tenants.policies(call.namespace()).get("allowed_clusters", []))
 
 
 def set_replication(call: Call) -> Answer:
-    """Put a namespace into clusters: into the one there is."""
+    """Set the clusters of a namespace, which can only be this one."""
     return _set_clusters(call, "replication_clusters")
 
 
 def set_allowed_clusters(call: Call) -> Answer:
-    """Say into which clusters a namespace may be put."""
+    """Set the allowed clusters of a namespace, which can only be this one."""
     return _set_clusters(call, "allowed_clusters")
 
 

@@ -12,15 +12,15 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def partitioned_topics(call: Call) -> Answer:
-    """The partitioned topics of a namespace, each once."""
+    """Return the partitioned topics of a namespace, without their partitions."""
     return answer(call.broker.topics.partitioned_names(call.namespace(), call.path["domain"]))
 
 
 def get(call: Call) -> Answer:
-    """How many partitions a topic has: 0 where it is not partitioned.
+    """Return the number of partitions of a topic: 0 if it is not partitioned.
 
-    With ``checkAllowAutoCreation``, which clients send before they connect, a missing topic that a client may create
-    counts as there, and a partitioned one is created.
+    With ``checkAllowAutoCreation``, which clients send before they connect, a missing topic that may be auto-created
+    counts as existing, and a partitioned one is created.
     """
     topic, topics = call.topic(), call.broker.topics
     if not call.broker.tenants.has_namespace(topic.namespace):
@@ -47,13 +47,13 @@ def create(call: Call) -> Later:
 
 
 def made(call: Call, topic: TopicName, count: int) -> Later:
-    """Make the partitions that are missing."""
+    """Create the missing partitions."""
     steps = (partial(call.broker.topics.make_partition, topic, number) for number in range(count))
     return in_steps(call, steps, lambda now: DONE)
 
 
 def grow(call: Call) -> Answer:
-    """Give a topic more partitions; with ``force`` also where partitions lie about that it should not have."""
+    """Increase the number of partitions; with ``force`` even if stray partitions exist beyond the current number."""
     topic, body = call.topic(), call.json()
     count = _count(body.get("partitions") if isinstance(body, dict) else body)
     call.broker.topics.grow(topic, count, call.now, force=call.flag("force"))
@@ -61,13 +61,13 @@ def grow(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Later:
-    """Delete a partitioned topic; while anybody is connected, by force only."""
+    """Delete a partitioned topic; while clients are connected, only with force."""
     steps = call.broker.removal.of_partitioned(call.topic(), force=call.flag("force"))
     return in_steps(call, steps, lambda now: DONE)
 
 
 def _count(value: object) -> int:
-    """A number of partitions: a JSON number, or one in a JSON string, as the Rust client sends it."""
+    """Parse a number of partitions: a JSON number, or a string, as sent by the Rust client."""
     if isinstance(value, str):
         try:
             return int(value)

@@ -1,4 +1,4 @@
-"""Permissions of roles: on namespaces, on topics, on subscriptions."""
+"""Permissions of roles on namespaces, topics and subscriptions."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def of_namespace(call: Call) -> Answer:
-    """What each role may do in a namespace."""
+    """Return the actions granted to each role in a namespace."""
     return answer(call.broker.permissions.of_namespace(call.namespace()))
 
 
 def grant(call: Call) -> Answer:
-    """Let a role do what the body lists, in a namespace."""
+    """Grant a role the actions in the body, in a namespace."""
     _require(call, "Topic's namespace does not exist")
     call.broker.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")), call.now)
     return DONE
 
 
 def revoke(call: Call) -> Answer:
-    """Let a role do nothing in a namespace."""
+    """Revoke all actions of a role in a namespace."""
     call.broker.permissions.revoke(call.namespace(), call.path["role"], call.now)
     return DONE
 
@@ -33,19 +33,19 @@ def revoke(call: Call) -> Answer:
 
 
 def of_subscriptions(call: Call) -> Answer:
-    """The roles for which each subscription of a namespace is kept."""
+    """Return the roles to which each subscription of a namespace is restricted."""
     return answer(call.broker.permissions.of_subscriptions(call.namespace()))
 
 
 def grant_subscription(call: Call) -> Answer:
-    """Keep a subscription for the roles that the body lists; for nobody in particular where it lists none."""
+    """Restrict a subscription to the roles in the body; an empty list lifts the restriction."""
     roles = check_roles(_body(call, "Roles"))
     call.broker.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles, call.now)
     return DONE
 
 
 def revoke_subscription(call: Call) -> Answer:
-    """A subscription is not kept for a role any more."""
+    """Remove a role from the roles of a subscription."""
     call.broker.permissions.revoke_subscription(
         call.namespace(), call.path["subscription"], call.path["role"], call.now
     )
@@ -56,12 +56,12 @@ def revoke_subscription(call: Call) -> Answer:
 
 
 def of_topic(call: Call) -> Answer:
-    """What each role may do with a topic, by right of its namespace or on its own."""
+    """Return the actions granted to each role on a topic, through its namespace or directly."""
     return answer(call.broker.permissions.of_topic(_existing(call, call.topic())))
 
 
 def grant_topic(call: Call) -> Answer:
-    """Let a role do what the body lists, with one topic."""
+    """Grant a role the actions in the body, on one topic."""
     body = call.json()
     actions = check_actions([] if body is None else body)  # as in Pulsar
     call.broker.permissions.grant_topic(_existing(call, call.topic()), call.path["role"], actions, call.now)
@@ -69,13 +69,13 @@ def grant_topic(call: Call) -> Answer:
 
 
 def revoke_topic(call: Call) -> Answer:
-    """Let a role do nothing with a topic beyond what it may in the namespace."""
+    """Revoke all actions of a role on a topic, except those granted in the namespace."""
     call.broker.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"], call.now)
     return DONE
 
 
 def grant_topics(call: Call) -> Answer:
-    """The same for several topics of a namespace: ``[{"topic", "role", "actions"}]``. All, or none of them."""
+    """Grant permissions on several topics of a namespace: ``[{"topic", "role", "actions"}]``. All or none."""
     wanted = [(*each, check_actions(option.get("actions") or [])) for each, option in _options(call)]
     for topic, role, actions in wanted:
         call.broker.permissions.grant_topic(topic, role, actions, call.now)
@@ -83,7 +83,7 @@ def grant_topics(call: Call) -> Answer:
 
 
 def revoke_topics(call: Call) -> Answer:
-    """The same for several topics of a namespace: ``[{"topic", "role"}]``. All, or none of them."""
+    """Revoke permissions on several topics of a namespace: ``[{"topic", "role"}]``. All or none."""
     for (topic, role), _ in list(_options(call)):
         call.broker.permissions.revoke_topic(topic, role, call.now)
     return DONE
@@ -108,7 +108,7 @@ def _options(call: Call) -> list[tuple[tuple[TopicName, str], dict[str, Any]]]:
 
 
 def _existing(call: Call, topic: TopicName) -> TopicName:
-    """The topic. Raises NotFound where it does not exist."""
+    """Return the topic. Raises NotFound if it does not exist."""
     if not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic):
         raise NotFound(f"Topic {topic} not found")
     return topic

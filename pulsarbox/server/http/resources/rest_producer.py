@@ -1,9 +1,9 @@
-"""Messages by HTTP: ``POST /topics/...``, as Pulsar's brokers take them (PIP-64).
+"""Publishing by HTTP: ``POST /topics/...``, as in Pulsar's brokers (PIP-64).
 
-The body has ``messages``, each a ``payload`` as text, and may have ``key``, ``properties``, ``eventTime``,
-``sequenceId``, ``deliverAt``, ``deliverAfterMs``. They are encoded by a schema: that of ``schemaVersion``, the
-``valueSchema`` (with a ``keySchema``: a pair of both) that the body brings, or STRING. The answer, once all is durable,
-tells of each message its id, or why it is not stored. Source: TopicsBase and ProducerMessages of Pulsar 4.2.
+The body has ``messages``, each a ``payload`` as a string, with optional ``key``, ``properties``, ``eventTime``,
+``sequenceId``, ``deliverAt``, ``deliverAfterMs``. They are encoded with a schema: that of ``schemaVersion``, the
+``valueSchema`` in the body (with a ``keySchema``: a pair of both), or STRING. The answer, once everything is durable,
+has the id of each message, or why it is not stored. Source: TopicsBase and ProducerMessages of Pulsar 4.2.
 """
 
 import json
@@ -31,28 +31,28 @@ from pulsarbox.server.http.framework.resource_lookup import find_topic, require_
 from pulsarbox.server.http.framework.routes import Permission, Route
 
 _NAME: Final = "RestProducer"
-"""The producer's, where the body names none."""
+"""The default producer name."""
 _LOCAL: Final = "__local__"
-"""Stands for clusters where a message is not to be replicated."""
+"""The cluster name that marks a message as not replicated."""
 _STRING: Final = Schema(name="String", type=Schema.String, properties=[KeyValue(key="__charset", value="UTF-8")])
-"""The schema where the body names none."""
+"""The default schema."""
 _AT_ONCE: Final = 200
-"""Messages a turn."""
+"""Messages processed per turn."""
 _REFUSED: Final = 2
 """Error code of a message that is not stored."""
 
 
 class _Encoded(NamedTuple):
-    """A message, encoded by the schema."""
+    """A message encoded with the schema."""
 
     key: bytes | None
-    """The key as its own schema encodes it; None where keys have none."""
+    """The key encoded with its own schema; None if keys have no schema."""
     text_key: str | None
     body: bytes
 
 
 def produce(call: Call) -> Later:
-    """Publish messages; those of a partitioned topic to the partitions that the box's routing chooses."""
+    """Publish messages; those of a partitioned topic to the partitions chosen by the box's router."""
     return _Request(call).run()
 
 
@@ -62,7 +62,7 @@ def produce_to_partition(call: Call) -> Later:
 
 
 class _Request:
-    """One request: its messages, and what became of each."""
+    """One request: its messages and their results."""
 
     def __init__(self, call: Call, partition: int | None = None) -> None:
         self._call = call
@@ -81,8 +81,8 @@ class _Request:
         self._producer = _text(self._body, "producerName") or _NAME
         self._acks: list[dict[str, Any]] = [{} for _ in self._messages]
         self._encoded: list[_Encoded | Exception] = []
-        """Each message encoded, or why it cannot be."""
-        self._left = len(self._messages) + 1  # and the end of the last turn
+        """Each message encoded, or the exception of its encoding."""
+        self._left = len(self._messages) + 1  # plus one for the last turn itself
         self._later: Later | None = None
 
     def run(self) -> Later:
@@ -105,7 +105,7 @@ class _Request:
         return later
 
     def _encoding(self) -> Steps[None]:
-        """Find the schema, and encode all messages with it."""
+        """Determine the schema, and encode all messages with it."""
         self._version = yield from _schema(self._call, self._name, self._body)
         encode_key, encode = yield from _encoders(self._version.schema)
         for message in self._messages:
@@ -148,7 +148,7 @@ class _Request:
         return self._name.partition(index)
 
     def _made(self, message: dict[str, Any], encoded: "_Encoded", now: Now) -> MessageMetadata:
-        """The metadata of a message as it is published. Raises BadRequest."""
+        """Return the metadata of a message to publish. Raises BadRequest."""
         published = now.wall - now.offset
         metadata = MessageMetadata(
             producer_name=self._producer, sequence_id=_number(message, "sequenceId"), publish_time=published
@@ -210,7 +210,7 @@ def _text(body: dict[str, Any], name: str) -> str | None:
 
 
 def _number(body: dict[str, Any], name: str) -> int:
-    """A number from 0 that may be written as a text; 0 where there is none."""
+    """Parse a non-negative number, possibly a string; 0 if it is missing."""
     value = body.get(name)
     if value is None or value == "":
         return 0
@@ -225,7 +225,7 @@ def _number(body: dict[str, Any], name: str) -> int:
 
 
 def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> Steps[StoredSchema]:
-    """By which schema the messages are encoded; one that the body brings is kept, as that of a producer."""
+    """Return the schema for encoding the messages; one in the body is stored, like that of a producer."""
     version = body.get("schemaVersion", -1)
     if not isinstance(version, int) or isinstance(version, bool):
         raise BadRequest(f"schemaVersion must be a number, not {kind_of(version)}")
@@ -242,7 +242,7 @@ def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> Steps[StoredSc
 
 
 def _given(what: str, text: str) -> Schema:
-    """A SchemaInfo of Java as JSON: its definition in base64, as Jackson writes bytes."""
+    """Parse a Java SchemaInfo in JSON: its definition is base64, as Jackson encodes bytes."""
     try:
         info = json.loads(text)
         kind = info["type"]
@@ -262,7 +262,7 @@ def _given(what: str, text: str) -> Schema:
 
 
 def _encoders(schema: Schema) -> Steps[tuple[Encode | None, Encode]]:
-    """Of keys, where they have a schema, and of payloads. Raises PreconditionFailed."""
+    """Return the encoders of keys, if they have a schema, and of payloads. Raises PreconditionFailed."""
     try:
         if schema.type != Schema.Type.KeyValue:
             return None, (yield from making(schema))

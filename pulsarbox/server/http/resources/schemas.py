@@ -1,4 +1,4 @@
-"""Schemas of topics, their definitions as text."""
+"""Schemas of topics, with their definitions as text."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 _CLIENT_SIDE: Final = ("AUTO", "AUTO_CONSUME", "AUTO_PUBLISH")
 NO_VERSION: Final = -1
-"""What Pulsar says is the version of a schema that a topic does not have."""
+"""Pulsar's version number for a schema that a topic does not have."""
 
 
 def get(call: Call) -> Answer:
-    """The newest version of a schema, or the one that is asked for."""
+    """Return the newest version of a schema, or the requested one."""
     version = call.path.get("version")
     number = None
     if version is not None:
@@ -48,7 +48,7 @@ def get(call: Call) -> Answer:
 
 
 def versions(call: Call) -> Pieces:
-    """All versions of a schema, oldest first."""
+    """Return all versions of a schema, oldest first."""
     found = call.broker.schemas.versions(call.topic("persistent"))
 
     def pieces() -> Iterator[bytes]:
@@ -61,14 +61,14 @@ def versions(call: Call) -> Pieces:
 
 
 def post(call: Call) -> Later:
-    """The version of a schema, a new one where the topic has no such one. The topic need not exist."""
+    """Return the version of a schema, adding it if it is new. The topic need not exist."""
     topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
     steps = schemas.putting(topic, schema, call.now.wall)
     return _computed(call, schema, steps, lambda stored: answer({"version": {"version": stored.version}}))
 
 
 def compatibility(call: Call) -> Later:
-    """Whether a schema could be the topic's next, by which strategy, and why not."""
+    """Return whether a schema is compatible as the next version, by which strategy, and why not."""
     topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
 
     def checking() -> Steps[dict[str, Any]]:
@@ -85,7 +85,7 @@ def compatibility(call: Call) -> Later:
 
 
 def version_of(call: Call) -> Later:
-    """The version of a schema that the topic has; -1 where it has none such."""
+    """Return the version of a schema on the topic; -1 if it has none."""
     topic, schema = call.topic("persistent"), _brought(call)
     steps = call.broker.schemas.finding(topic, schema)
     return _computed(
@@ -94,7 +94,7 @@ def version_of(call: Call) -> Later:
 
 
 def _computed(call: Call, schema: Schema, steps: Steps[T], shown: Callable[[T], Answer]) -> Later:
-    """The answer to what a computation returns or raises. Those of one role take turns with those of others."""
+    """Answer with the result of a computation. Those of one role alternate with those of others."""
     later = Later()
 
     def computed(found: T | PulsarBoxError, now: Now) -> None:
@@ -108,10 +108,10 @@ def _computed(call: Call, schema: Schema, steps: Steps[T], shown: Callable[[T], 
 
 
 def metadata(call: Call) -> Answer:
-    """The numbers of the versions. Pulsar adds where in BookKeeper each is stored, which does not apply to a box."""
+    """Return the version numbers. Pulsar adds their locations in BookKeeper, which do not exist in a box."""
     topic, schemas = call.topic("persistent"), call.broker.schemas
     numbers = schemas.numbers(topic)
-    if numbers and schemas.get(topic, numbers[0]) is None:  # the number of a deletion
+    if numbers and schemas.get(topic, numbers[0]) is None:  # the version number of a deletion
         numbers = numbers[1:]
     if not numbers:
         raise NotFound("Schema metadata not found")
@@ -120,13 +120,13 @@ def metadata(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Answer:
-    """Forget all versions. The answer is the version of the deletion, -1 of one by force."""
+    """Delete all versions. The answer is the version of the deletion, -1 with force."""
     topic, schemas = call.topic("persistent"), call.broker.schemas
     return answer({"version": schemas.delete(topic, force=call.flag("force"))})
 
 
 def _brought(call: Call) -> Schema:
-    """The schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
+    """Parse the schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
     topic, body = call.topic("persistent"), call.json_object()
     if body is None:
         raise BadRequest('The body must hold a schema: {"type": ..., "schema": ..., "properties": {...}}')
@@ -166,7 +166,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-# In text, the definition of a KEY_VALUE schema is a JSON object of the two; an empty one is an empty text.
+# As text, the definition of a KEY_VALUE schema is a JSON object of both; an empty one is an empty string.
 
 
 def _key_value_bytes(text: str) -> bytes:
@@ -183,7 +183,7 @@ def _key_value_bytes(text: str) -> bytes:
 def _key_value_text(data: bytes) -> str:
     try:
         parts = key_value.parts(data)
-    except InvalidSchema:  # kept by a version that did not look
+    except InvalidSchema:  # stored by a version without validation
         return data.decode(errors="replace")
     shown = [part.decode(errors="replace") for part in parts]
     key, value = (each if _parsed(each) is not None else compact(each) for each in shown)

@@ -1,4 +1,4 @@
-"""Subscriptions: creating, deleting, moving their cursors, acknowledging for them."""
+"""Subscriptions: creation, deletion, cursor resets, acknowledgement."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,25 +35,25 @@ from pulsarbox.storage.catalog import cursor_key
 from pulsarbox.storage.record import Position
 
 RESERVED = ("pulsar.dedup", "pulsar.repl")
-"""Names, and beginnings of names, that Pulsar keeps for itself."""
+"""Reserved names and name prefixes of Pulsar."""
 ANALYZE_MS_MAX = 50_000
-"""A backlog is looked at for no longer: clients wait a minute for the answer."""
+"""Maximum milliseconds of a backlog analysis: clients wait a minute for the answer."""
 AT_ONCE = 50
-"""Partitions that one turn sees to."""
+"""Partitions processed per turn."""
 
 Operation = Callable[[Subscription, Callable[[Now], None], Callable[[Exception], None], Now], None]
 
 
 def create(call: Call) -> Later:
-    """Create a durable subscription: at the message id of the body, at the end without one.
+    """Create a durable subscription at the message id in the body, by default at the end.
 
-    A topic that does not exist is created where clients may do that. Of a partitioned topic all partitions get it.
+    A missing topic is created if auto-creation allows it. On a partitioned topic, all partitions get the subscription.
     """
     name = call.path["subscription"]
     if call.path["domain"] == "non-persistent":
         raise BadRequest("Create subscription on non-persistent topic can only be done through client")
     check_name(name)
-    # As Pulsar, which does not look whether the message is excluded here.
+    # As in Pulsar, which ignores ``excluded`` here.
     place = (place_of(call) or Place(LATEST))._replace(excluded=False)
     parts = parts_of(call)
     topics = [_opened(call, part) for part in parts]
@@ -77,7 +77,7 @@ def _opened(call: Call, name: TopicName) -> PersistentTopic:
 
 
 def check_name(name: str) -> None:
-    """Raises PreconditionFailed where a subscription may not be called so."""
+    """Raise PreconditionFailed for an invalid subscription name."""
     if not name.strip():
         raise PreconditionFailed("Empty subscription name")
     if name == RESERVED[0] or name.startswith(RESERVED[1]):
@@ -116,7 +116,7 @@ def _look_up(
     failed: Callable[[Exception], None],
     now: Now,
 ) -> None:
-    """What a place needs to know of its entry, which is something only where it is one message of a batch."""
+    """Look up the entry of a place, needed only for a message within a batch."""
     if place.batch_index < 0:
         known(None, now)
     else:
@@ -124,7 +124,7 @@ def _look_up(
 
 
 def delete(call: Call) -> Later:
-    """Delete a subscription; while consumers are connected by force only. Of a partitioned topic on all partitions."""
+    """Delete a subscription, on all partitions; while consumers are connected, only with force."""
     force, parts = call.flag("force"), parts_of(call)
     found = _found(call, parts)
     if not found:
@@ -142,14 +142,14 @@ def delete(call: Call) -> Later:
 
 
 def _found(call: Call, parts: list[TopicName]) -> list[Subscription]:
-    """The subscription, on each partition that has it. Raises NotFound where a topic is missing, NotAllowed."""
+    """Return the subscription on each partition that has it. Raises NotFound if a topic is missing, NotAllowed."""
     name = call.path["subscription"]
     topics = [persistent(find_topic(call, part, call.now), "This") for part in parts]
     return [topic.subscriptions[name] for topic in topics if name in topic.subscriptions]
 
 
 def get_properties(call: Call) -> Answer:
-    """The properties of a subscription."""
+    """Return the properties of a subscription."""
     found = _found(call, parts_of(call))
     if not found:
         raise NotFound(f"Subscription {call.path['subscription']} not found for topic {call.topic()}")
@@ -172,11 +172,11 @@ def put_properties(call: Call) -> Answer:
     return DONE
 
 
-# Acknowledging
+# Acknowledgement
 
 
 def skip(call: Call) -> Later:
-    """Acknowledge the next messages (entries) of a subscription; not of a partitioned topic."""
+    """Acknowledge the next entries of a subscription; not for a partitioned topic."""
     count = call.number("count")
     subscription = subscription_of(stored_topic(call, "Skip messages"), call.path["subscription"])
     later = Later()
@@ -185,7 +185,7 @@ def skip(call: Call) -> Later:
 
 
 def skip_all(call: Call) -> Later:
-    """Acknowledge everything. On each partition of a partitioned topic; all of them must have the subscription."""
+    """Acknowledge everything, on each partition; all of them must have the subscription."""
 
     def clear(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
         each.clearing.clear(done, now)
@@ -194,7 +194,7 @@ def skip_all(call: Call) -> Later:
 
 
 def _on_all(call: Call, operation: Operation, *, name_the_part: bool = False) -> Later:
-    """Do something to the subscription on each partition. Raises NotFound where one does not have it."""
+    """Apply an operation to the subscription on each partition. Raises NotFound if one does not have it."""
     parts, name = parts_of(call), call.path["subscription"]
     found = []
     for part in parts:
@@ -217,17 +217,17 @@ def _each(found: list[Subscription], operation: Operation, now: Now) -> Later:
     return later
 
 
-# Expiring
+# Expiry
 
 
 def expire(call: Call) -> Later:
-    """Acknowledge what was published longer ago than so many seconds."""
+    """Acknowledge messages published more than the given number of seconds ago."""
     before = call.now.wall - 1000 * max(call.number("seconds"), 0)
     return _on_all(call, partial(_expire, before), name_the_part=True)
 
 
 def expire_everywhere(call: Call) -> Later:
-    """The same for all subscriptions of a topic."""
+    """Expire messages by age on all subscriptions of a topic."""
     before = call.now.wall - 1000 * max(call.number("seconds"), 0)
     topics = [persistent(find_topic(call, part, call.now), "Expire messages") for part in parts_of(call)]
     found = [each for topic in topics for each in topic.subscriptions.values() if each.durable]
@@ -256,7 +256,7 @@ def _expire(
 
 
 def expire_through(call: Call) -> Later:
-    """Acknowledge everything up to a message, with it unless it is excluded; not of a partitioned topic."""
+    """Acknowledge everything up to a message, which may be excluded; not for a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
     if call.broker.topics.partitions(name):
@@ -274,10 +274,10 @@ def expire_through(call: Call) -> Later:
     def known(held: Held | None, now: Now) -> None:
         position, ack_set = place.position, list[int]()
         if held is not None and 0 <= place.batch_index < held.batch_size:
-            # What follows the message in its batch stays.
+            # Later messages of its batch remain.
             following = place._replace(excluded=not place.excluded)
             start, ack_set = start_of(following, held)
-            if start == position and not ack_set:  # the whole batch stays
+            if start == position and not ack_set:  # the whole batch remains
                 position = Position(position.ledger_id, position.entry_id - 1)
         elif place.excluded:
             position = Position(position.ledger_id, position.entry_id - 1)
@@ -296,13 +296,13 @@ def _required(place: Place | None) -> Place:
     return place
 
 
-# Counting
+# Analysis
 
 
 def analyze(call: Call) -> Later:
-    """Count the entries and messages that are not acknowledged by looking at each, from a message id of the body on.
+    """Count the unacknowledged entries and messages by reading each, from the message id in the body on.
 
-    There are no entry filters, so all of them are accepted. Of a partitioned topic one partition at a time.
+    Without entry filters, all are accepted. Not for partitioned topics, only for their partitions.
     """
     name, settings = call.topic(), call.broker.core.settings
     require_namespace(call, name)
@@ -329,7 +329,7 @@ def analyze(call: Call) -> Later:
 
 
 def _analyzed(counts: Counts) -> dict[str, Any]:
-    """As Pulsar's AnalyzeSubscriptionBacklogResult."""
+    """Return the counts as Pulsar's AnalyzeSubscriptionBacklogResult."""
     ends = {"firstMessageId": counts.first, "lastMessageId": counts.last}
     return {
         "entries": counts.entries,
@@ -346,11 +346,11 @@ def _analyzed(counts: Counts) -> dict[str, Any]:
     }
 
 
-# Moving
+# Cursor resets
 
 
 def reset_to_time(call: Call) -> Later:
-    """Start again at the first message that was published at an instant (ms since 1970) or later; on all partitions."""
+    """Reset to the first message published at a time (ms since 1970) or later, on all partitions."""
     at = call.now.of_client(call.number("timestamp"))
 
     def seek(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
@@ -360,7 +360,7 @@ def reset_to_time(call: Call) -> Later:
 
 
 def reset(call: Call) -> Later:
-    """Start again at a message, or with the next one where it is excluded; not of a partitioned topic."""
+    """Reset to a message, or to the next one if it is excluded; not for a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
     if call.broker.topics.partitions(name):
@@ -382,7 +382,7 @@ def reset(call: Call) -> Later:
 
 
 def _busy(failed: Callable[[Exception], None]) -> Callable[[Exception], None]:
-    """Two at a time cannot move a cursor."""
+    """Convert the error of a concurrent cursor reset to PreconditionFailed."""
 
     def told(error: Exception) -> None:
         fenced = isinstance(error, PersistenceError) and "fence" in str(error)

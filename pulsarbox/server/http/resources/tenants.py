@@ -1,4 +1,4 @@
-"""Tenants."""
+"""Tenants: creation, update, deletion, and information."""
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError
@@ -8,12 +8,12 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 
 
 def tenants(call: Call) -> Answer:
-    """The names of all tenants."""
+    """Return the names of all tenants."""
     return answer(call.broker.tenants.all())
 
 
 def get(call: Call) -> Answer:
-    """A tenant's admins and clusters."""
+    """Return a tenant's admins and clusters."""
     return answer(call.broker.tenants.get(call.path["tenant"]))
 
 
@@ -30,7 +30,7 @@ def update(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Later:
-    """Delete a tenant; by force, where that is allowed, with everything in it."""
+    """Delete a tenant; with force, if allowed, including all its namespaces."""
     tenant, tenants = call.path["tenant"], call.broker.tenants
     force = call.flag("force")
     if force and not call.broker.core.settings.forceDeleteTenantAllowed:

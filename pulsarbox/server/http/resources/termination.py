@@ -1,4 +1,4 @@
-"""The end of topics: from now on nothing can be published to them, for good."""
+"""Termination of topics, after which nothing can be published to them."""
 
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.broker.topic.topic import PersistentTopic
@@ -13,11 +13,11 @@ from pulsarbox.server.http.framework.routes import Permission, Route
 from pulsarbox.storage.record import Position
 
 AT_ONCE = 20
-"""Partitions that one turn sees to."""
+"""Partitions processed per turn."""
 
 
 def terminate(call: Call) -> Later:
-    """End a topic; the answer is the id of its last message. One that has ended answers the same again."""
+    """Terminate a topic; return the id of its last message. Idempotent."""
     name = call.topic()
     if not name.persistent:
         raise NotAcceptable("Need to provide a persistent topic name")
@@ -33,7 +33,7 @@ def terminate(call: Call) -> Later:
 
 
 def terminate_partitions(call: Call) -> Later:
-    """End all partitions of a topic; the answer has the id of the last message of each. None ends if one is missing."""
+    """Terminate all partitions of a topic; return the id of each last message. None terminates if one is missing."""
     name, topics = call.topic(), call.broker.topics
     require_namespace(call, name)
     count = topics.partitions(name)

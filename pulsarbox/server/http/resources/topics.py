@@ -1,4 +1,4 @@
-"""Topics, of both domains."""
+"""Topics of both domains: creation, deletion, listing, unloading, and properties."""
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAcceptable, NotFound, PreconditionFailed
@@ -14,12 +14,12 @@ _MODES = {"persistent": "PERSISTENT", "non-persistent": "NON_PERSISTENT"}
 
 
 def topics(call: Call) -> Later:
-    """The topics of a namespace, partitions one by one; of one bundle, where it is named."""
+    """Return the topics of a namespace, or of one of its bundles, partitions individually."""
     return listed(call, _MODES[call.path["domain"]], call.query.get("bundle", ""))
 
 
 def listed(call: Call, mode: str, bundle: str = "") -> Later:
-    """The names of topics, as ``Topics.pages`` has them. Raises NotFound."""
+    """Return the names of topics, from ``Topics.pages``. Raises NotFound."""
     found: list[str] = []
     bundles = Bundles(call.broker.tenants, call.namespace()) if bundle else None
 
@@ -31,7 +31,7 @@ def listed(call: Call, mode: str, bundle: str = "") -> Later:
 
 
 def create(call: Call) -> Answer:
-    """Create a topic that is not partitioned. The body holds its properties, or nothing."""
+    """Create a non-partitioned topic. The body has its properties, or is empty."""
     topic = call.topic()
     check_is_users(topic)
     call.broker.topics.create(topic, call.now, texts(call.json(), "Properties of a topic"))
@@ -39,17 +39,17 @@ def create(call: Call) -> Answer:
 
 
 def delete(call: Call) -> Answer:
-    """Delete a topic; while anybody is connected, by force only."""
+    """Delete a topic; while clients are connected, only with force."""
     topic = call.topic()
     missing = not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic)
     if missing and not topic.persistent:
-        return DONE  # it is gone with the last restart at the latest: as in Pulsar, not worth an error
+        return DONE  # non-persistent topics are transient: as in Pulsar, this is not an error
     call.broker.topics.delete(topic, call.now, force=call.flag("force"))
     return DONE
 
 
 def subscriptions(call: Call) -> Answer:
-    """The names of the subscriptions, those of readers too; of a partitioned topic those of all its partitions."""
+    """Return the names of the subscriptions, including those of readers; for a partitioned topic, of all partitions."""
     topic = call.topic()
     partitions = call.broker.topics.partitions(topic)
     found = [
@@ -61,7 +61,7 @@ def subscriptions(call: Call) -> Answer:
 
 
 def unload(call: Call) -> Later:
-    """Let a topic, or all partitions of one, out of memory: its clients come back, nothing is lost."""
+    """Unload a topic, or all partitions of one: its clients reconnect, and no data is lost."""
     topics = call.broker.topics
     names = parts_of(call)
     found = [topic for name in names if (topic := topics.find(name, call.now)) is not None]
@@ -76,12 +76,12 @@ def unload(call: Call) -> Later:
 
 
 def get_properties(call: Call) -> Answer:
-    """The properties of a topic."""
+    """Return the properties of a topic."""
     return answer(_properties(call)[2])
 
 
 def put_properties(call: Call) -> Answer:
-    """Add to the properties of a topic, or change some of them."""
+    """Add or change properties of a topic."""
     key, row, properties = _properties(call)
     added = texts(call.json(), "Properties of a topic")
     call.broker.core.commits.put_row(key, row | {"properties": properties | added})
@@ -89,7 +89,7 @@ def put_properties(call: Call) -> Answer:
 
 
 def delete_property(call: Call) -> Answer:
-    """Remove one property of a topic. One that it does not have is gone already."""
+    """Remove one property of a topic. Idempotent."""
     key, row, properties = _properties(call)
     name = call.query.get("key")
     if not name:
@@ -100,7 +100,7 @@ def delete_property(call: Call) -> Answer:
 
 
 def _properties(call: Call) -> tuple[str, Row, dict[str, str]]:
-    """The row that has the properties of a topic: its key, the row, and the properties. Raises NotFound."""
+    """Return the row with the properties of a topic: its key, the row, and the properties. Raises NotFound."""
     name, catalog = call.topic(), call.broker.core.catalog
     if not name.persistent:
         raise NotAcceptable("Need to provide a persistent topic name")

@@ -1,6 +1,6 @@
-"""Transactions, as Pulsar's admin tools show them: the coordinator, what is open for long, what a topic waits for.
+"""Transactions, as in Pulsar's admin tools: the coordinator, slow transactions, transaction buffers and pending acks.
 
-There is one coordinator, 0, and no log of its own: what Pulsar shows of such logs is not there.
+There is a single coordinator, 0, without a separate log, so Pulsar's statistics of such logs are missing.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ SCALED = "A box has one transaction coordinator: it takes part in every transact
 
 
 def coordinators(call: Call) -> Answer:
-    """The one coordinator, and where it is."""
+    """Return the only coordinator with its URL."""
     _check(call)
     return answer([{"id": 0, "brokerServiceUrl": call.broker.endpoints.broker_url}])
 
 
 def coordinator_stats(call: Call) -> Answer:
-    """How many transactions are open; of one coordinator where ``coordinatorId`` names it, else of each by number."""
+    """Return coordinator statistics: of one if ``coordinatorId`` is given, otherwise of each by number."""
     _check(call)
     transactions = call.broker.core.transactions
     stats = {
@@ -39,13 +39,13 @@ def coordinator_stats(call: Call) -> Answer:
 
 
 def metadata(call: Call) -> Answer:
-    """One transaction that is open, or ended not long ago."""
+    """Return one open or recently ended transaction."""
     _check(call)
     return answer(_shown(call, _transaction(call)))
 
 
 def slow(call: Call) -> Answer:
-    """The transactions that have been open for longer than ``timeout`` milliseconds, by id."""
+    """Return the transactions open for longer than ``timeout`` milliseconds, by id."""
     _check(call)
     before = call.now.wall - call.number("timeout")
     found = [txn for txn in call.broker.core.transactions if txn.opened <= before]
@@ -53,7 +53,7 @@ def slow(call: Call) -> Answer:
 
 
 def abort(call: Call) -> Later:
-    """Abort a transaction, whoever has begun it."""
+    """Abort a transaction of any owner."""
     _check(call)
     later = Later()
 
@@ -68,13 +68,13 @@ def abort(call: Call) -> Later:
 
 
 class Superuser:
-    """Who may end any transaction: the route has seen to that."""
+    """An actor that may end any transaction: the route has checked the permission."""
 
     principal = None
 
 
 def scale(call: Call) -> Answer:
-    """Nothing to do for one coordinator; refused for another number."""
+    """Accept one coordinator, which changes nothing; refuse other numbers."""
     _check(call)
     wanted = call.json()
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
@@ -85,7 +85,7 @@ def scale(call: Call) -> Answer:
 
 
 def in_buffer(call: Call) -> Answer:
-    """Where a transaction's first message on a topic stands."""
+    """Return the position of a transaction's first message on a topic."""
     _check(call)
     topic, txn_id = stored_topic_of(call), _id_of(call)
     ended = call.broker.core.transactions.recent(txn_id)
@@ -94,7 +94,7 @@ def in_buffer(call: Call) -> Answer:
 
 
 def in_pending_ack(call: Call) -> Answer:
-    """Up to where a transaction has acknowledged cumulatively on a subscription."""
+    """Return the position of a transaction's cumulative acknowledgement on a subscription."""
     _check(call)
     topic = stored_topic_of(call)
     subscription_of(topic, call.path["subscription"])
@@ -102,7 +102,7 @@ def in_pending_ack(call: Call) -> Answer:
 
 
 def buffer(call: Call) -> Answer:
-    """What a topic knows of transactions."""
+    """Return the transaction buffer statistics of a topic."""
     _check(call)
     topic = stored_topic_of(call)
     stored = topic.stored
@@ -120,7 +120,7 @@ def buffer(call: Call) -> Answer:
 
 
 def pending_acks(call: Call) -> Answer:
-    """What a subscription knows of transactions."""
+    """Return the pending ack statistics of a subscription."""
     _check(call)
     topic = stored_topic_of(call)
     subscription = subscription_of(topic, call.path["subscription"])
@@ -135,7 +135,7 @@ def pending_acks(call: Call) -> Answer:
 
 
 def position(call: Call) -> Answer:
-    """Whether an open transaction has acknowledged an entry, or the message ``batchIndex`` of it."""
+    """Return whether an open transaction has acknowledged an entry, or its message ``batchIndex``."""
     _check(call)
     topic = stored_topic_of(call)
     cursor = subscription_of(topic, call.path["subscription"]).cursor
@@ -148,13 +148,13 @@ def position(call: Call) -> Answer:
         index = long_of(call.query.get("batchIndex", ""))
         held = 0 if claim is None else claim.bits
         if index is not None and index >= 0:
-            held = held >> index & 1  # not 1 << index: the number is the client's, and such an integer fills the memory
+            held = held >> index & 1  # not 1 << index: the client's number could make the integer fill the memory
         if held or (through is not None and at <= through[1]):
             return answer({"state": "PendingAck"})
     return answer({"state": "NotInPendingAck"})
 
 
-# What they have in common
+# Helpers
 
 
 def _check(call: Call) -> None:
@@ -165,7 +165,7 @@ def _check(call: Call) -> None:
 
 
 def stored_topic_of(call: Call) -> PersistentTopic:
-    """The topic of the path, which names no domain: it is a persistent one. Raises NotFound, NotAllowed."""
+    """Return the topic of the path, which is persistent since the path has no domain. Raises NotFound, NotAllowed."""
     return stored_topic(call, "Transaction stats", "persistent")
 
 
@@ -216,7 +216,7 @@ def _in_pending_ack(topic: PersistentTopic | None, subscription: str, txn_id: Tx
 
 
 def _aborted(topic: PersistentTopic) -> int:
-    """How many runs of entries were aborted that are still stored."""
+    """Return the number of runs of aborted entries that are still stored."""
     if not topic.stored.has_aborted:
         return 0
     return sum(1 for _ in aborted_of(topic.core.catalog, topic.stored.topic_id))
@@ -231,7 +231,7 @@ _TOPIC = "{tenant}/{namespace}/{topic}"
 _SUBSCRIPTION = _TOPIC + "/{subscription}"
 _TXN = "{mostSigBits}/{leastSigBits}"
 
-# Statistics are for every client that has proved a name, as in Pulsar: clients look at their transactions themselves.
+# As in Pulsar, any authenticated client may read statistics: clients check their own transactions.
 ROUTES = (
     Route("GET", f"{_V3}/coordinators", Permission.NAMED, coordinators),
     Route("GET", f"{_V3}/coordinatorStats", Permission.NAMED, coordinator_stats),

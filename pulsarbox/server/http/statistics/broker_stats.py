@@ -1,4 +1,4 @@
-"""Statistics of everything at once: all topics by bundle, the broker's metrics as JSON, its load."""
+"""Statistics of the broker: all topics by bundle, metrics as JSON, load."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -21,13 +21,13 @@ from pulsarbox.server.metrics.rows import TopicRow, look
 Stats = dict[str, Any]
 
 AT_ONCE: Final = 20
-"""Topics that one turn looks at."""
+"""Topics processed per turn."""
 
 
 def topics(call: Call) -> Later:
-    """The topics that are in memory: by namespace, by bundle, by domain.
+    """Return the loaded topics: by namespace, by bundle, by domain.
 
-    Each becomes text in the turn that looks at it: all of them at once would be a long turn.
+    Each is formatted in the turn that reads it: formatting all of them at once would be a long turn.
     """
     bundles = AllBundles(call.broker.tenants)
     found: dict[str, dict[str, dict[str, list[bytes]]]] = {}
@@ -47,7 +47,7 @@ def topics(call: Call) -> Later:
 
 
 def _nested(found: Any) -> Iterator[bytes]:
-    """Dictionaries of dictionaries, the innermost as pieces of JSON; to be joined once, for there may be many MB."""
+    """Yield nested dictionaries as JSON, the innermost from formatted pieces. Joined only once: they may be many MB."""
     if isinstance(found, list):
         yield from (b"{", b",".join(found), b"}")
         return
@@ -60,7 +60,7 @@ def _nested(found: Any) -> Iterator[bytes]:
 
 
 def metrics(call: Call) -> Later:
-    """The metrics that Pulsar has as JSON, as far as they are not about Java."""
+    """Return Pulsar's metrics in JSON, except those about Java."""
     broker, rows = call.broker, dict[tuple[str, bool], TopicRow]()
     latencies = broker.core.commits.times.last_minute(call.now)
 
@@ -112,7 +112,7 @@ def _stored(row: TopicRow) -> Stats:
 
 
 def _buckets(name: str, bounds: tuple[float, ...], counts: tuple[int, ...]) -> Stats:
-    """By the bounds of each bucket, a second; as Pulsar writes them."""
+    """Return rates by bucket, with Pulsar's bucket names."""
     pairs = zip((0.0, *bounds[:-1]), bounds, strict=True)
     names = [*(f"{name}_{float(low)}_{float(high)}" for low, high in pairs), f"{name}_OVERFLOW"]
     return {each: count / WINDOW_SECONDS for each, count in zip(names, counts, strict=True)}
@@ -147,7 +147,7 @@ def _traffic(row: TopicRow) -> Stats:
 
 
 def load_report(call: Call) -> Later:
-    """What a load balancer would look at."""
+    """Return the load report for a load balancer."""
     broker, bundles, all_bundles = call.broker, dict[str, Stats](), AllBundles(call.broker.tenants)
     latencies = broker.core.commits.times.last_minute(call.now)
 

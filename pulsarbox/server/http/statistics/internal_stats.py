@@ -1,4 +1,4 @@
-"""What the store knows of a topic: its ledgers and cursors, as Pulsar shows them."""
+"""Internal statistics of a topic: its ledgers and cursors, in Pulsar's format."""
 
 from itertools import islice
 from typing import Any, Final
@@ -10,13 +10,13 @@ from pulsarbox.server.http.statistics.topic_stats import timestamp
 from pulsarbox.storage.catalog import cursor_key, topic_key
 
 RANGES_SHOWN: Final = 10_000
-"""Acknowledged ranges that are written out for a cursor; ``totalNonContiguousDeletedMessagesRange`` counts all."""
+"""Maximum acknowledged ranges listed per cursor; ``totalNonContiguousDeletedMessagesRange`` counts all."""
 
 _NO_LEDGER: Final = {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False}
 
 
 def internal_stats(topic: Topic) -> dict[str, Any]:
-    """The ledgers and cursors of a topic. Of the ledger that grows 0 entries are listed, as in Pulsar."""
+    """Return the ledgers and cursors of a topic. As in Pulsar, the open ledger is listed with 0 entries."""
     if isinstance(topic, NonPersistentTopic):
         return _not_stored(topic)
     assert isinstance(topic, PersistentTopic)
@@ -60,7 +60,7 @@ def _compacted(topic: PersistentTopic) -> dict[str, Any]:
 
 
 def cursor_stats(subscription: Subscription) -> dict[str, Any]:
-    """A cursor. It has no ledger of its own: acknowledgements are in the journal of the box."""
+    """Return the statistics of a cursor. It has no ledger: its acknowledgements are in the box's journal."""
     cursor, topic = subscription.cursor, subscription.topic
     ledger, mark, ranges = cursor.ledger, cursor.mark_delete, cursor.ranges
     row = topic.core.catalog.get(cursor_key(ledger.topic_id, cursor.cursor_id)) if cursor.durable else None
@@ -89,7 +89,7 @@ def cursor_stats(subscription: Subscription) -> dict[str, Any]:
 
 
 def _ranges_text(subscription: Subscription) -> str:
-    """``[(l:e..l:e],(l:e..l:e]]``: each from the entry before its first one, which it does not hold, to its last."""
+    """Format as ``[(l:e..l:e],(l:e..l:e]]``: each from before its first entry (exclusive) to its last."""
     cursor = subscription.cursor
     runs = islice(cursor.ranges.runs_from(*cursor.ledger.next(*cursor.mark_delete)), RANGES_SHOWN)
     shown = (f"({ledger}:{first - 1}..{ledger}:{last}]" for (ledger, first), (_, last) in runs)
@@ -97,7 +97,7 @@ def _ranges_text(subscription: Subscription) -> str:
 
 
 def _waits(subscription: Subscription) -> bool:
-    """Whether consumers are connected and everything is sent."""
+    """Return whether consumers are connected and everything is dispatched."""
     return bool(subscription.consumers) and subscription.source.position > subscription.topic.ledger.read_end
 
 

@@ -10,7 +10,7 @@ from pulsarbox.server.metrics.scrape import scrape
 
 
 def metrics(call: Call) -> Pieces:
-    """Everything that is measured. Pulsar sends `/metrics` on to `/metrics/`; here both answer."""
+    """Return all metrics. Unlike Pulsar, which redirects `/metrics` to `/metrics/`, both paths answer."""
     if call.broker.core.settings.authenticateMetricsEndpoint and call.principal is None:
         off = (
             ""
@@ -22,7 +22,7 @@ def metrics(call: Call) -> Pieces:
 
 
 def status(call: Call) -> Answer:
-    """Whether clients are to be sent here: as long as the status file is there."""
+    """Return whether load balancers should send clients here: while the status file exists."""
     path = call.broker.core.settings.statusFilePath
     if not path:
         raise NotFound("statusFilePath is not set: /brokers/ready of the Admin API says whether the box is ready")

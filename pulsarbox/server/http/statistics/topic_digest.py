@@ -1,8 +1,7 @@
-"""What ``broker-stats/topics`` says of a topic: the JSON of Pulsar 4.2, field by field.
+"""The entry of a topic in ``broker-stats/topics``: the JSON of Pulsar 4.2, field by field.
 
-A part of what the statistics of a topic say, made for itself, and as text at once: it is asked for of all topics, again
-and again, beside clients that publish. Measured: 15 us for a topic with a producer and a consumer out of a thousand,
-where a dictionary and its JSON took 26.
+A subset of the topic's statistics, formatted directly as text: clients poll it for all topics while others publish.
+Measured: 15 us for a topic with a producer and a consumer out of a thousand; a dictionary encoded as JSON took 26.
 """
 
 from json.encoder import encode_basestring
@@ -19,16 +18,15 @@ from pulsarbox.server.http.framework.request import compact
 from pulsarbox.server.http.statistics.topic_stats import timestamp
 
 text: Final = encode_basestring
-"""A string as JSON."""
+"""Encodes a string as JSON."""
 _BOOLEAN: Final = ("false", "true")
 
 Together = tuple[float, float, float, float, int]
-"""Of a subscription's consumers together: messages and bytes out, messages given back and acknowledged, each a second;
-and the messages that are unacknowledged."""
+"""Per-second rates of all consumers together (messages out, bytes out, redelivered, acked); unacked messages."""
 
 
 def digest(topic: Topic, now: Now) -> str:
-    """What is told of a topic: a JSON object."""
+    """Return the statistics of a topic as a JSON object."""
     rate_in = throughput_in = rate_out = throughput_out = 0.0
     publishers = []
     for producer in topic.producers:
@@ -81,7 +79,7 @@ def _publisher(producer: Producer, rate: float, throughput: float) -> str:
 
 
 def _consumers(subscription: AnySubscription, now: Now) -> tuple[str, Together]:
-    """The consumers, and their rates together."""
+    """Return the consumers as JSON, and the sums of their rates."""
     one_active = subscription.type in ONE_ACTIVE
     out = throughput = given_back = acknowledged = 0.0
     unacked = 0

@@ -1,14 +1,14 @@
-"""What the statistics of a topic say: the JSON of Pulsar 4.2, field by field.
+"""Statistics of a topic: the JSON of Pulsar 4.2, field by field.
 
-Fields without a source in the box have Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``, its
-backlog in messages, where ``msgBacklog`` counts entries; ``secondsToDrain``, until the backlog is gone at present
-rates; ``why``, the one reason why nothing is sent to it; ``deadLetters`` with a dead letter policy of the box; and
+Fields that do not apply to a box have Pulsar's default. Beyond Pulsar, a subscription has ``backlogMessages``, its
+backlog in messages, where ``msgBacklog`` counts entries; ``secondsToDrain``, until the backlog is consumed at current
+rates; ``why``, the reason why nothing is dispatched to it; ``deadLetters`` with a dead letter policy of the box; and
 ``droppedMessages`` on a non-persistent topic. ``msgDropRate`` of a topic is the sum over its subscriptions, where
-Pulsar has 0, and that of a publisher counts messages that at least one subscription dropped, where Pulsar counts those
-beyond a limit per connection. A topic for dead letters that keeps none has ``deadLettersLost``; one with messages that
-no subscription has covered ``unsubscribed``: how many messages and bytes unsubscribed retention keeps, and until when
+Pulsar has 0; that of a publisher counts messages dropped by at least one subscription, where Pulsar counts those beyond
+a limit per connection. A dead-letter topic that retains none has ``deadLettersLost``; one with messages that no
+subscription has covered has ``unsubscribed``: the messages and bytes that unsubscribed retention keeps, and until when
 (ms since 1970). With limited rates, topic and subscription have ``limits``, a list of LimiterReport, and a publisher
-``held``, its receipts held back.
+``held``, its delayed receipts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ from pulsarbox.storage.delayed_index import ROW_BYTES
 Stats = dict[str, Any]
 
 RANGE_BYTES: Final = 56
-"""What an acknowledged range takes on the disk."""
+"""Bytes of an acknowledged range on disk."""
 
 NO_COMPACTION: Final = {
     "lastCompactionRemovedEventCount": 0,
@@ -48,14 +48,14 @@ NO_COMPACTION: Final = {
 
 
 _LIMITS: Final = {Scope.SUBSCRIPTION: "Subscription", Scope.TOPIC: "Topic", Scope.BROKER: "Broker"}
-"""Pulsar counts what these have throttled; of resource groups it has no number."""
+"""Scopes whose throttling Pulsar counts; it has no counter for resource groups."""
 
 
 _DRAINING: Final = ("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages")
 
 
 class Wanted(NamedTuple):
-    """What to tell, and as of when."""
+    """What to include, and as of when."""
 
     now: Now
     owner: str
@@ -65,16 +65,16 @@ class Wanted(NamedTuple):
 
 
 def timestamp(wall: int) -> str:
-    """Milliseconds since 1970 as Pulsar writes an instant."""
+    """Format milliseconds since 1970 as Pulsar does."""
     seconds, millis = divmod(wall, 1000)
     return f"{_second(seconds)}.{millis:03}Z" if millis else f"{_second(seconds)}Z"
 
 
-@lru_cache(1024)  # of the things that are told of at once many began together
+@lru_cache(1024)  # many clients of a topic connect in the same second
 def _second(seconds: int) -> str:
     if 0 <= seconds <= WALL_MAX // 1000:
         return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
-    # Clients may say any 64 bits. The calendar begins again every 400 years; the years are written as by Java.
+    # Clients may send any 64 bits. The calendar repeats every 400 years; years are formatted as in Java.
     cycles, rest = divmod(seconds, _CYCLE)
     found = datetime.fromtimestamp(rest, UTC)
     year = found.year + 400 * cycles
@@ -87,7 +87,7 @@ _CYCLE: Final = 146_097 * 86_400
 
 
 def empty() -> Stats:
-    """The statistics of a topic on which nothing ever happened: what others are added to."""
+    """Return the statistics of an unused topic, to which others are added."""
     return {
         "msgRateIn": 0.0,
         "msgThroughputIn": 0.0,
@@ -129,7 +129,7 @@ def empty() -> Stats:
 
 
 def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
-    """The statistics of a topic."""
+    """Return the statistics of a topic."""
     rates_in = [producer.rates(wanted.now)[:2] for producer in topic.producers]
     subscriptions = {each.name: subscription_stats(each, wanted) for each in topic.all_subscriptions()}
     rate_in, throughput_in = (sum(column) for column in zip(*rates_in, strict=True)) if rates_in else (0.0, 0.0)
@@ -193,7 +193,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
 
 
 def _oldest(topic: PersistentTopic, now: Now) -> Stats:
-    """The age of the oldest message of the backlog: -1 without one, and where it is being looked up only now."""
+    """Return the age of the oldest message in the backlog: -1 without one, or until it is read."""
     oldest = topic.expiry.tell_oldest(now)
     if oldest is None:
         return {"oldestBacklogMessageAgeSeconds": -1}
@@ -210,7 +210,7 @@ def _not_stored(topic: Topic, subscriptions: dict[str, Stats]) -> Stats:
 
 
 def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
-    """The statistics of a producer."""
+    """Return the statistics of a producer."""
     rate, throughput, chunks, dropped = producer.rates(wanted.now)
     stats = {
         "accessMode": ProducerAccessMode.Name(producer.access.mode),
@@ -241,8 +241,7 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
 
 
 def _add_key_shared(consumers: Sequence[Stats], subscription: AnySubscription) -> None:
-    """What consumers of a Key_Shared subscription have more: their ranges, and the hashes that are others' now and
-    that they have not acknowledged."""
+    """Add Key_Shared fields to consumers: their ranges, and their draining hashes, which others own now."""
     dispatcher = subscription.dispatcher if isinstance(subscription, Subscription) else None
     shared = dispatcher if isinstance(dispatcher, KeySharedDispatcher) else None
     moved = {} if shared is None else shared.draining()
@@ -260,7 +259,7 @@ def _add_key_shared(consumers: Sequence[Stats], subscription: AnySubscription) -
 
 
 def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
-    """The statistics of a subscription."""
+    """Return the statistics of a subscription."""
     consumers = [consumer_stats(each, subscription, wanted) for each in subscription.consumers]
     if subscription.type == CommandSubscribe.Key_Shared:
         _add_key_shared(consumers, subscription)
@@ -375,7 +374,7 @@ def _throttled(subscription: Subscription, now: Now) -> Stats:
 
 
 def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wanted) -> Stats:
-    """The statistics of a consumer. As Pulsar, nothing counts as unacknowledged where one consumer gets everything."""
+    """Return the statistics of a consumer; 0 unacknowledged if exclusive or failover, as in Pulsar."""
     rates = consumer.rates(wanted.now)
     entries = consumer.entries_out
     return {
@@ -408,7 +407,7 @@ def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wa
     }
 
 
-# Partitioned topics: sums, as TopicStatsImpl.add and its like in Pulsar make them.
+# Partitioned topics: sums as in Pulsar's TopicStatsImpl.add and similar methods.
 
 _ADDED: Final = frozenset(
     (
@@ -429,7 +428,7 @@ _ADDED: Final = frozenset(
 _OLDEST: Final = frozenset(
     ("topicCreationTimeStamp", "earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog")
 )
-"""The earliest of those that there are."""
+"""The minimum of those that are set."""
 _NEWEST: Final = frozenset(("lastPublishTimeStamp",))
 _EITHER: Final = frozenset(("isDurable", "isReplicated", "allowOutOfOrderDelivery", "durable", "replicated"))
 _LAST: Final = frozenset(("type", "blockedConsumerOnUnackedMsgs", "consumerName", "firstMessagesSentTimestamp",
@@ -446,11 +445,11 @@ _NO_PUBLISHER: Final = {
     "supportsPartialProducer": False,
 }
 _NOT_OF_A_SUM: Final = frozenset(("metadata", "address", "connectedSince", "clientVersion"))
-"""What the consumers of a sum do not have."""
+"""Fields that the consumers of a sum do not have."""
 
 
 def add(total: Stats, stats: Stats, parts: int) -> None:
-    """Add the statistics of one more partition to those of ``parts`` others."""
+    """Add the statistics of another partition to those of ``parts`` partitions."""
     _add_numbers(total, stats)
     if stats.get("deadLettersLost"):
         total["deadLettersLost"] = True
@@ -490,7 +489,7 @@ def _first_of_a_sum(subscription: Stats) -> Stats:
     first = {name: value for name, value in subscription.items() if name not in _NOT_SUMMED}
     for name in first:
         if name.startswith("last") and name.endswith("Timestamp"):
-            first[name] = 0  # as Pulsar: a sum has none
+            first[name] = 0  # as in Pulsar, a sum has none
     return first | {
         "consumers": [_consumer_of_a_sum(each) for each in subscription["consumers"]],
         "subscriptionProperties": dict(subscription["subscriptionProperties"]),

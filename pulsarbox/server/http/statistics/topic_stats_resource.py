@@ -1,4 +1,4 @@
-"""Statistics of topics: of one, and summed up over partitions."""
+"""Statistics of topics: of one, and summed over partitions."""
 
 from functools import partial
 from typing import Any, Final
@@ -16,11 +16,11 @@ from pulsarbox.server.http.statistics.topic_stats import Stats, Wanted, add, emp
 from pulsarbox.storage.record import Entry
 
 PARTITIONS_AT_ONCE: Final = 50
-"""Partitions that one turn looks at: one that nobody used for a while is read from its rows."""
+"""Partitions processed per turn: an unused one is loaded from its rows."""
 
 
 def stats(call: Call) -> Answer | Later:
-    """The statistics of a topic. With ``getEarliestTimeInBacklog`` the oldest messages of backlogs are looked at."""
+    """Return the statistics of a topic. With ``getEarliestTimeInBacklog``, the oldest messages of backlogs are read."""
     topic = topic_of(call)
     found = topic_stats(topic, _wanted(call))
     if not call.flag("getEarliestTimeInBacklog") or not isinstance(topic, PersistentTopic):
@@ -31,12 +31,12 @@ def stats(call: Call) -> Answer | Later:
 
 
 def internal(call: Call) -> Answer:
-    """The ledgers and cursors of a topic."""
+    """Return the ledgers and cursors of a topic."""
     return answer(internal_stats(topic_of(call)))
 
 
 def partitioned(call: Call) -> Later:
-    """The statistics of all partitions together, and of each unless ``perPartition`` is false."""
+    """Return the sum over all partitions, and each of them unless ``perPartition`` is false."""
     name, count = _partitioned(call)
     wanted = _wanted(call)
     total, parts = empty(), dict[str, Stats]()
@@ -66,7 +66,7 @@ def partitioned(call: Call) -> Later:
 
 
 def partitioned_internal(call: Call) -> Later:
-    """The ledgers and cursors of each partition."""
+    """Return the ledgers and cursors of each partition."""
     name, count = _partitioned(call)
     parts: dict[str, Any] = {}
 
@@ -93,7 +93,7 @@ def _partitioned(call: Call) -> tuple[TopicName, int]:
 def _partition(call: Call, name: TopicName, now: Now) -> Topic | None:
     try:
         return find_topic(call, name, now)
-    except NotFound:  # deleted meanwhile, or by itself
+    except NotFound:  # deleted meanwhile, possibly as inactive
         return None
 
 
@@ -105,7 +105,7 @@ def _wanted(call: Call) -> Wanted:
 
 
 def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: Later, finish: Any, now: Now) -> None:
-    """Look up when the oldest message of each backlog was published, then answer."""
+    """Read the publish time of the oldest message in each backlog, then answer."""
     wanted = [
         (topic, found, name, subscription.cursor.next_unacked(topic.ledger.next(*subscription.cursor.mark_delete)))
         for topic, found in topics
@@ -115,7 +115,7 @@ def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: Later, finish:
     done, _ = when_all(later, len(wanted) + 1, finish)
 
     def unread(error: Exception) -> None:
-        done(now)  # it was acknowledged and trimmed meanwhile, or is damaged: then there is nothing to tell
+        done(now)  # trimmed meanwhile, or damaged: omitted
 
     for topic, found, name, position in wanted:
         note = partial(_note_earliest, found, name, done)

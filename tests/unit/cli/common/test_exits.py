@@ -113,7 +113,7 @@ def test_what_pulsar_calls_a_precondition(reason: str, code: int, forced: bool) 
         ended = exits.ending(Refused(412, reason, method))
         assert ended.exit_code == code
         assert exits.ending_of_status(412, reason, method).exit_code == code
-        assert ("--force deletes it nevertheless" in ended.message) == (forced and method == "DELETE")
+        assert ("use --force to delete it anyway" in ended.message) == (forced and method == "DELETE")
 
 
 def test_who_is_asked_for_a_name_is_told_how_to_give_one() -> None:

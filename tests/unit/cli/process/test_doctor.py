@@ -78,7 +78,7 @@ def test_a_configuration_that_cannot_be_used() -> None:
 
 def test_keys_without_effect() -> None:
     Path("b.conf").write_text("zookeeperServers=x\n")
-    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 keys have no effect here")
+    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 keys have no effect")
 
 
 @pytest.mark.parametrize("option", ["--port", "--web-port"])
@@ -174,7 +174,7 @@ def requires(*lines: str) -> Callable[[str], list[str]]:
 @pytest.mark.parametrize(
     ("line", "state", "words"),
     [
-        ("click>=8", "ok", "all that is needed is there"),
+        ("click>=8", "ok", "all required packages are installed"),
         ("click>=99.1", "fail", "click 99.1 (there is"),
         ("no-such-thing>=1", "fail", "no-such-thing"),
         ("no-such-thing>=1; extra == 'fast'", "warn", "no-such-thing not installed"),
@@ -190,7 +190,7 @@ def test_packages(monkeypatch: pytest.MonkeyPatch, line: str, state: str, words:
 def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "requires", requires("no-one>=1; extra == 'a'", "no-two>=1; extra == 'b'"))
     (seen,) = (check for check in found("packages") if check["name"] == "packages")
-    assert seen["text"] == "all that is needed is there; no-one, no-two not installed"
+    assert seen["text"] == "all required packages are installed; no-one, no-two not installed"
     assert seen["advice"].startswith("`pip install no-one no-two` ")
 
 

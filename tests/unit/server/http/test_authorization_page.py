@@ -12,15 +12,13 @@ from tests.unit.broker.roles import guarded_box
 
 PAGE = (Path(__file__).parents[4] / "docs" / "authorization.md").read_text("utf-8")
 WORDS = {
-    "nothing, not even a name": Permission.ANYONE,
-    "a name": Permission.NAMED,
-    "to be a superuser": Permission.SUPERUSER,
-    "to be a superuser or a viewer; where the query names a tenant or a namespace, an admin of that tenant": (
-        Permission.WATCHER
-    ),
-    "to be an admin of the tenant": Permission.TENANT_ADMIN,
-    "to be an admin of the tenant; whether a tenant exists is not shown to others": Permission.TENANT,
-    "to be an admin of the tenants whose topics the body names": Permission.TENANT_ADMIN_OF_TOPICS,
+    "none": Permission.ANYONE,
+    "an authenticated role": Permission.NAMED,
+    "superuser": Permission.SUPERUSER,
+    "superuser or viewer; if the query names a tenant or a namespace, also an admin of that tenant": Permission.WATCHER,
+    "tenant admin": Permission.TENANT_ADMIN,
+    "tenant admin; other roles cannot find out whether the tenant exists": Permission.TENANT,
+    "admin of the tenants of all topics in the body": Permission.TENANT_ADMIN_OF_TOPICS,
     "produce or consume in the namespace": Permission.NAMESPACE_USER,
     "consume in the namespace": Permission.NAMESPACE_CONSUMER,
     "functions in the namespace": Permission.FUNCTIONS,
@@ -43,7 +41,7 @@ def rows(heading: str) -> list[list[str]]:
 
 def test_every_kind_of_permission_has_a_row_and_its_examples_are_of_it() -> None:
     table = {f"{row.method} {row.path}": row.permission for row in all_routes().rows}
-    said = {WORDS[what]: re.findall("`([^`]+)`", examples) for what, examples in rows("Who may do what: the Admin API")}
+    said = {WORDS[what]: re.findall("`([^`]+)`", examples) for what, examples in rows("Permissions of the Admin API")}
     assert set(said) == set(Permission)
     assert {each: permission for permission, found in said.items() for each in found} == {
         each: table[each] for found in said.values() for each in found
@@ -52,7 +50,7 @@ def test_every_kind_of_permission_has_a_row_and_its_examples_are_of_it() -> None
 
 def test_every_command_that_is_asked_about_has_a_row() -> None:
     needs = {each.value: each for each in Needs}
-    said = {name: needs[what] for names, what in rows("Who may do what: clients") for name in names.split(", ")}
+    said = {name: needs[what] for names, what in rows("Permissions of clients") for name in names.split(", ")}
     table = command_table(guarded_box().broker.core.authorization)
     assert said == {
         COMMANDS[number].name: row.permission for number, row in table.items() if RULES[row.permission] is not None
