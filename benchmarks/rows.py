@@ -34,7 +34,7 @@ RATE: Final = Figure("rate", "msg/s", more_is_better=True)
 IN_RATE: Final = Figure("in_rate", "msg/s in", more_is_better=True)
 SHARE: Final = Figure("share", "of 1 topic", more_is_better=True)
 OFFICIAL: Final = Figure("official", "msg/s official client", more_is_better=True)
-RATIO: Final = Figure("ratio", "by it", more_is_better=True)
+RATIO: Final = Figure("ratio", "of official client", more_is_better=True)
 BROKER: Final = Figure("broker_us", "us broker")
 DRIVER: Final = Figure("driver_us", "us driver")
 P50: Final = Figure("p50_ms", "ms p50")
@@ -90,11 +90,11 @@ ROWS: Final = (
     *(Row(f"catchup-{kind}{suffix}", f"catch-up single, {title}{number}", (RATE, BROKER),
           {"row": "catchup", "messages": 60_000, "type": kind, "keys": keys, "consumers": consumers})
       for kind, title, keys in (("shared", "Shared", 0), ("key_shared", "Key_Shared", 1000))
-      for suffix, number, consumers in (("", "", 1), ("-4", ", by 4", 4))),
+      for suffix, number, consumers in (("", "", 1), ("-4", ", 4 consumers", 4))),
     # 2 million entries, a million of them acknowledged, and half a million after them.
-    Row("holes", "catch-up among holes",
-        (RATE, Figure("share", "of no holes", more_is_better=True),
-         Figure("behind_share", "behind holes", more_is_better=True), BROKER, Figure("plain_us", "us no holes")),
+    Row("holes", "catch-up between acknowledged ranges",
+        (RATE, Figure("share", "of contiguous", more_is_better=True),
+         Figure("behind_share", "after the ranges", more_is_better=True), BROKER, Figure("plain_us", "us contiguous")),
         {"row": "holes", "messages": 2_000_000, "size": 100, "limit_seconds": 600.0}, raw=RAW_SUBSCRIPTIONS),
     Row("join-leave", "1,000 consumers join and leave",
         (Figure("seconds", "s"), Figure("max_ms", "ms max"), P99,
@@ -103,24 +103,24 @@ ROWS: Final = (
         raw=RAW_SUBSCRIPTIONS),
     # A producer, a subscription and a message each.
     Row("scrape", "/metrics with 10,000 topics",
-        (Figure("seconds", "s"), Figure("mib", "MiB packed"), Figure("stall_ms", "ms longest receipt"), P50,
-         Figure("quiet_max_ms", "ms longest without"), Figure("quiet_p50_ms", "ms p50 without")),
+        (Figure("seconds", "s"), Figure("mib", "MiB compressed"), Figure("stall_ms", "ms max receipt"), P50,
+         Figure("quiet_max_ms", "ms max without"), Figure("quiet_p50_ms", "ms p50 without")),
         {"row": "scrape", "messages": 10_000, "topics": 10_000, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
-    Row("polled", "publish single beside a client that polls all statistics",
+    Row("polled", "publish single while a client polls all statistics",
         (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
          BROKER, Figure("alone_us", "us broker alone")),
         {"row": "polled", "messages": 800_000, "topics": 100, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
     # A thousand topics: all statistics in one answer once a second, and those of single topics a hundred times a
     # second.
-    *(Row(f"polled-1000{suffix}", f"publish single on 1 of 1,000 topics beside a client that polls {what}",
+    *(Row(f"polled-1000{suffix}", f"publish single on 1 of 1,000 topics while a client polls {what}",
           (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
            BROKER, Figure("alone_us", "us broker alone"), Figure("polls", "polls/s", more_is_better=True)),
           {"row": "polled", "messages": 800_000, "topics": 1_000, "poll": poll, "limit_seconds": 300.0}, raw=RAW_SCRAPE)
-      for suffix, what, poll in (("", "them all", "all"), ("-each", "them one by one", "each"))),
+      for suffix, what, poll in (("", "all of them", "all"), ("-each", "them one by one", "each"))),
     # 50 rows twice a second: as `pulsarbox top` requests them, and with columns that are costly to compute.
-    *(Row(f"top-10000{suffix}", f"a live view of 10,000 subscriptions twice a second{what}",
-          (Figure("percent", "% of a core more"), Figure("watched_percent", "% watched"),
-           Figure("quiet_percent", "% unwatched"), P50, Figure("max_ms", "ms longest")),
+    *(Row(f"top-10000{suffix}", f"live view of 10,000 subscriptions, twice a second{what}",
+          (Figure("percent", "% of a core added"), Figure("watched_percent", "% watched"),
+           Figure("quiet_percent", "% unwatched"), P50, Figure("max_ms", "ms max")),
           {"row": "top", "messages": 10_000, "topics": 10_000, "query": f"subscriptions?limit=50&{query}",
            "limit_seconds": 300.0}, raw=RAW_TOP)
       for suffix, what, query in (
@@ -134,27 +134,27 @@ ROWS: Final = (
                 for key, unit in (("", "/s"), ("_ms", "ms"), ("_us", "us broker"))),
           {"row": "admin", "messages": 2_000, "clients": clients, "limit_seconds": 120.0}, raw=RAW_ADMIN)
       for clients, title in ((1, "one connection"), (8, "8 connections"))),
-    Row("admin-topics", "10,000 topics created, listed, deleted, by 8 connections",
+    Row("admin-topics", "create, list and delete 10,000 topics, 8 connections",
         (Figure("create", "s create"), Figure("create_rate", "/s", more_is_better=True), Figure("list", "ms list"),
          Figure("delete", "s delete"), Figure("delete_rate", "/s", more_is_better=True)),
         {"row": "topics", "messages": 10_000, "topics": 10_000, "clients": 8, "limit_seconds": 300.0}, raw=RAW_ADMIN),
     # A backlog of a million entries expires and is then deleted, beside a publisher.
-    Row("expiry", "a million entries expire, then are dropped; receipts meanwhile",
+    Row("expiry", "receipts while a million entries expire and are deleted",
         (Figure("quiet_p99_ms", "ms p99 quiet"),
          *(Figure(f"{phase}_{key}", f"{unit} {phase}") for phase in ("expiry", "retention")
            for key, unit in (("p99_ms", "ms p99"), ("share", "x quiet,"), ("max_ms", "ms max"), ("s", "s")))),
         {"row": "expiry", "messages": 1_000_000, "size": 100, "limit_seconds": 400.0}, raw=RAW_KEPT),
-    Row("compaction", "a million entries of 100,000 keys are compacted; receipts meanwhile",
+    Row("compaction", "receipts while a million entries of 100,000 keys are compacted",
         (Figure("compaction_s", "s"), Figure("again_s", "s with 10 % more"), Figure("quiet_p99_ms", "ms p99 quiet"),
          P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max"), Figure("again_p99_ms", "ms p99 again")),
         {"row": "compaction", "messages": 1_000_000, "keys": 100_000, "size": 100, "limit_seconds": 600.0},
         raw=RAW_COMPACTION),
-    Row("replay", "dead letters are put back by a job; receipts meanwhile",
+    Row("replay", "receipts while a job replays dead letters",
         (RATE, Figure("quiet_p99_ms", "ms p99 quiet"), P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max")),
         {"row": "replay", "messages": 100_000, "limit_seconds": 300.0}, raw=RAW_REPLAY),
-    Row("policy", "a policy changed for a namespace of 10,000 topics",
-        (Figure("answer_ms", "ms answer"), Figure("stall_ms", "ms longest receipt"),
-         Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),
+    Row("policy", "policy change for a namespace of 10,000 topics",
+        (Figure("answer_ms", "ms answer"), Figure("stall_ms", "ms max receipt"),
+         Figure("quiet_max_ms", "ms max without"), P99, Figure("quiet_p99_ms", "ms p99 without"),
          Figure("share", "x p99")),
         {"row": "policy", "messages": 10_000, "topics": 10_000, "limit_seconds": 300.0}, raw=RAW_KEPT),
     # Two topics alternately. Clients in C++, Python and Go do not send the highest sequence ID of a batch.
@@ -163,8 +163,8 @@ ROWS: Final = (
            Figure("ratio", "of without", more_is_better=True), BROKER, Figure("without_us", "us broker without")),
           {"row": "dedup", "messages": messages, "batch": batch, "told": told, "limit_seconds": 300.0}, raw=RAW_DEDUP)
       for name, title, messages, batch, told in (
-          ("single", "single", 240_000, 0, False), ("batched", "batches of 100 as of Java", 800_000, 100, True),
-          ("untold", "batches of 100 as of C++", 800_000, 100, False))),
+          ("single", "single", 240_000, 0, False), ("batched", "batches of 100, like Java", 800_000, 100, True),
+          ("untold", "batches of 100, like C++", 800_000, 100, False))),
     # Begun, filled, receipted and committed; several concurrently on one connection.
     *(Row(f"txn-{inside}{suffix}", f"transactions of {what}, {together} at a time",
           (Figure("txns", "txn/s", more_is_better=True), P50, P99, BROKER),
@@ -173,7 +173,7 @@ ROWS: Final = (
       for inside, what, together, suffix, messages in (
           (1, "one message", 1, "-alone", 1500), (1, "one message", 32, "", 20_000),
           (10, "ten messages", 32, "", 60_000), (100, "a hundred messages", 32, "", 200_000))),
-    Row("txn-inside", "publish single inside of one transaction",
+    Row("txn-inside", "publish single inside one transaction",
         (RATE, Figure("without", "msg/s outside", more_is_better=True),
          Figure("ratio", "of outside", more_is_better=True), BROKER,
          Figure("without_us", "us broker outside")),
@@ -185,19 +185,20 @@ ROWS: Final = (
           {"row": "plugins", "way": way, "messages": 60_000, "size": 100, "limit_seconds": 300.0}, raw=RAW_PLUGINS)
       for way, title in (
           ("produce", "produce --route, 4 partitions"), ("http", "POST /topics, 4 partitions"),
-          ("shared", "Shared by 4, sharedConsumerSelection"), ("hash", "Key_Shared by 4, keySharedHashing"),
-          ("selector", "Key_Shared by 4, keySharedSelector"))),
+          ("shared", "Shared, 4 consumers, sharedConsumerSelection"),
+          ("hash", "Key_Shared, 4 consumers, keySharedHashing"),
+          ("selector", "Key_Shared, 4 consumers, keySharedSelector"))),
     # A box started by the driver, with and without a backup alternately, whatever broker is measured.
-    *(Row(f"backup-{way}", f"receipts beside a backup that {title}",
+    *(Row(f"backup-{way}", f"receipts during a backup that {title}",
           (Figure("quiet_p99_ms", "ms p99 alone"), P99, Figure("share", "x alone,"), Figure("max_ms", "ms max"),
            Figure("mib", "MiB backed up")),
           {"row": "backup", "way": way, "messages": 200_000, "limit_seconds": 300.0}, raw=RAW_BACKUP)
       for way, title in (("copy", "copies all volumes"), ("link", "links sealed volumes"))),
     # A store without a box. Read speeds are of bodies.
-    *(Row(f"compressing-{name}", f"compressing on the disk, {kind}, zstd",
+    *(Row(f"compressing-{name}", f"compression on disk, {kind}, zstd",
           (Figure("packing", "MB/s packed", more_is_better=True), Figure("bodies", "x smaller", more_is_better=True),
            *(Figure(f"{key}{suffix}", f"MB/s read {said}", more_is_better=True)
-             for key, what in (("cold", "cold"), ("warm", "warm"), ("kept", "again, kept unpacked"))
+             for key, what in (("cold", "cold"), ("warm", "warm"), ("kept", "again, cached"))
              for suffix, said in (("_plain", f"{what}, plain"), ("", f"{what}, packed")))),
           {"row": "compressing", "kind": kind, "codec": "zstd", "messages": 10_000}, raw=RAW_COMPRESSING)
       for name, kind in (("telemetry", "telemetry"), ("orders", "JSON orders"), ("random", "random bytes"))),
@@ -206,7 +207,7 @@ ROWS: Final = (
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),
         {"row": "fanout", "messages": 30_000, "subscriptions": 10, "batched": True}),
     # Our own commands against a loop of the official Python client, including start and exit.
-    Row("command-start", "start of a command",
+    Row("command-start", "command start",
         tuple(Figure(f"{name}_{key}", f"{unit} {name}") for name in ("python", "version", "produce", "consume", "admin")
               for key, unit in (("ms", "ms"), ("cpu_ms", "ms cpu"))),
         {"row": "start", "messages": 1000, "runs": 10}, raw=COMMANDS),

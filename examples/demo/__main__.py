@@ -71,7 +71,7 @@ def play(seconds: float, folder: Path, *, spark: bool) -> Cast:
     """Run the demo; ``spark``: with the pipeline."""
     box = Box(folder / "data")
     start = box.start()
-    talk.print(f"a box listens on {box.url}, {start:.2f} s after its start")
+    talk.print(f"the box listens on {box.url}, started in {start:.2f} s")
     with contextlib.ExitStack() as stack:
         stack.callback(box.end, signal.SIGTERM)
         client = pulsar.Client(box.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "client.log")))
@@ -88,7 +88,7 @@ def play(seconds: float, folder: Path, *, spark: bool) -> Cast:
             cast.runner = Runner(box, folder)
             stack.callback(cast.runner.end, signal.SIGKILL)
             cast.runner.start()
-            talk.print("a pipeline on Spark is to check the readings, and to roll them up by device")
+            talk.print("a Spark pipeline will check the readings and aggregate them by device")
         employ(cast)
         box.dead_letters(TOPIC, "workers", MAX_REDELIVERIES, DEAD_LETTERS)
         for each in (ledger, dead, cast.publisher):
@@ -113,7 +113,7 @@ def employ(cast: Cast) -> None:
                 raise SystemExit(f"{worker.name} is not ready after {PATIENCE_SECONDS:g} s:\n{group.log.read_text()}")
     runner = cast.runner
     if runner is not None and not runner.wait_until(lambda: runner.shown == set(QUERIES)):
-        raise SystemExit("the pipeline does not run")
+        raise SystemExit("the pipeline is not running")
     talk.print(f"{PARTITIONS} partitions; two workers share the readings, two more share the devices")
 
 
@@ -131,10 +131,13 @@ def disturb(cast: Cast, seconds: float) -> None:
     unreliable.kill()
     cast.workers.hire("worker 3", weight=2, takes=TAKES)
     wait_until(0.5)
-    talk.print(f"{cast.publisher.receipts} readings receipted so far; kill -9 of the box in the middle of it")
+    talk.print(
+        f"{cast.publisher.receipts} readings acknowledged to the publisher so far; kill -9 of the box while it is "
+        "publishing"
+    )
     cast.box.end(signal.SIGKILL)
     cast.times["restart"] = cast.box.start()
-    talk.print(f"started again in place in {cast.times['restart']:.2f} s; the clients find it by themselves")
+    talk.print(f"restarted on the same data in {cast.times['restart']:.2f} s; the clients reconnect on their own")
     wait_until(0.75)
     talk.print(f"keys 1: {cast.keys.workers[0].done} done; kill -9, keys 3 takes over beside keys 2")
     cast.keys.workers[0].kill()
@@ -144,7 +147,7 @@ def disturb(cast: Cast, seconds: float) -> None:
 def finish(cast: Cast) -> None:
     """Wait until all groups have everything, or until the timeout."""
     wanted = cast.publisher.books.numbers
-    talk.print(f"{len(wanted)} readings published; waiting for the consumers to have them all")
+    talk.print(f"{len(wanted)} readings published; waiting for the consumers to receive all of them")
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         handled = cast.workers.has() | cast.dead.books.numbers
@@ -154,7 +157,7 @@ def finish(cast: Cast) -> None:
     cast.ledger.end()
     cast.dead.end()
     cast.archive.close()
-    talk.print(f"{cast.archive.pages} pages are in the archive; from now on the box is to compress it")
+    talk.print(f"{cast.archive.pages} pages are in the archive; the box now compresses it")
     compress(cast.box, ARCHIVE)
     cast.packed = wait_until_packed(cast.box, ARCHIVE)
     cast.archived = cast.archive.read()
@@ -165,14 +168,14 @@ def conclude(cast: Cast, runner: Runner, client: Any) -> Outcome:
     """Kill the pipeline, restart it without its bug, replay its dead letters, and wait for completion."""
     published = cast.publisher.books
     runner.wait_until(lambda: runner.dead_letters() > 0)
-    talk.print(f"the pipeline has {runner.dead_letters()} dead letters so far; kill -9, and again without its mistake")
+    talk.print(f"the pipeline has {runner.dead_letters()} dead letters so far; kill -9, then a restart without the bug")
     runner.end(signal.SIGKILL)
     runner.start(mended=True)
-    talk.print("Spark looks why they failed, and puts them back; starting, it takes its time")
+    talk.print("Spark groups the dead letters by cause and replays them; it takes a while to start")
     runner.replay()
     for reason in sorted({each["reason"] for each in runner.groups}):
         talk.print(f"why: {reason}")
-    talk.print(f"{runner.put_back} are put back; waiting for the pipeline to have them, too")
+    talk.print(f"{runner.put_back} replayed; waiting for the pipeline to process them")
     runner.wait_until(lambda: outcome(client).is_whole(published))
     runner.end(signal.SIGTERM)
     return outcome(client)
@@ -192,18 +195,20 @@ def verdicts(cast: Cast) -> dict[str, bool]:
     poison = {number for number in published.numbers if is_poison(number)}
     keys = cast.keys.books()
     return spark_verdicts(cast) | {
-        "every reading has its receipt": cast.publisher.receipts == published.count and not cast.publisher.failed,
+        "every reading was acknowledged to the publisher": cast.publisher.receipts == published.count
+        and not cast.publisher.failed,
         "the ledger has every reading": cast.ledger.books.agrees_with(published),
-        "the ledger has each device in order": cast.ledger.books.out_of_order == 0,
+        "the ledger has each device's readings in order": cast.ledger.books.out_of_order == 0,
         "workers and dead letters together have every reading": worked(cast).agrees_with(published),
-        "what nobody can process is on the dead letter topic": poison <= cast.dead.books.numbers,
-        "and was processed by nobody": not poison & cast.workers.has(),
-        "the workers by key have every reading": keys.agrees_with(published),
-        "the workers by key have each device in order": keys.out_of_order == 0,
+        "poison readings are on the dead letter topic": poison <= cast.dead.books.numbers,
+        "and no worker has processed them": not poison & cast.workers.has(),
+        "the keyed workers have every reading": keys.agrees_with(published),
+        "the keyed workers have each device's readings in order": keys.out_of_order == 0,
         "all devices of a kind are in one partition": all(len(each) == 1 for each in cast.ledger.topics.values()),
-        "the workers were given readings by their weights": bool(cast.shares) and all(s.is_near for s in cast.shares),
+        "the workers received readings according to their weights": bool(cast.shares)
+        and all(s.is_near for s in cast.shares),
         "the archive has every reading": cast.archived == published.numbers,
-        "every plugin was at work and none has failed": is_well(cast),
+        "every plugin was called and none has failed": is_well(cast),
     }
 
 
@@ -215,10 +220,11 @@ def spark_verdicts(cast: Cast) -> dict[str, bool]:
     reasons = {each["reason"] for each in runner.groups}
     return {
         "the pipeline has checked every reading": found.checked.agrees_with(published),
-        "and each message of them exactly once": found.is_exact(),
-        "its rollup has as many of each device, and the same sum": found.adds_up(),
-        "its dead letters were put back, all of them": 0 < runner.put_back == found.unchecked.total(),
-        "they were poison, all for one reason": len(reasons) == 1 and all(map(is_poison, found.unchecked)),
+        "and handled each message exactly once": found.is_exact(),
+        "its rollup has the same counts and sums per device": found.adds_up(),
+        "all of its dead letters were replayed": 0 < runner.put_back == found.unchecked.total(),
+        "they were poison readings, all with the same cause": len(reasons) == 1
+        and all(map(is_poison, found.unchecked)),
         "the dashboard has shown both of its queries": runner.shown == set(QUERIES),
     }
 
@@ -234,7 +240,7 @@ def show(cast: Cast, held: dict[str, bool]) -> None:
     """Print the result."""
     sides = {"ledger": cast.ledger.books, "workers": worked(cast), "keys": cast.keys.books()}
     published = cast.publisher.books
-    table = Table(title="telemetry, by device: what was published, and what each group has of it")
+    table = Table(title="telemetry by device: published readings, and those received by each group")
     for name in ("device", "published", *sides, "sum published", "checksum", ""):
         table.add_column(name, justify="left" if name == "device" else "right", no_wrap=True)
     for device, sent in sorted(published.devices.items()):
@@ -246,16 +252,16 @@ def show(cast: Cast, held: dict[str, bool]) -> None:
     console.print(table)
     for group in (cast.workers, cast.keys):
         for worker in group.workers:
-            console.print(f"{worker.name:<22} {worker.done:>7,} done {worker.failed:>5,} given back")
+            console.print(f"{worker.name:<22} {worker.done:>7,} done {worker.failed:>5,} failed")
     show_plugins(cast, console)
     if cast.outcome is not None and cast.runner is not None:
-        rolled = f"{cast.outcome.rows:,} rows of the rollup"
-        put_back = f"{cast.runner.put_back:,} dead letters put back"
+        rolled = f"{cast.outcome.rows:,} rollup rows"
+        put_back = f"{cast.runner.put_back:,} dead letters replayed"
         console.print(f"pipeline   {cast.outcome.checked.count:,} readings checked, {rolled}, {put_back}")
     again = {name: books.again for name, books in sides.items()}
     console.print(
-        f"dead letters {cast.dead.books.count}; came again and counted once: {again}; "
-        f"start {cast.times['start']:.2f} s, restart {cast.times['restart']:.2f} s"
+        f"dead letters {cast.dead.books.count}; redelivered and counted once: {again}; start {cast.times['start']:.2f} "
+        f"s, restart {cast.times['restart']:.2f} s"
     )
     for what, holds in held.items():
         console.print(f"{'[green]yes[/]' if holds else '[red]NO [/]'}  {what}")
@@ -270,10 +276,10 @@ def show_plugins(cast: Cast, console: Console) -> None:
         console.print(f"hash-tag   {kind}: partition {partitions}")
     found = cast.packed
     if found is None:
-        console.print("xz         nothing is packed yet: no volume is full that has enough of the archive")
+        console.print("xz         nothing is compressed yet: no full volume has enough of the archive")
     else:
-        sizes = f"{found['bytes'] >> 10:,} KiB take {found['stored'] >> 10:,} KiB"
-        pages = f"{found['entries']} of the archive's {cast.archive.pages} pages are packed"
+        sizes = f"{found['bytes'] >> 10:,} KiB stored in {found['stored'] >> 10:,} KiB"
+        pages = f"{found['entries']} of the archive's {cast.archive.pages} pages are compressed"
         console.print(f"xz         {pages}: {sizes}, {found['ratio']:.1f} times smaller")
     for each in cast.plugins:
         half = each["p50Nanos"] / 1000  # one call in 256 is timed
@@ -283,20 +289,20 @@ def show_plugins(cast: Cast, console: Console) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=14.0, help="how long to publish")
-    parser.add_argument("--no-spark", action="store_true", help="without the pipeline on Spark")
+    parser.add_argument("--seconds", type=float, default=14.0, help="how many seconds to publish")
+    parser.add_argument("--no-spark", action="store_true", help="run without the Spark pipeline")
     arguments = parser.parse_args()
     reason = "--no-spark" if arguments.no_spark else missing()
     if reason:
-        talk.print(f"without the pipeline on Spark: {reason}")
+        talk.print(f"without the Spark pipeline: {reason}")
     with tempfile.TemporaryDirectory(prefix="pulsarbox-demo-") as folder:
         cast = play(arguments.seconds, Path(folder), spark=not reason)
     held = verdicts(cast)
     show(cast, held)
     if not all(held.values()):
-        print("the sides DIFFER")
+        print("the groups DIFFER")
         return 1
-    print("all sides agree")
+    print("all groups agree")
     return 0
 
 

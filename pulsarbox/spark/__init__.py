@@ -58,5 +58,5 @@ def table(
     if not str(directory):
         from pulsarbox.spark.options import OptionError
 
-        raise OptionError("table() needs the directory that the topic was offloaded into: directory='/data/history'")
+        raise OptionError("table() requires the directory that the topic was offloaded into: directory='/data/history'")
     return offloaded_table.table(spark, topic, directory, tail=tail, schema=schema, options=options)

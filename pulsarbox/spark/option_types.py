@@ -42,7 +42,7 @@ def _size(text: str) -> int:
     digits = number.rstrip("kmg")
     unit = number[len(digits) :]
     if not (digits.isascii() and digits.isdigit()) or unit not in _UNITS or not int(digits):
-        raise ValueError("must be a number of bytes above 0, as 1048576 or 64m")
+        raise ValueError("must be a number of bytes above 0, such as 1048576 or 64m")
     return int(digits) * _UNITS[unit]
 
 
@@ -69,7 +69,7 @@ def _topic(text: str) -> str:
 def _topics(text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(str(parse_topic(name.strip())) for name in text.split(",") if name.strip()))
     if not found:
-        raise ValueError("must be names with commas between them, as orders,bills")
+        raise ValueError("must be names separated by commas, such as orders,bills")
     return found
 
 
@@ -96,11 +96,11 @@ def places(*words: str) -> Kind:
         if text.strip().lower() in words:
             return text.strip().lower()
         if not text.strip().startswith("{"):
-            raise ValueError(f'must be {", ".join(words)}, or JSON as {{"orders": "12:345"}}')
+            raise ValueError(f'must be {", ".join(words)}, or JSON such as {{"orders": "12:345"}}')
         try:
             return offsets.asked(json.loads(text))
         except (ValueError, TypeError) as error:
-            raise ValueError(f"cannot be read as JSON of topics and places: {error}") from None
+            raise ValueError(f"invalid JSON of positions by topic: {error}") from None
 
     return Kind(", ".join(f"`{word}`" for word in words) + " or JSON", read)
 
@@ -108,10 +108,10 @@ def places(*words: str) -> Kind:
 TEXT: Final = Kind("text", _text)
 SECRET: Final = Kind("secret", _text)
 YES_OR_NO: Final = Kind("`true` or `false`", _yes_or_no)
-SIZE: Final = Kind("bytes, as `64m`", _size)
+SIZE: Final = Kind("bytes, such as `64m`", _size)
 COUNT: Final = Kind("number", _count)
-LENGTH: Final = Kind("milliseconds, or as `5s`", _length)
-TIME: Final = Kind("milliseconds since 1970, `-1h`, or as `2026-11-21T10:00`", _time)
+LENGTH: Final = Kind("milliseconds, or a duration such as `5s`", _length)
+TIME: Final = Kind("milliseconds since 1970, `-1h`, or a time such as `2026-11-21T10:00`", _time)
 TOPIC: Final = Kind("topic", _topic)
-TOPICS: Final = Kind("topics, with commas", _topics)
-COLUMNS: Final = Kind("`basic`, `all`, or names with commas", _columns)
+TOPICS: Final = Kind("topics, separated by commas", _topics)
+COLUMNS: Final = Kind("`basic`, `all`, or names separated by commas", _columns)

@@ -78,115 +78,116 @@ class Options:
         "",
         "service.url",
         TEXT,
-        "Where the broker is, `pulsar://host:6650` or `pulsar+ssl://`.",
-        shown="the box that runs on `data.dir`, else `pulsar://localhost:6650`",
+        "URL of the broker: `pulsar://host:6650` or `pulsar+ssl://`.",
+        shown="the box running on `data.dir`, else `pulsar://localhost:6650`",
     )
     admin_url: str = option(
         "",
         "admin.url",
         TEXT,
-        "Its Admin API, `http://host:8080` or `https://`.",
-        shown="of the box on `data.dir`, else the host of `service.url` with port 8080 (TLS: 8443)",
+        "URL of its Admin API: `http://host:8080` or `https://`.",
+        shown="that of the box on `data.dir`, else the host of `service.url` with port 8080 (TLS: 8443)",
     )
     data_dir: str = option(
         "",
         "data.dir",
         TEXT,
-        "The data directory of the box, where workers have it too: they read in place.",
-        shown="what the box says, if that is an absolute path",
+        "Data directory of the box, if workers can access it: they read it in place.",
+        shown="as reported by the box, if an absolute path",
     )
     access: str = option(
         "auto",
         "access",
         one_of("auto", "mmap", "wire"),
-        "`mmap`: read the files of the box in place, or fail. `wire`: by the Pulsar protocol. `auto`: in "
-        "place where a worker finds the box's data directory, else by the protocol.",
+        "`mmap`: read the box's files in place, or fail. `wire`: read over the Pulsar protocol. `auto`: in place if a "
+        "worker can access the box's data directory, else over the protocol.",
         used=READS,
     )
-    token: str = option("", "token", SECRET, "A token that proves who asks.")
-    token_file: str = option("", "tokenFile", TEXT, "A file with the token, on every machine of the cluster.")
+    token: str = option("", "token", SECRET, "Authentication token.")
+    token_file: str = option("", "tokenFile", TEXT, "File with the token, on every machine of the cluster.")
     auth_plugin: str = option(
         "",
         "pulsar.client.authPluginClassName",
         TEXT,
-        "How to prove who asks: `token`, `basic`, `tls`, or a Java class of that name.",
+        "Authentication method: `token`, `basic`, `tls`, or the corresponding Java class.",
     )
     auth_params: str = option(
         "",
         "pulsar.client.authParams",
         SECRET,
-        "What that needs, as `token:...`. Spark's plans show it: prefer `token`.",
+        "Parameters of that method, such as `token:...`. Spark's plans show them: prefer `token`.",
     )
     tls_trust: str = option(
         "",
         "pulsar.client.tlsTrustCertsFilePath",
         TEXT,
-        "A PEM file with the certificates to trust.",
+        "PEM file with the trusted certificates.",
         shown="those of the system",
     )
-    tls_insecure: bool = option(False, "pulsar.client.tlsAllowInsecureConnection", YES_OR_NO, "Trust whoever answers.")
+    tls_insecure: bool = option(
+        False, "pulsar.client.tlsAllowInsecureConnection", YES_OR_NO, "Accept any server certificate."
+    )
     tls_check_host: bool = option(
-        False, "pulsar.client.tlsHostnameVerificationEnable", YES_OR_NO, "The certificate must name the host."
+        False, "pulsar.client.tlsHostnameVerificationEnable", YES_OR_NO, "Require the certificate to name the host."
     )
     admin_auth_plugin: str = option(
         "",
         "pulsar.admin.authPluginClassName",
         TEXT,
-        "The same for the Admin API, where it is another way.",
+        "Authentication method for the Admin API, if different.",
         shown="as `pulsar.client`",
     )
     admin_auth_params: str = option(
-        "", "pulsar.admin.authParams", SECRET, "The same for the Admin API.", shown="as `pulsar.client`"
+        "", "pulsar.admin.authParams", SECRET, "Parameters of that method.", shown="as `pulsar.client`"
     )
     admin_tls_trust: str = option(
         "",
         "pulsar.admin.tlsTrustCertsFilePath",
         TEXT,
-        "The same for the Admin API.",
+        "PEM file with the trusted certificates for the Admin API.",
         shown="as `pulsar.client`",
     )
     admin_tls_insecure: bool | None = option(
         None,
         "pulsar.admin.tlsAllowInsecureConnection",
         YES_OR_NO,
-        "The same for the Admin API.",
+        "Accept any certificate of the Admin API.",
         shown="as `pulsar.client`",
     )
     admin_tls_check_host: bool | None = option(
         None,
         "pulsar.admin.tlsHostnameVerificationEnable",
         YES_OR_NO,
-        "The same for the Admin API.",
+        "Require the Admin API's certificate to name the host.",
         shown="as `pulsar.client`",
     )
     timeout_ms: int = option(
         120_000,
         "pollTimeoutMs",
         LENGTH,
-        "How long an answer of the broker is waited for.",
+        "How long to wait for a response of the broker.",
     )
 
     topic: str = option(
         "",
         "topic",
         TOPIC,
-        "The topic. To write: that of every row; without it, each row's `__topic`.",
+        "The topic. When writing: the topic of all rows; if unset, each row names its own in `__topic`.",
     )
     topics: tuple[str, ...] = option((), "topics", TOPICS, "Several topics.", used=READS)
     topics_pattern: str = option(
         "",
         "topicsPattern",
         TEXT,
-        "A pattern of topic names, as Pulsar's consumers take it: `tenant/namespace/regex`, or a regex for "
-        "`public/default`. Topics that come later are read as well.",
+        "Pattern of topic names, as for Pulsar's consumers: `tenant/namespace/regex`, or a regex for "
+        "`public/default`. Includes topics created later.",
         used=READS,
     )
     subscription: str = option(
         "",
         "subscription",
         TEXT,
-        "A subscription that is acknowledged as a stream goes on, and from which "
-        "`startingOffsets=subscription` starts.",
+        "Subscription to acknowledge as a stream progresses; `startingOffsets=subscription` starts from it.",
         used=READS,
         aliases=("predefinedSubscription",),
     )
@@ -194,8 +195,8 @@ class Options:
         False,
         "waitForTopic",
         YES_OR_NO,
-        "Wait for topics that do not exist yet, up to `pollTimeoutMs`. A stream with `.schema(...)`, which need not "
-        "know their columns, waits as long as it runs.",
+        "Wait for topics that do not exist yet, up to `pollTimeoutMs`. A stream with `.schema(...)`, which does not "
+        "need their columns, waits without limit.",
         used=READS,
         aliases=("waitingForNonExistedTopic",),
     )
@@ -204,19 +205,19 @@ class Options:
         "",
         "startingOffsets",
         PLACES,
-        "Where to start. In JSON a place `ledger:entry[:batch]`, `earliest`, `latest`, or the bytes of a "
-        "`MessageIdData` for each topic or partition.",
+        "Where to start. As JSON, one position per topic or partition: `ledger:entry[:batch]`, `earliest`, `latest`, "
+        "or the bytes of a `MessageIdData`.",
         used=READS,
-        shown="`earliest`; a stream: `latest`",
+        shown="`earliest`; streams: `latest`",
     )
     ending_offsets: Asked = option(  # noqa: RUF009 - a word
-        LATEST, "endingOffsets", PLACES, "Where to end; what stands there is not read.", used=(BATCH,)
+        LATEST, "endingOffsets", PLACES, "Where to end, exclusive.", used=(BATCH,)
     )
     starting_time: int | None = option(
         None,
         "startingTime",
         TIME,
-        "Start with the first message that was published then or later.",
+        "Start at the first message published at or after this time.",
         used=READS,
         aliases=("startingTimestamp",),
     )
@@ -224,7 +225,7 @@ class Options:
         None,
         "endingTime",
         TIME,
-        "End before the first message that was published then or later.",
+        "End before the first message published at or after this time.",
         used=(BATCH,),
         aliases=("endingTimestamp",),
     )
@@ -232,7 +233,7 @@ class Options:
         False,
         "readCompacted",
         YES_OR_NO,
-        "The latest message of every key, as far as the topic is compacted.",
+        "Read only the latest message of each key, as far as the topic is compacted.",
         used=(BATCH,),
     )
 
@@ -240,7 +241,7 @@ class Options:
         "committed",
         "isolation",
         one_of("committed"),
-        "What transactions have published is read when they are committed; there is no other way.",
+        "Transactional messages are read once committed; no other level is supported.",
         used=READS,
     )
 
@@ -248,19 +249,24 @@ class Options:
         None,
         "maxEntriesPerTrigger",
         COUNT,
-        "So many messages a micro-batch, about: entries are not torn apart.",
+        "Approximate limit of messages per micro-batch: entries are not split.",
         used=(STREAM,),
         aliases=("maxOffsetsPerTrigger",),
         shown="no limit",
     )
     max_bytes: int | None = option(
-        None, "maxBytesPerTrigger", SIZE, "So many stored bytes a micro-batch, about.", used=READS, shown="no limit"
+        None,
+        "maxBytesPerTrigger",
+        SIZE,
+        "Approximate limit of stored bytes per micro-batch.",
+        used=READS,
+        shown="no limit",
     )
     min_entries: int | None = option(
         None,
         "minEntriesPerTrigger",
         COUNT,
-        "Wait for so many messages, or for `maxTriggerDelay`.",
+        "Wait for this many messages, or for `maxTriggerDelay`.",
         used=(STREAM,),
         aliases=("minOffsetsPerTrigger",),
         shown="no wait",
@@ -269,7 +275,7 @@ class Options:
         900_000,
         "maxTriggerDelay",
         LENGTH,
-        "The longest wait for `minEntriesPerTrigger`.",
+        "Longest wait for `minEntriesPerTrigger`.",
         used=(STREAM,),
         shown="`15m`",
     )
@@ -277,18 +283,18 @@ class Options:
         False,
         "batchAtStart",
         YES_OR_NO,
-        "A query begins with a micro-batch, whether anything is new or not: after a restart, Spark looks at timers of "
-        "processing time only behind one.",
+        "Start each query with a micro-batch, even without new messages: after a restart, Spark fires processing-time "
+        "timers only after a micro-batch.",
         used=(STREAM,),
     )
     min_partitions: int = option(
-        1, "minPartitions", COUNT, "At least so many Spark partitions, as far as there are entries.", used=READS
+        1, "minPartitions", COUNT, "Minimum number of Spark partitions, if there are enough entries.", used=READS
     )
     max_partition_bytes: int = option(
         64 << 20,
         "maxBytesPerPartition",
         SIZE,
-        "A Spark partition has about so many stored bytes at most.",
+        "Approximate limit of stored bytes per Spark partition.",
         used=READS,
         shown="`64m`",
     )
@@ -297,44 +303,45 @@ class Options:
         "basic",
         "columns",
         COLUMNS,
-        "Which columns there are; `.schema(...)` chooses among all of them.",
+        "Columns of the frame; `.schema(...)` can select any column.",
         used=READS,
     )
     value_format: str = option(
         "auto",
         "valueFormat",
         one_of("auto", "bytes", "string", "json", "avro", "protobuf", "keyvalue"),
-        "`auto`: columns by the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: by the "
-        "schema, or by `.schema(...)`. To write, also `protobuf` and `keyvalue`: by the topic's schema, made from the "
-        "columns where there is none; `auto` then makes a primitive one of one column, else Avro.",
+        "`auto`: columns from the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: columns from "
+        "the schema or from `.schema(...)`. When writing, also `protobuf` and `keyvalue`. Values follow the topic's "
+        "schema; if it has none, one is created from the columns: `auto` creates a primitive schema for a single "
+        "column, else Avro.",
     )
     mode: str = option(
         "permissive",
         "mode",
         one_of("permissive", "failfast", "dropmalformed"),
-        "A value that its schema cannot read: `permissive` leaves its columns null and puts its bytes into "
-        "`_corrupt_record`, `failfast` ends the read, `dropmalformed` leaves the message out.",
+        "Handling of values that do not match their schema. `permissive`: null columns, and the bytes in "
+        "`_corrupt_record`. `failfast`: fail the read. `dropmalformed`: skip the message.",
         used=READS,
     )
     different_schemas: bool = option(
         False,
         "allowDifferentTopicSchemas",
         YES_OR_NO,
-        "Give raw bytes whatever the schemas are, as `valueFormat=bytes`.",
+        "Return raw bytes whatever the schemas are, like `valueFormat=bytes`.",
         used=READS,
     )
     fail_on_data_loss: bool = option(
         True,
         "failOnDataLoss",
         YES_OR_NO,
-        "Fail where messages that were to be read are gone or damaged; else go on with what there is.",
+        "Fail if messages to be read are gone or damaged; `false` skips them.",
         used=READS,
     )
     pushdown: bool = option(
         False,
         "pushdown",
         YES_OR_NO,
-        "Leave out partitions that a filter on topic, ledger or publish time excludes. Needs "
+        "Skip partitions that a filter on topic, ledger or publish time excludes. Requires "
         "`spark.sql.python.filterPushdown.enabled=true`.",
         used=(BATCH,),
     )
@@ -343,33 +350,34 @@ class Options:
         "exactly-once",
         "delivery",
         one_of("exactly-once", "at-least-once", "dedup"),
-        "`exactly-once`: all of an epoch, or of a batch write, is published with one commit of the box, once. "
-        "`at-least-once`: at once; again where a task is run again. `dedup`: at once, and the topics' deduplication "
-        "drops what comes again, where partitions and the order of rows do not change.",
+        "`exactly-once`: an epoch or a batch write is published once, with a single commit of the box. "
+        "`at-least-once`: rows are published immediately, and again if a task is rerun. `dedup`: published "
+        "immediately; the topics' deduplication drops repeated rows, as long as partitions and row order do not "
+        "change.",
         used=(WRITE,),
     )
     keep: str = option(
         "",
         "keep",
         TEXT,
-        "A durable subscription that keeps what is written: created before the first row of each topic that does not "
-        "have it, from the earliest message on.",
+        "Durable subscription that retains the written messages. Created at the earliest message, before the first "
+        "row, for each topic that lacks it.",
         used=(WRITE,),
-        shown="none: `topic` is looked at, and a warning says if the broker would not keep its rows",
+        shown="none: `topic` is checked, with a warning if the broker would not retain its rows",
     )
     sink_id: str = option(
         "",
         "sinkId",
         TEXT,
-        "The name under which the box knows the last epoch of a stream.",
+        "Name under which the box stores the last epoch of a stream.",
         used=(WRITE,),
-        shown="the query's id, which is that of its checkpoint",
+        shown="the query's ID, from its checkpoint",
     )
     sink_namespace: str = option(
         "",
         "sinkNamespace",
         TEXT,
-        "The namespace that the sink is in, `tenant/namespace`. It has to stay the same.",
+        "Namespace of the sink, `tenant/namespace`. Must not change.",
         used=(WRITE,),
         shown="that of `topic`, else `public/default`",
     )
@@ -377,38 +385,38 @@ class Options:
         "continue",
         "sinkEpoch",
         one_of("continue", "reset"),
-        "`reset`: take a `sinkId` over that another query has written, or go back behind its last epoch.",
+        "`reset`: take over a `sinkId` that another query has written, or go back to before its last epoch.",
         used=(WRITE,),
     )
     job_id: str = option(
         "",
         "jobId",
         TEXT,
-        "The name of a batch write: a second one of that name publishes nothing.",
+        "Name of a batch write: a second write with the same name publishes nothing.",
         used=(WRITE,),
-        shown="none: each write publishes",
+        shown="none: every write publishes",
     )
     job_part: int = option(
         0,
         "jobPart",
         COUNT,
-        "With `jobId`: which part of that job this write is, from 1 on. Parts are written in their order, each once.",
+        "With `jobId`: number of this part of the job, from 1. Parts are written in order, each once.",
         used=(WRITE,),
-        shown="none: all of it",
+        shown="none: the whole job",
     )
     stage_timeout_ms: int = option(
         0,
         "stageTimeout",
         LENGTH,
-        "From a task's first row to the commit: what takes longer is aborted.",
+        "Longest time from a task's first row to the commit; a longer write is aborted.",
         used=(WRITE,),
-        shown="a stream `10m`, a batch as long as the box allows",
+        shown="streams: `10m`; batch writes: the box's maximum",
     )
     dedup_partitions: int | None = option(
         None,
         "dedupPartitions",
         COUNT,
-        "With `delivery=dedup`: how many partitions the frame has, now and after every restart.",
+        "With `delivery=dedup`: number of partitions of the frame, now and after every restart.",
         used=(WRITE,),
         shown="none",
     )
@@ -416,28 +424,27 @@ class Options:
         True,
         "registerSchema",
         YES_OR_NO,
-        "Give a topic without a schema one, made from the columns.",
+        "Register a schema, made from the columns, for a topic without one.",
         used=(WRITE,),
     )
     router: str = option(
         "round-robin",
         "router",
         TEXT,
-        "Which partition a row goes to: a routing plugin, built in or your own.",
+        "Routing plugin that selects the partition of each row, built in or custom.",
         used=(WRITE,),
     )
     router_hashing: str = option(
-        "java", "router.hashing", TEXT, "The hashing plugin of keys; `java` is what Java clients do.", used=(WRITE,)
+        "java", "router.hashing", TEXT, "Hashing plugin for keys; `java` matches Java clients.", used=(WRITE,)
     )
     router_options: str = option(
-        "", "router.options", TEXT, "What that router takes, as `name=value,name=value`.", used=(WRITE,), shown="none"
+        "", "router.options", TEXT, "Options of the router: `name=value,name=value`.", used=(WRITE,), shown="none"
     )
     plugins_dir: str = option(
         "",
         "pluginsDir",
         TEXT,
-        "Where files with your own plugins are, on every machine of the cluster: routers, and codecs of what is read "
-        "in place.",
+        "Directory with custom plugins, on every machine of the cluster: routers, and codecs for reading in place.",
         aliases=("router.pluginsDir",),
         shown="none",
     )
@@ -445,16 +452,15 @@ class Options:
         "key",
         "batching",
         one_of("key", "mixed", "none"),
-        "`key`: a batch has messages of one key, as Key_Shared subscriptions need. `mixed`: of any, "
-        "as Java clients do unless told otherwise; faster where every row has its own key. `none`: no "
-        "batches.",
+        "`key`: a batch has messages of a single key, as Key_Shared subscriptions require. `mixed`: of any keys, as "
+        "Java clients do by default; faster if every row has a different key. `none`: no batches.",
         used=(WRITE,),
     )
     batch_messages: int | None = option(
         None,
         "batchingMaxMessages",
         COUNT,
-        "So many messages a batch at most.",
+        "Maximum number of messages per batch.",
         used=(WRITE,),
         aliases=("pulsar.producer.batchingMaxMessages",),
         shown="1000",
@@ -463,7 +469,7 @@ class Options:
         "none",
         "compression",
         one_of("none", "lz4", "zlib", "zstd", "snappy"),
-        "Of batches and messages.",
+        "Compression of batches and messages.",
         used=(WRITE,),
         aliases=("pulsar.producer.compressionType",),
     )
@@ -502,10 +508,12 @@ def parse(given: Mapping[str, str], use: str) -> Options:
         if not set(either(use)) & set(row(found).used):
             if key.lower().startswith(WITHOUT_EFFECT):  # ignored like the others with this prefix
                 continue
-            raise OptionError(f"option {name} is not for {_said(use)}, but for {_uses(row(found).used)}: leave it out")
+            raise OptionError(f"option {name} applies to {_uses(row(found).used)}, not to {_said(use)}: remove it")
         value = _value(name, row(found).kind, text)
         if values.get(found.name, value) != value:
-            raise OptionError(f"options {named[found.name]} and {name} are the same one: give one of them")
+            raise OptionError(
+                f"options {named[found.name]} and {name} are the same option, with different values: remove one"
+            )
         values[found.name], named[found.name] = value, name
     from pulsarbox.spark.options_validation import check_together
 
@@ -525,17 +533,19 @@ def _value(name: str, kind: Kind, text: str) -> Any:
 def _check_unknown(key: str, use: str) -> None:
     folded = key.lower()
     if folded == "path":
-        raise OptionError("a path is not for the format pulsarbox: give option topic, and load() or save() without one")
+        raise OptionError(
+            "the format pulsarbox does not support paths: set option topic, and call load() or save() without a path"
+        )
     if folded == "provider":  # Spark reads such a table without its options
         raise OptionError(
-            "CREATE TABLE is not for the format pulsarbox, as tables of Spark's catalog do not keep the options of "
-            "sources in Python: say CREATE TEMPORARY VIEW name USING pulsarbox OPTIONS (...)"
+            "the format pulsarbox does not support CREATE TABLE, because Spark's catalog does not store the options of "
+            "Python data sources: use CREATE TEMPORARY VIEW name USING pulsarbox OPTIONS (...)"
         )
     if folded in OF_SPARK or folded.startswith(WITHOUT_EFFECT) or folded == "subscriptionprefix":
         return
     names = [name for each in ROWS if set(either(use)) & set(each.used) for name in (each.name, *each.aliases)]
-    nearest = did_you_mean(key, names, 0.5) or ". docs/spark.md lists them all"
-    raise OptionError(f"there is no option {key!r} for {_said(use)}{nearest}")
+    nearest = did_you_mean(key, names, 0.5) or "; docs/spark.md lists all options"
+    raise OptionError(f"unknown option {key!r} for {_said(use)}{nearest}")
 
 
 def either(use: str) -> tuple[str, ...]:

@@ -31,66 +31,72 @@ def check_together(options: Options, given: set[str], use: str) -> None:
     for together, uses in _APART:
         both = [names[each] for each in together if each in given]
         if set(either(use)) & set(uses) and len(both) > 1:
-            raise OptionError(f"options {' and '.join(both)} contradict each other: give one of them")
+            raise OptionError(f"options {' and '.join(both)} conflict: set only one of them")
     if use == WRITE:
         _check_sink(options, given)
     if options.timeout_ms < 1:
-        raise OptionError("option pollTimeoutMs = 0: no broker answers within no time. Give milliseconds, or as 5s")
+        raise OptionError(
+            "option pollTimeoutMs = 0: the timeout must be positive. Set milliseconds, or a duration such as 5s"
+        )
     if either(use)[0] in READS:
         _check_read(options)
     if options.data_dir and options.access == "wire":
-        raise OptionError("access=wire reads nothing in place: leave data.dir out, or give service.url instead")
+        raise OptionError("access=wire does not read in place: remove data.dir, or set service.url instead")
 
 
 def _check_read(options: Options) -> None:
     if not (options.named or options.topics_pattern):
-        raise OptionError("give one of the options topic, topics and topicsPattern: what is to be read")
+        raise OptionError("no topic to read: set one of the options topic, topics and topicsPattern")
     for topic in (*options.named, options.topics_pattern):
         if topic.startswith("non-persistent://"):
-            raise OptionError(f"{topic}: non-persistent topics keep nothing, so only persistent ones can be read")
+            raise OptionError(f"{topic}: non-persistent topics store no messages; only persistent topics can be read")
     if options.starting_time is not None and options.ending_time is not None:
         if options.ending_time < options.starting_time:
-            raise OptionError("endingTime is before startingTime, so nothing is between them: exchange them")
+            raise OptionError("endingTime is before startingTime: swap them")
     if SUBSCRIPTION in (options.starting_offsets, options.ending_offsets) and not options.subscription:
-        raise OptionError("offsets from a subscription need the option subscription: its name")
+        raise OptionError("offsets of a subscription require the option subscription, its name")
     if options.max_entries and options.min_entries and options.min_entries > options.max_entries:
-        raise OptionError("minEntriesPerTrigger is above maxEntriesPerTrigger: no micro-batch can have as many")
+        raise OptionError(
+            "minEntriesPerTrigger is greater than maxEntriesPerTrigger: no micro-batch can have as many messages"
+        )
     if options.value_format in ("protobuf", "keyvalue"):
         raise OptionError(
-            f"valueFormat={options.value_format} is for write: to read, `auto` goes by the topic's schema"
+            f"valueFormat={options.value_format} is only for writing: when reading, `auto` follows the topic's schema"
         )
     if options.read_compacted and options.starting_offsets not in ("", EARLIEST):
-        raise OptionError("readCompacted shows a topic from its beginning: leave startingOffsets out")
+        raise OptionError("readCompacted reads a topic from its beginning: remove startingOffsets")
     if options.different_schemas and options.value_format not in ("auto", "bytes"):
-        raise OptionError(f"allowDifferentTopicSchemas gives bytes, valueFormat={options.value_format} does not")
+        raise OptionError(
+            f"allowDifferentTopicSchemas returns bytes, valueFormat={options.value_format} does not: remove one of them"
+        )
 
 
 def _check_sink(options: Options, given: set[str]) -> None:
     names = {each.name: row(each).name for each in fields(Options)}
     for only, delivery in _ONLY_WITH.items():
         if only in given and options.delivery != delivery:
-            raise OptionError(
-                f"option {names[only]} is for delivery={delivery}, not for {options.delivery}: leave it out"
-            )
+            raise OptionError(f"option {names[only]} requires delivery={delivery}, not {options.delivery}: remove it")
     if options.delivery == "dedup" and options.dedup_partitions is None:
         raise OptionError(
-            "delivery=dedup holds only where the frame always has the same partitions: say how many with "
-            "dedupPartitions, and repartition to that before a stream starts"
+            "delivery=dedup requires that the frame always has the same partitions: set their number with "
+            "dedupPartitions, and repartition to it before a stream starts"
         )
     if options.sink_epoch == "reset" and not options.sink_id:
-        raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")
+        raise OptionError("sinkEpoch=reset applies to an existing sinkId: set sinkId")
     if options.sink_id and options.job_id:
-        raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
+        raise OptionError("sinkId is for writeStream, jobId for write: set only one of them")
     if options.job_part and not options.job_id:
-        raise OptionError("jobPart is a part of a job: name that with jobId")
+        raise OptionError("jobPart is a part of a job: set jobId to the job's name")
     if options.sink_namespace.count("/") != bool(options.sink_namespace):
-        raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
+        raise OptionError(
+            f"option sinkNamespace = {options.sink_namespace!r}: expected tenant/namespace, such as public/default"
+        )
     if options.batching == "none" and "batch_messages" in given:
-        raise OptionError("options batching=none and batchingMaxMessages contradict each other: give one of them")
+        raise OptionError("options batching=none and batchingMaxMessages conflict: set only one of them")
     if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
-        raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
+        raise OptionError(f"delivery={options.delivery} requires a persistent topic: use delivery=at-least-once")
     if options.value_format in ("bytes", "string") and "register_schema" in given:
-        raise OptionError(f"registerSchema is for columns, not for valueFormat={options.value_format}: leave it out")
+        raise OptionError(f"registerSchema applies to columns, not to valueFormat={options.value_format}: remove it")
 
 
 _ONLY_WITH: Final = {

@@ -109,7 +109,7 @@ class DataLost(PulsarBoxError):
     """Requested messages are gone or damaged. ``lost`` has the exact range."""
 
     def __init__(self, lost: Lost) -> None:
-        super().__init__(f"{lost}. With failOnDataLoss=false it is skipped")
+        super().__init__(f"{lost}. Set failOnDataLoss=false to skip them")
         self.lost = lost
 
     def __reduce__(self) -> tuple[type["DataLost"], tuple[Lost]]:
@@ -127,7 +127,7 @@ def hosts_of(url: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], 
     scheme, found, rest = url.partition("://")
     if not found or scheme not in ("pulsar", "pulsar+ssl", "http", "https"):
         raise ValueError(
-            f"{url!r} is no URL of a broker: it looks like pulsar://localhost:6650 or http://localhost:8080"
+            f"{url!r} is not a valid broker URL: expected one like pulsar://localhost:6650 or http://localhost:8080"
         )
     hosts = []
     for each in rest.partition("/")[0].split(","):
@@ -135,7 +135,7 @@ def hosts_of(url: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], 
         if not colon:
             host, port = each, str(default_port)
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{url!r}: {each!r} is no host and port")
+            raise ValueError(f"{url!r}: {each!r} is not a valid host and port")
         hosts.append((host.strip("[]"), int(port)))
     return tuple(hosts), scheme in ("pulsar+ssl", "https")
 

@@ -92,7 +92,7 @@ def test_what_a_table_is_not_made_of(tmp_path: Path) -> None:
         box.admin("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
         box.admin("PUT", "/admin/v2/persistent/public/default/new")
         assert offload(box, directory, "t", "new") == ["", ""]
-        with pytest.raises(OptionError, match=r"nothing of .*new is in .*: with tail=True"):
+        with pytest.raises(OptionError, match=r"nothing of .*new was offloaded into .*; tail=True"):
             table(none, "new", directory, tail=False)
         publish(box, *parts)
         assert offload(box, directory, "t") == [""]
@@ -103,8 +103,8 @@ def test_what_a_table_is_not_made_of(tmp_path: Path) -> None:
         box.admin("DELETE", "/admin/v2/persistent/public/default/new?force=true")
         told: list[str] = []
         assert [each.problems for each in verify(directory, lambda _: True, box_options(box), told.append)] == [(), ()]
-        assert any("default/new is not in the box: nothing to compare" in line for line in told)
+        assert any("default/new does not exist in the box: nothing to compare" in line for line in told)
     with PulsarBox(data_dir=tmp_path / "other", **settings) as box:
         box.admin("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
-        with pytest.raises(OptionError, match=r"history of .*t-partition-0 in another box .*tail=False"):
+        with pytest.raises(OptionError, match=r"history of .*t-partition-0 from another box .*tail=False"):
             table(none, "t", directory, **box_options(box))

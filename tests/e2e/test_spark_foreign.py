@@ -198,7 +198,7 @@ def test_what_is_gone_in_front_of_messages_is_told(box: Running, client: Any, to
         send_all(producer, numbered(2, 5))
         until(lambda: only.ledger not in [each.ledger for each in service.segments(topic, BEGINNING, LATEST)])
         (after,) = service.segments(topic, BEGINNING, LATEST)
-        said = f"{topic}: entries from {only.ledger}:3 up to {after.ledger}:0 .* are not there any more"
+        said = f"{topic}: entries from {only.ledger}:3 up to {after.ledger}:0 .* no longer exist"
         with pytest.raises(DataLost, match=said):
             service.segments(topic, Place(only.ledger, 3), LATEST, seen=IN_FRONT)
         # Behind what was the end there may have been nothing: Apache Pulsar does not say.

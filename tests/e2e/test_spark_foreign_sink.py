@@ -143,23 +143,23 @@ def test_an_epoch_that_is_run_again_is_there_once(box: Running, take: Take, dedu
 
 def test_deduplication_is_refused_where_it_would_not_hold(box: Running, deduplicated: str, topic: str) -> None:
     off = f"{topic}-off"
-    with pytest.raises(SinkError, match=rf"deduplication is off on {off}.*set-deduplication.*at-least-once"):
+    with pytest.raises(SinkError, match=rf"deduplication is off for {off}.*set-deduplication.*at-least-once"):
         sinking(box, rows(range(1)), topic=off, **DEDUP)
     found = sinking(box, rows(range(1)), topic=deduplicated, **DEDUP)
-    with pytest.raises(SinkError, match="had 3 partitions, dedupPartitions=2"):
+    with pytest.raises(SinkError, match="had 3 partitions, but dedupPartitions=2"):
         found.commit([Part(Sink("public/default/q", "q", "r"), 0, number) for number in range(3)])
     with pytest.raises(SinkError, match="more than dedupPartitions=2"):
         write(found, *[rows(range(1))] * 3, query="three")
     keyless = rows(range(5), keys=False)
     in_turn = sinking(box, keyless, topic=deduplicated, **{**DEDUP, "router": "round-robin"})
-    with pytest.raises(SinkError, match="needs a __key in every row"):
+    with pytest.raises(SinkError, match="requires a __key in every row"):
         write(in_turn, keyless, query="keyless")
 
 
 def test_each_row_s_topic_has_to_deduplicate(box: Running, take: Take, deduplicated: str) -> None:
     off = f"{deduplicated}-off"
     some = pa.RecordBatch.from_pydict({"__topic": [deduplicated, off], "value": ["a", "b"]})
-    with pytest.raises(SinkError, match=f"deduplication is off on {off}"):
+    with pytest.raises(SinkError, match=f"deduplication is off for {off}"):
         write(sinking(box, some, **DEDUP), some, some.slice(0, 0))
     fits = some.slice(0, 1)
     for _ in range(2):
@@ -174,7 +174,7 @@ def test_exactly_once_needs_a_box(box: Running, topic: str) -> None:
     if box.is_ours:
         assert sinking(box, rows(range(1)), topic=topic).options.delivery == "exactly-once"
         return
-    with pytest.raises(SinkError, match=r"exactly-once needs the epoch commit of a box.*at-least-once.*dedup"):
+    with pytest.raises(SinkError, match=r"exactly-once requires the epoch commit of a box.*at-least-once.*dedup"):
         sinking(box, rows(range(1)), topic=topic)
 
 

@@ -323,7 +323,7 @@ def test_a_compacted_view_that_is_replaced_while_it_is_read(box: PulsarBox, data
 
     until(is_gone)
     for way in ("mmap", "auto"):
-        with pytest.raises(DataLost, match="in its compacted view, which was replaced meanwhile: read it again"):
+        with pytest.raises(DataLost, match="in the compacted view, which has been replaced: read it again"):
             read(planned, reach_of(box, way, data))
     with Service(reach_of(box, "wire")) as service:
         again = service.segments(T, BEGINNING, LATEST, compacted=True)

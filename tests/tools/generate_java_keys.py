@@ -40,7 +40,7 @@ def java_keys() -> Iterator[JavaKey]:
     """Yield the contents of the file."""
     header, _, *rows = FILE.read_text("utf-8").splitlines()
     keys = random_keys()
-    assert header.endswith(_digest(keys)), "the file is of other keys: generate it anew"
+    assert header.endswith(_digest(keys)), "the file has other keys: generate it again"
     for key, row in zip(keys, rows, strict=True):
         java, murmur3, partition = map(int, row.split("\t"))
         yield JavaKey(key, java, murmur3, partition)
@@ -61,7 +61,7 @@ def main(classpath: str) -> None:
         check=False,
     )
     if done.returncode:
-        sys.exit("JavaKeys.java cannot be run with that class path")
+        sys.exit("JavaKeys.java cannot be run with this class path")
     jars = [Path(each).name for each in classpath.split(":")]
     (version,) = {
         each.split("-")[-1].removesuffix(".jar") for each in jars if each.startswith("pulsar-client-original")

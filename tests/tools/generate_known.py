@@ -17,13 +17,13 @@ END: Final = "<!-- end -->\n"
 def section() -> str:
     """Return the generated section."""
     rows = (f"| {known.what} | {known.pulsar} | {known.box} | {known.why} |" for known in TABLE)
-    return "\n".join(["| what | of a Pulsar | of a box | why |", "|---|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| subject | Apache Pulsar | pulsarbox | reason |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def generate(text: str) -> str:
     """Return the document with an updated section."""
     before, mark, rest = text.partition(BEGIN)
-    assert mark, f"{DOCUMENT} has no place for the table"
+    assert mark, f"{DOCUMENT} lacks the marker of the table"
     return before + BEGIN + section() + END + rest.partition(END)[2]
 
 

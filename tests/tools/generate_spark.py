@@ -19,7 +19,7 @@ _USES: Final = {BATCH: "read", STREAM: "readStream", WRITE: "write"}
 
 def options() -> str:
     """Return the table of options."""
-    lines = ["| option | what it may be | default | for | what it does |", "|---|---|---|---|---|"]
+    lines = ["| option | values | default | for | meaning |", "|---|---|---|---|---|"]
     for each in fields(Options):
         about = row(each)
         names = " ".join(f"`{name}`" for name in (about.name, *about.aliases))
@@ -38,7 +38,7 @@ def _default(value: Any) -> str:
 
 def columns() -> str:
     """Return the table of columns."""
-    lines = ["| column | type | `columns` | what it is |", "|---|---|---|---|"]
+    lines = ["| column | type | `columns` | meaning |", "|---|---|---|---|"]
     lines += [_line(each, "basic, all") for each in BASIC] + [_line(each, "all") for each in MORE]
     return "\n".join(lines) + "\n"
 

@@ -38,7 +38,7 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
     except extractor.NotInPlace as error:
         if reach.access == "mmap":
             raise
-        log.info("%s is read over the network: %s", segment.topic, error)
+        log.info("reading %s over the network: %s", segment.topic, error)
         yield from wire_reader.entries(left, reach, lost)
 
 
@@ -65,7 +65,7 @@ def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
     try:
         mapped_reader.store_of(reach.data_dir, segments[0].instance, reach.plugins_dir)
     except extractor.NotInPlace as error:
-        log.info("%s is read over the network: %s", segments[0].topic, error)
+        log.info("reading %s over the network: %s", segments[0].topic, error)
         return False
     return True
 
@@ -121,11 +121,11 @@ def _in_place(
                 found = []
             except mapped_reader.Gone as error:
                 if asked == at:
-                    raise extractor.NotInPlace(f"{error}, but the box has it") from error
+                    raise extractor.NotInPlace(f"{error}, although the box reports it") from error
                 asked = at
                 end = _still_there(segment, at, last, again)
                 if end > at:
-                    _tell(segment, at, end, "are not there any more", lost)
+                    _tell(segment, at, end, "no longer exist", lost)
                 found = []
             if found:
                 yield (extractor.compacted(found) if segment.compacted else found), end
@@ -142,5 +142,5 @@ def _still_there(segment: Segment, at: int, last: int, again: Again) -> int:
 
 def _tell(segment: Segment, first: int, end: int, reason: str, lost: Callable[[Lost], None]) -> None:
     if segment.compacted:
-        reason += " in its compacted view, which was replaced meanwhile: read it again"
+        reason += " in the compacted view, which has been replaced: read it again"
     lost(Lost(segment.topic, Place(segment.ledger, first), Place(segment.ledger, end), reason))

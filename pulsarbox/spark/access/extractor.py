@@ -143,7 +143,7 @@ class Taking:
                 start = offset + header_size
                 body = bytes(value[start : start + body_size])
                 if its_entry != entry or its_ledger != ledger or kind != _ENTRY or len(body) != body_size:
-                    raise PersistenceError(f"the index leads to entry {its_ledger}:{its_entry}")
+                    raise PersistenceError(f"the index points to entry {its_ledger}:{its_entry}")
                 if codec:
                     compressed = compressed_as(value, offset)
                     assert compressed is not None
@@ -194,7 +194,7 @@ class Taking:
             try:
                 bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
             except NotNow as error:
-                raise NotInPlace(f"{error}. Where a plugin's file is, option pluginsDir says") from error
+                raise NotInPlace(f"{error}. Set option pluginsDir to the directory of the plugins") from error
             except NotUnpacked:
                 bodies = [self._unpacked(unpacker, each) for each in group]
             for each, body in zip(group, bodies, strict=True):
@@ -229,7 +229,7 @@ def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
         begin = at
         kind, flags, header_size, body_size, ledger, entry, checksum, codec, magic, crc = _record(value, at)
         if header_size < RECORD_PREFIX.size:
-            raise PersistenceError(f"a header of {header_size} bytes")
+            raise PersistenceError(f"invalid header size: {header_size} bytes")
         start = at + header_size
         at = start + body_size
         seen += 1

@@ -144,7 +144,7 @@ class Store:
                     return found
         if damage is not None:
             raise damage
-        raise Gone(f"entry {ledger}:{first} is in no volume")
+        raise Gone(f"no volume has entry {ledger}:{first}")
 
     def sweep(self, wants: Mapping[int, Want]) -> Iterator[Piece]:
         """Yield entries of several ledgers in disk order. Each batch is looked up once, however many ledgers share it.
@@ -427,7 +427,7 @@ class _Volume:
                     if taking is None:
                         taking = takings[number] = Taking(wants[number].ledger, first, wants[number].last)
                     if value is None or taking.next != first:
-                        raise EnvironmentDamaged(f"{self.path}: batch {position} is not what the index says")
+                        raise EnvironmentDamaged(f"{self.path}: batch {position} does not match the index")
                     before = taking.size
                     taking.take_of(value, offsets)
                     size += taking.size - before
@@ -546,7 +546,7 @@ def _name(number: int) -> str:
 
 def _check(path: Path, instance: str) -> None:
     if not instance:
-        raise NotInPlace("the box keeps its data in memory, or is none")
+        raise NotInPlace("the broker keeps its data in memory, or is not a box")
     try:
         known = json.loads((path / INSTANCE).read_bytes())
         if str(known["instance"]) != instance:
@@ -555,7 +555,7 @@ def _check(path: Path, instance: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise NotInPlace(f"{path} cannot be read as a data directory: {error}") from None
     if version not in (FORMAT_VERSION, FORMAT_COMPRESSED):
-        raise NotInPlace(f"{path} has format {version}, this version of pulsarbox reads {FORMAT_COMPRESSED}")
+        raise NotInPlace(f"{path} has format {version}, but this version of pulsarbox reads {FORMAT_COMPRESSED}")
 
 
 class _OfProcess:

@@ -174,7 +174,7 @@ class Walk:
         word, size, ledger, entry, check, middle, checksum, _ = _record(data, at)
         header = word & 0xFFFF
         if header < RECORD_PREFIX.size:
-            raise PersistenceError(f"a header of {header} bytes")
+            raise PersistenceError(f"invalid header size: {header} bytes")
         start = at + header
         wanted = self._open.get(ledger)
         if word >> 24 != _ENTRY or wanted is None or wanted[0] > entry:

@@ -225,7 +225,7 @@ class _Reading(EntryReader):
     def _missing(self, first: int, end: int) -> None:
         ledger = self._segment.ledger
         if first < end:
-            self._lost(Lost(self._segment.topic, Place(ledger, first), Place(ledger, end), "do not come any more"))
+            self._lost(Lost(self._segment.topic, Place(ledger, first), Place(ledger, end), "are no longer delivered"))
 
     def _finish(self) -> None:
         self.over = True
@@ -295,7 +295,7 @@ class _Readings:
         for each in self._open:
             if not each.over and not each.look() and time.monotonic() > deadline:
                 where = f"{each.place.ledger}:{each.place.entry}"
-                raise NoAnswer(f"{each.topic}: nothing came from {where} on for {self._reach.seconds:g} s")
+                raise NoAnswer(f"{each.topic}: nothing received from {where} on for {self._reach.seconds:g} s")
 
 
 def bounds(client: Client, topic: str) -> tuple[Place, Place]:

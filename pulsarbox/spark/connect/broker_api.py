@@ -140,7 +140,7 @@ class Service:
         if told is not None:
             return part_of(told["at"])
         if self._admin is None:
-            raise ValueError("a place by time is asked over HTTP: name the Admin API with admin.url")
+            raise ValueError("positions by time require the Admin API: set admin.url")
         found = self._admin.ask("GET", f"{path_of(parse_topic(topic))}/messageid/{milliseconds}")
         at = Place(found["ledgerId"], found["entryId"])
         return self.earliest(topic) if at.ledger < 0 else min(at, self.latest(topic))
@@ -151,7 +151,7 @@ class Service:
         if told is not None:
             return part_of(told["subscription"])
         if self._admin is None:
-            raise ValueError("a subscription's place is asked over HTTP: name the Admin API with admin.url")
+            raise ValueError("positions of subscriptions require the Admin API: set admin.url")
         stats = self._admin.internal_stats(parse_topic(topic))
         if subscription not in stats["cursors"]:
             raise NotFound(f"Subscription {subscription} not found for topic {topic}")
@@ -166,13 +166,14 @@ class Service:
             return {}
         if "batchesTotal" not in told:
             raise PulsarBoxError(
-                f"{topic}: the box is older than this pulsarbox, and does not tell which messages of batches "
-                f"{subscription} has acknowledged: update the box, or leave -s out; dead letters are put back by the "
-                "box itself with `pulsarbox dlq replay`"
+                f"{topic}: the box is older than this pulsarbox and does not report which messages of a batch "
+                f"{subscription} has acknowledged: upgrade the box, or omit -s; `pulsarbox dlq replay` replays dead "
+                "letters in the box itself"
             )
         if told["batchesTotal"] > len(told["batches"]):
             raise PulsarBoxError(
-                f"{topic}: {subscription} has acknowledged {told['batchesTotal']} batches in part, too many to be told"
+                f"{topic}: {subscription} has acknowledged {told['batchesTotal']} batches in part, more than the box "
+                "reports"
             )
         return {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told["batches"]}
 
@@ -182,13 +183,13 @@ class Service:
         Returns its ID, or None if there was nothing to close. Raises the broker's errors.
         """
         if self._admin is None:
-            raise ValueError("a ledger is closed over HTTP: name the Admin API with admin.url")
+            raise ValueError("closing a ledger requires the Admin API: set admin.url")
         return self._admin.close_ledger(parse_topic(topic), older_than)
 
     def acknowledge(self, topic: str, subscription: str, place: Place) -> None:
         """Move a subscription to ``place``, in either direction; created if missing. Disconnects its consumers."""
         if self._admin is None:
-            raise ValueError("a subscription is moved over HTTP: name the Admin API with admin.url")
+            raise ValueError("moving a subscription requires the Admin API: set admin.url")
         path = path_of_subscription(parse_topic(topic), subscription)
         where: dict[str, Any] = {"ledgerId": place.ledger, "entryId": place.entry, "partitionIndex": -1}
         if place.batch:
@@ -315,7 +316,7 @@ class Service:
         if ledgers is None:
             return [Segment(topic, end.ledger, 0, end.entry, 0, 0, compacted=-compacted, start=start, end=end)]
         if ledgers and seen == 0 <= start.ledger < ledgers[0][0]:
-            self.lost(Lost(topic, start, Place(ledgers[0][0], 0), "are not there any more"))
+            self.lost(Lost(topic, start, Place(ledgers[0][0], 0), "no longer exist"))
         rows = []
         for ledger, entries, size in ledgers:
             first = max(start.entry, 0) if ledger == start.ledger else 0
@@ -365,7 +366,7 @@ class Service:
             return None
         name = parse_topic(topic)
         if name.domain != PERSISTENT:
-            raise ValueError(f"{topic} keeps nothing: only persistent topics can be read")
+            raise ValueError(f"{topic} stores no messages: only persistent topics can be read")
         try:
             found = ask(name)
         except Refused as error:
@@ -413,7 +414,7 @@ def _lost(topic: str, start: Place, bounds: Bounds, seen: int) -> Lost | None:
     if start.ledger < 0 or start.ledger >= bounds.earliest.ledger or seen == UNKNOWN or bounds.before <= seen:
         return None
     many = f": {bounds.before - seen} messages" if seen else ""  # otherwise unknown
-    return Lost(topic, start, bounds.earliest, f"are not there any more{many}")
+    return Lost(topic, start, bounds.earliest, f"no longer exist{many}")
 
 
 def _holes(topic: str, rows: Sequence[Mapping[str, Any]], start: Place, bounds: Bounds, seen: int) -> list[Lost]:
@@ -425,7 +426,7 @@ def _holes(topic: str, rows: Sequence[Mapping[str, Any]], start: Place, bounds: 
     for row in rows if seen != UNKNOWN else ():
         ledger, before = row["ledger"], row["before"]
         if ledger > place.ledger and UNKNOWN < known < before:
-            reason = f"are not there any more: {before - known} messages"
+            reason = f"no longer exist: {before - known} messages"
             found.append(Lost(topic, place, Place(ledger, 0), reason))
         place, known = Place(ledger, row["last"] + 1), row["after"]
     return found

@@ -16,7 +16,7 @@ _QUIET_SECONDS: Final = 2.0
 """Outages shorter than this are not reported."""
 
 UNAUTHORIZED: Final = 401
-_WHO: Final = "Option token, or tokenFile, says who asks"
+_WHO: Final = "Authenticate with option token or tokenFile"
 
 
 class Waiting:
@@ -32,7 +32,7 @@ class Waiting:
         """Report an error that is being retried."""
         if not self._is_told and time.monotonic() - self._begun >= min(_QUIET_SECONDS, self._seconds):
             self._is_told = True
-            sys.stderr.write(f"pulsarbox: {error}: tried again, for {self._seconds:g} s (pollTimeoutMs)\n")
+            sys.stderr.write(f"pulsarbox: {error}: retrying for {self._seconds:g} s (pollTimeoutMs)\n")
 
 
 def client_of(reach: Reach) -> Client:
@@ -82,6 +82,7 @@ def _named(url: str, error: NotConnected) -> PulsarBoxError:
     """Add the URL to an error. An untrusted certificate becomes an error that is not retried."""
     if isinstance(error.__cause__, SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
         return PulsarBoxError(
-            f"{url} is not trusted: {error}. Option pulsar.client.tlsTrustCertsFilePath names the certificates to trust"
+            f"{url} has an untrusted certificate: {error}. Set option pulsar.client.tlsTrustCertsFilePath to the "
+            "trusted certificates"
         )
     return NotConnected(f"{url} cannot be reached: {error}")

@@ -57,7 +57,7 @@ def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:
             return
     except ValueError:
         pass
-    raise OptionError(f"option {option} = {url!r} is no URL: it looks like {schemes[0]}://localhost:{port}")
+    raise OptionError(f"option {option} = {url!r}: invalid URL; expected one like {schemes[0]}://localhost:{port}")
 
 
 def _admin_of(service: str) -> str:
@@ -76,12 +76,12 @@ def _of_the_box(made: Reach) -> Reach:
     try:
         live, pid = holder(directory) if directory.is_dir() else (False, 0)
     except PersistenceError as error:
-        raise OptionError(f"option data.dir = {made.data_dir!r}: {error}, or give service.url") from None
+        raise OptionError(f"option data.dir = {made.data_dir!r}: {error}; or set service.url") from None
     running = read(directory, pid) if live else None
     if running is None:
         raise OptionError(
-            f"option data.dir = {made.data_dir!r}: no box runs there. Start it with `pulsarbox start --detach "
-            f"--data-dir {shlex.quote(made.data_dir)}`, or give service.url"
+            f"option data.dir = {made.data_dir!r}: no box is running there. Start one with `pulsarbox start --detach "
+            f"--data-dir {shlex.quote(made.data_dir)}`, or set service.url"
         )
     credentials = made.credentials
     if not credentials.method and running.operator:
@@ -119,14 +119,14 @@ def _credentials(options: Options) -> Credentials:
     if (options.token or options.token_file) and plugin and not is_token:
         raise OptionError(
             f"options {'token' if options.token else 'tokenFile'} and pulsar.client.authPluginClassName = {plugin!r} "
-            "contradict each other: give one of them"
+            "conflict: set only one of them"
         )
     if options.token:
         return made._replace(token=options.token.removeprefix("token:"))
     if options.token_file:
         return made._replace(token_file=options.token_file.removeprefix("file://"))
     if is_token and not params:
-        raise OptionError("option pulsar.client.authPluginClassName is for a token, and there is none: give token")
+        raise OptionError("option pulsar.client.authPluginClassName requires a token: set option token")
     if is_token or (not plugin and params):
         if params.startswith("file:"):
             return made._replace(token_file=params.removeprefix("file:").removeprefix("//"))
@@ -139,7 +139,7 @@ def _credentials(options: Options) -> Credentials:
         return made._replace(basic=f"{_needed(found, 'userId')}:{_needed(found, 'password')}")
     if plugin:
         raise OptionError(
-            f"option pulsar.client.authPluginClassName: {plugin!r} is not known; token, tls and basic are"
+            f"option pulsar.client.authPluginClassName: unknown method {plugin!r}; expected token, tls or basic"
         )
     return made
 
@@ -150,12 +150,12 @@ def _pairs(text: str) -> dict[str, str]:
             found = json.loads(text)
             return {str(name): str(value) for name, value in found.items()}
         except (ValueError, AttributeError):
-            raise OptionError("option pulsar.client.authParams is no JSON object") from None
+            raise OptionError("option pulsar.client.authParams is not a valid JSON object") from None
     pairs = (part.partition(":") for part in text.split(",") if part)
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _needed(found: Mapping[str, str], name: str) -> str:
     if not found.get(name):
-        raise OptionError(f"option pulsar.client.authParams lacks {name}: it looks like {name}:...")
+        raise OptionError(f"option pulsar.client.authParams lacks {name}; expected {name}:...")
     return found[name]

@@ -46,7 +46,7 @@ def _record(target: pa.DataType) -> Shape:
 
 def _expected(value: Any, kind: type[Any]) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"{value!r} is no {kind.__name__}"[:200])
+        raise TypeError(f"{value!r} is not of type {kind.__name__}"[:200])
     return value
 
 
@@ -61,7 +61,7 @@ def _text(value: Any) -> str:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return int(_expected(value, int))
 
 
@@ -71,7 +71,7 @@ _NO_JSON: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 def _real(value: Any) -> float:
     if isinstance(value, bool):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     if isinstance(value, str) and value in _NO_JSON:
         return float(value)
     return float(value if isinstance(value, int) else _expected(value, float))
@@ -83,7 +83,7 @@ def _bytes(value: Any) -> bytes:
 
 def _decimal(value: Any) -> Decimal:
     if isinstance(value, bool):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return value if isinstance(value, Decimal) else Decimal(str(value))
 
 

@@ -336,7 +336,7 @@ def _take_apart(data: bytes, at: int, stop: int, count: int, singles: list[bytes
                 size |= _rest(data, scan + 3) << 14
         at = end + size
         if at > stop:
-            raise ValueError("it ends before its batch does")
+            raise ValueError("the batch is truncated")
         singles.append(data[start:end])
         places += (end, at)
 

@@ -74,7 +74,7 @@ def messages(
     """
     unknown = wanted - COLUMNS
     if unknown:
-        raise ValueError(f"{sorted(unknown)[0]!r} is no column of messages: there are {', '.join(sorted(COLUMNS))}")
+        raise ValueError(f"unknown message column {sorted(unknown)[0]!r}; expected one of {', '.join(sorted(COLUMNS))}")
     parts = [segments] if isinstance(segments, Segment) else list(segments)
     with Service(reach, lost) as service:
 
@@ -294,7 +294,7 @@ class _Opening:
 
     def _broken(self, ledger: int, entry: int, reason: str) -> None:
         topic = self._segment.topic
-        self._service.lost(Lost(topic, Place(ledger, entry), Place(ledger, entry + 1), f"cannot be opened: {reason}"))
+        self._service.lost(Lost(topic, Place(ledger, entry), Place(ledger, entry + 1), f"cannot be decoded: {reason}"))
 
     def _add_one(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
         if self._segment.end is not None and not self._segment.start <= (ledger, entry, 0) < self._segment.end:
@@ -331,9 +331,9 @@ class _Opening:
                 singles.append(single)
                 payloads.append(None if single.null_value else body[end:at])
         except Exception as error:  # C code raises struct.error under no importable name
-            raise MalformedMetadata(f"message {len(singles)} of its batch: {error}") from None
+            raise MalformedMetadata(f"message {len(singles)} of the batch: {error}") from None
         if at > len(body):
-            raise MalformedMetadata("it ends before its batch does")
+            raise MalformedMetadata("the batch is truncated")
         wanted = self._wanted_of(ledger, entry, singles)
         self._payloads += [payloads[index] for index in wanted]
         self._owns += [singles[index] for index in wanted]
@@ -370,7 +370,7 @@ class _Opening:
         whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
         if whole is None:
             if metadata.uuid in self._too_far and metadata.chunk_id == metadata.num_chunks_from_msg - 1:
-                self._broken(ledger, entry, f"the first chunk of its message is more than {BACK_ENTRIES} entries back")
+                self._broken(ledger, entry, f"the first chunk of the message is more than {BACK_ENTRIES} entries back")
             return
         self._begun.discard(metadata.uuid)
         row = len(self._owns)

@@ -52,7 +52,7 @@ class Many:
         """
         self._each, self._seldom, self._lists = tuple(each), tuple(seldom), lists
         if not self._each:
-            raise ValueError("no field that each message has: without, nothing says where one ends")
+            raise ValueError("no field is present in every message, so message boundaries are unknown")
         usual = (*self._each, lists) if lists else self._each
         fields = kind.DESCRIPTOR.fields_by_name
         self._required = [name for name, field in fields.items() if field.is_required]
@@ -158,4 +158,4 @@ def _type(field: Any) -> FieldDescriptorProto.Type.ValueType:
         return FieldDescriptorProto.TYPE_UINT64
     if field.type in _SIGNED or field.type == FieldDescriptor.TYPE_INT64:
         return FieldDescriptorProto.TYPE_INT64
-    raise ValueError(f"{field.full_name} is none that can be read of many at once")
+    raise ValueError(f"{field.full_name} has a type that cannot be decoded in bulk")

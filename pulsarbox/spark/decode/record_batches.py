@@ -107,14 +107,14 @@ class Tables:
         for name in self._values:
             nearest = did_you_mean(name, list(NAMES))
             if name.startswith("__") and nearest and name not in fields and self._form != "json":
-                raise Unreadable(f"there is no column {name}{nearest}")
+                raise Unreadable(f"unknown column {name}{nearest}")
 
     def _check_own(self, name: str) -> None:
         try:
             self._own(name, _ANY)
         except (pa.ArrowException, TypeError, ValueError):
             target = self._arrow.field(name).type
-            raise Unreadable(f"column {name} is {NAMES[name].type}: it cannot be read as {target}") from None
+            raise Unreadable(f"column {name} has type {NAMES[name].type} and cannot be read as {target}") from None
 
     def mixes(self, topics: Iterable[str]) -> bool:
         """Return whether one batch may mix rows of these topics: with many schemas, their values would be read in small
@@ -154,8 +154,8 @@ class Tables:
         where = f"{messages.ledger[bad.at]}:{messages.entry[bad.at]}"
         topic = messages.name_of(messages.of[bad.at] if messages.of else -1)
         return (
-            f"the message {where} of {topic} is not what its schema says ({bad.reason}). mode=permissive puts such "
-            f"values into {CORRUPT}, mode=dropmalformed leaves them out"
+            f"message {where} of {topic} does not match its schema ({bad.reason}). mode=permissive puts such values "
+            f"into {CORRUPT}, mode=dropmalformed skips the messages"
         )
 
     def _own(self, name: str, messages: Messages) -> pa.Array:
@@ -333,8 +333,8 @@ class _Reader:
         if [field.name for field in self._fields] != [VALUE]:
             names = ", ".join(field.name for field in self._fields)
             raise Unreadable(
-                f"its values are no records with columns {names}, but one column {VALUE}; for JSON without a schema "
-                "give valueFormat=json"
+                f"the values are not records with columns {names}, but a single column {VALUE}; for JSON without a "
+                "schema, set valueFormat=json"
             )
         return self._fields[0].type
 
@@ -390,7 +390,7 @@ def _without_encrypted(
 ) -> list[bytes | None]:
     """Replace encrypted values with None: their bytes could decode as something else by chance."""
     closed = {at for at, place in enumerate(places) if messages.encryption[place] is not None}
-    bad.update(dict.fromkeys(closed, "its client has encrypted it"))
+    bad.update(dict.fromkeys(closed, "encrypted by the client"))
     return [None if at in closed else value for at, value in enumerate(values)]
 
 

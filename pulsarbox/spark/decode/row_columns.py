@@ -21,23 +21,25 @@ class Column(NamedTuple):
 
 
 BASIC: Final = (
-    Column("__key", "binary", "The message's key; null without one."),
-    Column("__topic", "string", "The topic's full name; of a partitioned topic the partition's."),
-    Column("__messageId", "binary", "The message's id as Pulsar's clients serialise it (`MessageIdData`)."),
-    Column("__publishTime", "timestamp", "When the producer sent it."),
-    Column("__eventTime", "timestamp", "When it happened, as the producer said; null where it did not."),
-    Column("__messageProperties", "map<string,string>", "The message's properties."),
+    Column("__key", "binary", "Key of the message; null if it has none."),
+    Column("__topic", "string", "Full name of the topic; for a partitioned topic, that of the partition."),
+    Column("__messageId", "binary", "Message ID as serialised by Pulsar's clients (`MessageIdData`)."),
+    Column("__publishTime", "timestamp", "When the producer sent the message."),
+    Column("__eventTime", "timestamp", "Event time set by the producer; null if not set."),
+    Column("__messageProperties", "map<string,string>", "Properties of the message."),
 )
 MORE: Final = (
-    Column("__partition", "int", "The number of the partition; null for a topic without any."),
-    Column("__ledgerId", "bigint", "Where the message stands: the ledger."),
-    Column("__entryId", "bigint", "The entry of the ledger; of a message in chunks the last one."),
-    Column("__batchIndex", "int", "The message's place in its batch; null for a message sent alone."),
-    Column("__producerName", "string", "Who sent it."),
-    Column("__sequenceId", "bigint", "The sequence id that its producer gave it."),
-    Column("__orderingKey", "binary", "The ordering key; null without one."),
-    Column("__schemaVersion", "binary", "The version of the schema it was written with; null without a schema."),
-    Column("__redeliveryCount", "int", "How often it had been delivered before; 0, as reading is no delivery."),
+    Column("__partition", "int", "Number of the partition; null for a topic without partitions."),
+    Column("__ledgerId", "bigint", "Ledger that has the message."),
+    Column("__entryId", "bigint", "Entry in the ledger; for a chunked message, the last one."),
+    Column("__batchIndex", "int", "Index in the batch; null for a message outside of a batch."),
+    Column("__producerName", "string", "Name of the producer."),
+    Column("__sequenceId", "bigint", "Sequence ID assigned by the producer."),
+    Column("__orderingKey", "binary", "Ordering key; null if it has none."),
+    Column(
+        "__schemaVersion", "binary", "Version of the schema that the message was written with; null if it has none."
+    ),
+    Column("__redeliveryCount", "int", "Always 0: a read is not a delivery."),
 )
 ALL: Final = BASIC + MORE
 NAMES: Final = {column.name: column for column in ALL}
@@ -75,7 +77,7 @@ def _named(name: str) -> Column:
     found = by_folded.get(name.lower())
     if found is None:
         raise ColumnsError(
-            f"columns: there is no column {name!r}{did_you_mean(name, [VALUE, *NAMES])} There are basic, all, or a "
+            f"columns: unknown column {name!r}{did_you_mean(name, [VALUE, *NAMES]) or '.'} Expected basic, all, or a "
             f"list of {VALUE}, {', '.join(NAMES)}"
         )
     return found

@@ -98,19 +98,21 @@ def decoder(writer: Schema | None, newest: Schema | None, target: pa.DataType, f
     if form == "json" or kind == Schema.Json:
         return _json(target)
     if writer is None or kind is None:
-        raise Unreadable("it has no schema, and valueFormat=avro needs one")
+        raise Unreadable("no schema, which valueFormat=avro requires")
     try:
         if kind == Schema.Avro:
             return _avro(writer, newest, target)
         if kind == Schema.ProtobufNative:
             return Decoder(target, reader_of(parse(writer.schema_data)))
     except (InvalidSchema, ValueError, KeyError, TypeError) as error:
-        raise Unreadable(f"its schema cannot be used: {error}") from None
+        raise Unreadable(f"unusable schema: {error}") from None
     if kind in _PRIMITIVES:
         return Decoder(target, _PRIMITIVES[kind], _all_at_once(kind, target))
     if pa.types.is_binary(target) or pa.types.is_string(target):
         return _plain(target)
-    raise Unreadable(f"values of {spelling(kind)} schemas are not taken apart: read them with valueFormat=bytes")
+    raise Unreadable(
+        f"values of {spelling(kind)} schemas cannot be split into columns: read them with valueFormat=bytes"
+    )
 
 
 def is_pair(schema: Schema | None) -> bool:
@@ -126,7 +128,7 @@ def pair(value: bytes) -> tuple[bytes | None, bytes | None]:
         length = int.from_bytes(value[at : at + 4], "big", signed=True)
         end = at + 4 + max(length, 0)
         if len(value) < end:
-            raise ValueError("it is no key and value")
+            raise ValueError("not a key and a value")
         found.append(None if length < 0 else value[at + 4 : end])
         at = end
     return found[0], found[1]
@@ -140,7 +142,9 @@ def _plain(target: pa.DataType) -> Decoder:
         return Decoder(target, bytes, lambda values: pa.array(values, target), is_plain=True)
     if pa.types.is_string(target):
         return Decoder(target, bytes.decode, lambda values: pa.array(values, pa.binary()).cast(target), is_plain=True)
-    raise Unreadable(f"its values are bytes, read as binary or string, not as {target}; for JSON give valueFormat=json")
+    raise Unreadable(
+        f"the values are bytes, which can be read as binary or string, not as {target}; for JSON, set valueFormat=json"
+    )
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------
@@ -155,7 +159,7 @@ def _json(target: pa.DataType) -> Decoder:
 def _object(value: bytes) -> dict[str, Any]:
     found = json.loads(value)
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("not a JSON object")
     return found
 
 

@@ -79,8 +79,8 @@ def due(known: Mark, earliest: Mark, found: Sequence[Stretch], closed_before: in
 
 def _gap(mark: Mark, end: Mark) -> Gap:
     if end.seen < mark.seen:
-        return Gap(mark.place, end, "are not there any more: the topic was made anew")
-    return Gap(mark.place, end, f"are not there any more: {end.seen - mark.seen} messages")
+        return Gap(mark.place, end, "no longer exist: the topic was recreated")
+    return Gap(mark.place, end, f"no longer exist: {end.seen - mark.seen} messages")
 
 
 def held_from(history: History, until: int) -> Place:

@@ -25,7 +25,7 @@ from pulsarbox.spark.source.offsets import Mark, parse, text
 from pulsarbox.spark.topic_segments import Place
 
 VERSION: Final = 1
-RESTORE: Final = "Restore the file from a copy, or offload into another directory what the box still has"
+RESTORE: Final = "Restore the file from a copy, or offload what the box still has into another directory"
 Line = dict[str, Any]
 
 
@@ -117,13 +117,13 @@ class Manifest:
             stored = self.path.read_bytes()
         except FileNotFoundError:
             if has_files(folder):
-                raise OffloadError(f"{self.path} is gone, and files of ledgers are there. {RESTORE}") from None
+                raise OffloadError(f"{self.path} is missing, but there are ledger files. {RESTORE}") from None
             return
         for number, line in enumerate(_lines(self.path, stored), 1):
             try:
                 self.take(line)
             except (KeyError, TypeError, ValueError) as error:
-                raise OffloadError(f"{self.path}, line {number}: {error!r} is not what a manifest has") from None
+                raise OffloadError(f"{self.path}, line {number}: invalid manifest line: {error!r}") from None
         self.size = stored.rfind(b"\n") + 1
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -150,7 +150,7 @@ class Manifest:
             self.histories[topic].gaps.append(gap)
             self.histories[topic].next = gap.end
         else:
-            raise ValueError(f"a line of kind {kind!r}")
+            raise ValueError(f"unknown kind {kind!r}")
 
 
 def _lines(path: Path, stored: bytes) -> Iterator[Line]:
@@ -194,7 +194,7 @@ class Writing:
         except BlockingIOError:
             who = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
             raise OffloadError(
-                f"{folder} is written by another offload, process {who}: let it end, or stop it"
+                f"{folder} is locked by another offload, process {who}: wait for it to finish, or stop it"
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)

@@ -136,7 +136,7 @@ class Offload:
             pass
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
-            problem = f"{folder_of(self.asked.directory, topic)} cannot be written: {why}; the next run goes on there"
+            problem = f"{folder_of(self.asked.directory, topic)} cannot be written: {why}; the next run continues there"
         except (PulsarBoxError, ValueError) as error:
             problem = str(error)
         return Done(topic, count.ledgers, count.rows, count.bytes, problem)
@@ -173,8 +173,8 @@ class Offload:
                 service.acknowledge(topic, self.subscription, place)
             except Refused as error:
                 raise OffloadError(
-                    f"{topic}: the subscription {self.subscription}, which holds it, cannot be moved: {error}. "
-                    "--no-hold offloads without one"
+                    f"{topic}: the subscription {self.subscription}, which retains the messages, cannot be moved: "
+                    f"{error}. --no-hold offloads without a subscription"
                 ) from error
         self._held[topic] = place
         self.step("held")
@@ -254,8 +254,8 @@ class _Partition:
         told = self._service.ledgers(self._topic, start)
         if told is None:
             raise OffloadError(
-                f"{self._topic}: a box can be offloaded. Apache Pulsar does not tell of aborted transactions in its "
-                "ledgers; it has tiered storage of its own"
+                f"{self._topic}: only topics of a box can be offloaded. Apache Pulsar does not report aborted "
+                "transactions in its ledgers; use its tiered storage"
             )
         return told
 
@@ -263,7 +263,7 @@ class _Partition:
         answer, rows = self._told(history.next.place)
         if answer["instance"] != history.instance:
             raise OffloadError(
-                f"{self._topic}: {self._writing.manifest.folder} has the history of a topic of another box (data "
+                f"{self._topic}: {self._writing.manifest.folder} has the history of this topic from another box (data "
                 f"directory {history.instance or 'unknown'}, this one is {answer['instance'] or 'unknown'}). Offload "
                 "into another directory"
             )
@@ -290,10 +290,11 @@ class _Partition:
         lost = str(Lost(self._topic, gap.start, gap.end.place, gap.reason))
         if not self._asked.accept_loss:
             raise OffloadError(
-                f"{lost}, before they were offloaded. --accept-loss notes that in the manifest and goes on behind them"
+                f"{lost}, before they were offloaded. --accept-loss records that in the manifest and continues after "
+                "them"
             )
         self._writing.lost(self._topic, gap)
-        self._whole.tell(f"{lost}: noted")
+        self._whole.tell(f"{lost}: recorded")
 
 
 def schema_id(schema: StructType) -> str:

@@ -52,7 +52,7 @@ def verify(
     """
     for name in topics_in(directory):
         if chosen(str(name)):
-            tell(f"{name}: looking")
+            tell(f"{name}: verifying")
             yield _Topic(directory, str(name), box, tell).verified()
 
 
@@ -92,19 +92,19 @@ class _Topic:
     def _file(self, ledger: Ledger) -> None:
         if not ledger.file:
             if ledger.rows:
-                self._problems.append(f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows and no file")
+                self._problems.append(f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, but no file")
             return
         path = self._folder / ledger.file
         try:
             if path.stat().st_size != ledger.file_bytes:
-                raise OffloadError(f"{path} has {path.stat().st_size} bytes, not {ledger.file_bytes}")
+                raise OffloadError(f"{path} has {path.stat().st_size} bytes, expected {ledger.file_bytes}")
             if checksum_of(path) != ledger.file_checksum:
                 raise OffloadError(f"{path}: its bytes do not match its checksum")
             rows = check(path, ledger.content).rows
             if rows != ledger.rows:
-                raise OffloadError(f"{path} has {rows} rows, not {ledger.rows}")
+                raise OffloadError(f"{path} has {rows} rows, expected {ledger.rows}")
         except FileNotFoundError:
-            self._problems.append(f"{path} is not there any more. {RESTORE}")
+            self._problems.append(f"{path} is missing. {RESTORE}")
         except (OffloadError, OSError) as error:
             self._problems.append(f"{error}. {RESTORE}")
 
@@ -112,11 +112,11 @@ class _Topic:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
         with Service(to) as service:
             if not exists(service, history.topic):
-                self._tell(f"{history.topic} is not in the box: nothing to compare with")
+                self._tell(f"{history.topic} does not exist in the box: nothing to compare with")
                 return
             told = service.ledgers(history.topic, Place(-1, -1))
         if told is None or told[0]["instance"] != history.instance:
-            self._problems.append(f"{history.topic}: the box is not the one that it was offloaded from")
+            self._problems.append(f"{history.topic}: the box is not the one that the topic was offloaded from")
             return
         there = {each.segment.ledger: each for each in stretches(history.topic, history.instance, told[1])}
         for ledger in history.ledgers:
@@ -149,10 +149,10 @@ class _Topic:
             tables.close()
         made = content.checksums()
         if content.rows != ledger.rows:
-            return f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, in the box {content.rows}"
+            return f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, but {content.rows} in the box"
         wrong = sorted(name for name in made if made[name] != ledger.content.get(name))
         if wrong:
-            return f"{ledger.topic}: ledger {ledger.ledger} is not what the box has: column {', '.join(wrong)}"
+            return f"{ledger.topic}: ledger {ledger.ledger} differs from the box: column {', '.join(wrong)}"
         return ""
 
 
@@ -166,8 +166,8 @@ def chain(history: History) -> list[str]:
             mark = gaps[mark.place].end
         if each.before != mark.seen or each.ledger < mark.place.ledger:
             problems.append(
-                f"{history.topic}: ledger {each.ledger} does not follow on {text(mark.place)}: "
-                f"{each.before - mark.seen} messages are between them"
+                f"{history.topic}: ledger {each.ledger} does not continue at {text(mark.place)}: "
+                f"{each.before - mark.seen} messages are missing in between"
             )
         mark = each.end
     return problems

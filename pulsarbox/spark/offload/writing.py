@@ -299,7 +299,7 @@ def check(path: Path, content: dict[str, str]) -> Checked:
     made = found.checksums()
     wrong = sorted(name for name in made.keys() | content.keys() if made.get(name) != content.get(name))
     if wrong:
-        raise OffloadError(f"{path} does not have the rows that it was made of: column {', '.join(wrong)}")
+        raise OffloadError(f"{path} differs from the rows that were written: column {', '.join(wrong)}")
     return Checked(path.stat().st_size, checksum_of(path), found.rows)
 
 
@@ -319,5 +319,5 @@ def _check_order(table: pa.Table, before: tuple[int, int, int], path: Path) -> t
     first = (ledgers[0].as_py(), entries[0].as_py(), indexes[0].as_py() or 0)
     last = (ledgers[-1].as_py(), entries[-1].as_py(), indexes[-1].as_py() or 0)
     if not in_order or len(pc.unique(ledgers)) != 1 or (before != (-1, -1, -1) and first <= before):
-        raise OffloadError(f"{path}: its rows are not in the order of the log")
+        raise OffloadError(f"{path}: rows are not in log order")
     return last

@@ -98,11 +98,11 @@ class Step:
             try:
                 TopicsPattern(pattern)
             except PatternError as error:
-                raise self.wrong(f"inputs: {pattern!r} is no pattern: {error}") from None
+                raise self.wrong(f"inputs: {pattern!r} is not a valid pattern: {error}") from None
             return {"topicsPattern": pattern}
         names = [topics] if isinstance(topics, str) else list(topics)
         if not names or not all(names):
-            raise self.wrong("inputs: name a topic, a list of topics, or regex:PATTERN")
+            raise self.wrong("inputs: expected a topic, a list of topics, or regex:PATTERN")
         return {"topics": ",".join(str(parse_topic(each)) for each in names)}
 
     def writes(self) -> Output:
@@ -114,25 +114,26 @@ class Step:
             return Output("topic", str(parse_topic(self.output)))
         if kind not in FILES:
             raise self.wrong(
-                f"output {self.output!r}: there is no {kind}:, but {', '.join(f'{each}:' for each in FILES)}"
+                f"output {self.output!r}: unknown format {kind}:, expected one of "
+                f"{', '.join(f'{each}:' for each in FILES)}"
             )
         if not place:
-            raise self.wrong(f"output {self.output!r} names no directory: {kind}:DIR")
+            raise self.wrong(f"output {self.output!r} has no directory: expected {kind}:DIR")
         return Output(kind, place if is_url(place) else str(Path(place).expanduser()))
 
     def check(self) -> None:
         """Check whatever does not depend on the broker. Raises PipelineError, InvalidTopicName."""
         if not _NAME.fullmatch(self.query):
-            raise self.wrong("needs a name of letters, digits, - _ and . (at most 100): say name=...")
+            raise self.wrong("requires a name of letters, digits, - _ and . (at most 100): set name=...")
         if not callable(self.code):
-            raise self.wrong("is no function")
+            raise self.wrong("is not a function")
         if inspect.iscoroutinefunction(self.code) or inspect.isasyncgenfunction(self.code):
-            raise self.wrong("is async, and nobody would await it: declare it with def alone")
+            raise self.wrong("is async, and nothing would await it: use a plain def")
         self.reads()
         self.writes()
         for option in ("service.url", "checkpointLocation", "topic", "topics", "topicsPattern"):
             if option in self.options or option in self.sink:
-                raise self.wrong(f"option {option} is the runner's: use inputs, output, --url and --state")
+                raise self.wrong(f"option {option} is set by the runner: use inputs, output, --url and --state")
 
     def wrong(self, text: str) -> PipelineError:
         """Return an error that names the step and its location."""
@@ -158,9 +159,9 @@ class Frame(Step):
     def check(self) -> None:
         super().check()
         if self.mode not in MODES:
-            raise self.wrong(f"mode {self.mode!r} is none of {', '.join(MODES)}")
+            raise self.wrong(f"mode {self.mode!r}: expected one of {', '.join(MODES)}")
         if self.writes().kind in FILES and self.mode != "append":
-            raise self.wrong(f"files take mode append only, not {self.mode}")
+            raise self.wrong(f"files support mode append only, not {self.mode}")
         names = [name for name in self.reads() if name]
         self._check_called(names)
 
@@ -175,7 +176,7 @@ class Frame(Step):
             signature.bind(*([] if names else [None]), **given)
         except TypeError as error:
             wanted = ", ".join(names) or "one frame"
-            raise self.wrong(f"must take {wanted}: {error}") from None
+            raise self.wrong(f"must accept {wanted}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,17 +220,17 @@ class Function(Step):
     def check(self) -> None:
         super().check()
         if isinstance(self.inputs, Mapping):
-            raise self.wrong("inputs: a function takes topics, not names of frames")
+            raise self.wrong("inputs: a function takes topics, not frames by name")
         if self.writes().kind in FILES:
-            raise self.wrong("output: a function writes to topics; write files with a frame over its output")
+            raise self.wrong("output: a function writes to topics; to write files, add a frame that reads its output")
         if self.retries < 0:
-            raise self.wrong(f"retries is {self.retries}: it is 0 or more")
+            raise self.wrong(f"retries is {self.retries}: must be 0 or more")
         if self.value not in VALUES:
-            raise self.wrong(f"value {self.value!r} is none of {', '.join(VALUES)}")
+            raise self.wrong(f"value {self.value!r}: expected one of {', '.join(VALUES)}")
         if isinstance(self.key, str) and self.key != KEY:
-            raise self.wrong(f"key {self.key!r}: it is {KEY!r}, or a function of (value, ctx)")
+            raise self.wrong(f"key {self.key!r}: expected {KEY!r}, or a function of (value, ctx)")
         if self.dead_letter is not None and self.dead_letters == self.writes().place:
-            raise self.wrong("output and dead_letter are one topic: give them two")
+            raise self.wrong("output and dead_letter are the same topic: use two topics")
         for called in (self.process, self.on_timer, self.key):
             self._check_takes_two(called)
 

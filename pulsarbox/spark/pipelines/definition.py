@@ -30,10 +30,11 @@ class Pipeline:
         """Check whatever does not depend on the broker. Raises PipelineError."""
         if not _NAME.fullmatch(self.name):
             raise PipelineError(
-                f"{self.name!r} is no name for a pipeline: letters, digits, - _ and . (at most 100); --name gives one"
+                f"{self.name!r} is not a valid pipeline name: use letters, digits, - _ and . (at most 100), or set "
+                "another with --name"
             )
         if not self.steps:
-            raise PipelineError(f"{self.name} declares nothing: write a function with @frame or @function over it")
+            raise PipelineError(f"{self.name} declares no steps: decorate a function with @frame or @function")
         for step in self.steps:
             try:
                 step.check()
@@ -45,7 +46,7 @@ class Pipeline:
         for name, times in Counter(step.query for step in self.steps).items():
             if times > 1:
                 raise PipelineError(
-                    f"{times} steps are called {name}: a query has a checkpoint by its name; say name=..."
+                    f"{times} steps are named {name}, but the name identifies a query's checkpoint: set name=..."
                 )
         self._check_outputs()
         self._check_cycles()
@@ -59,7 +60,7 @@ class Pipeline:
                 place = written.place.rstrip("/") if is_url(written.place) else str(Path(written.place).absolute())
                 there = directories.setdefault(place, step)
                 if there is not step:
-                    raise step.wrong(f"writes {written}, as {there.query} does: give it a directory of its own")
+                    raise step.wrong(f"writes {written}, like {there.query}: use a separate directory")
 
     def _check_cycles(self) -> None:
         """Reject cycles of steps, which would never end. Raises PipelineError."""
@@ -68,7 +69,7 @@ class Pipeline:
             found = _way_back(query, after)
             if found:
                 raise PipelineError(
-                    f"what {' writes, '.join(found)} reads: a message, or a dead letter, would go round for ever"
+                    f"steps form a cycle, {' -> '.join(found)}: a message or a dead letter would circulate forever"
                 )
 
 
@@ -110,12 +111,12 @@ def load(path: Path, name: str = "") -> Pipeline:
     if path.is_dir():
         raise PipelineError(f"{path} is a directory: name the file in it that declares the pipeline")
     if not path.is_file():
-        raise PipelineError(f"{path} is not there: `pulsarbox pipeline new {path}` writes one to begin with")
+        raise PipelineError(f"{path} does not exist: `pulsarbox pipeline new {path}` creates a template")
     module = _imported(path)
     for lost in lost_of(vars(module)):
         raise lost.wrong(
-            "is declared, and nothing in the file has this function any more: one below has its name, so give each a "
-            "name of its own (one that stands in a list or a dict alone needs one too)"
+            "is declared, but its name is redefined by a later function: give each function a name of its own (also if "
+            "only a list or a dict holds it)"
         )
     pipeline = Pipeline(name or path.stem, list(steps_of(vars(module))), module)
     pipeline.check()
@@ -127,7 +128,7 @@ def _imported(path: Path) -> ModuleType:
     known_as = f"pulsarbox_pipeline_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(known_as, path.absolute())
     if spec is None or spec.loader is None:
-        raise PipelineError(f"{path} is no Python file: its name has to end with .py")
+        raise PipelineError(f"{path} is not a Python file: its name must end with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[known_as] = module
     folder = str(path.absolute().parent)
@@ -142,8 +143,8 @@ def _imported(path: Path) -> ModuleType:
     except SystemExit as error:
         sys.modules.pop(known_as, None)
         raise PipelineError(
-            f"{_line_of(error, path)}: it ends the process when it is imported: put that under "
-            '`if __name__ == "__main__":`'
+            f"{_line_of(error, path)}: the file ends the process when it is imported: put that under `if __name__ == "
+            '"__main__":`'
         ) from error
     except Exception as error:
         sys.modules.pop(known_as, None)
@@ -153,7 +154,7 @@ def _imported(path: Path) -> ModuleType:
 
 def _advice(error: Exception) -> str:
     if isinstance(error, ImportError) and "no known parent package" in str(error):
-        return ": the file is no part of a package; what lies beside it is imported without the dot"
+        return ": the file is not part of a package; import files next to it without the dot"
     return ""
 
 

@@ -72,7 +72,7 @@ class Trial:
         """Prepare a trial of a declared function. Raises PipelineError for a missing or invalid declaration."""
         step = function if isinstance(function, Function) else step_of(function)
         if not isinstance(step, Function):
-            raise PipelineError(f"{step.query} is a frame: Spark alone can run it. Trial is for @function")
+            raise PipelineError(f"{step.query} is a frame, which only Spark can run: Trial requires a @function")
         step.check()
         self.now = now
         """Current time, in milliseconds since 1970."""

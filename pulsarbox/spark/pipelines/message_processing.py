@@ -118,7 +118,7 @@ class State:
     def timer(self, name: str = "timer", *, after: str | None = None, at: int | None = None) -> None:
         """Schedule ``on_timer`` ``after`` a duration (``5m``) or ``at`` ms since 1970. One timer per name."""
         if (after is None) == (at is None):
-            raise ValueError("a timer takes after= or at=")
+            raise ValueError("a timer takes either after= or at=")
         due = self._now() + duration(after) if after is not None else _time(at)
         self._changed[_TIMER + name] = str(due).encode()
 
@@ -182,7 +182,9 @@ class Context:
     def state(self) -> State:
         """The state of the message's key. Raises PipelineError if the function does not declare it."""
         if self._state is None:
-            raise PipelineError("ctx.state: say @function(..., state=True), and key= where it is not the message's key")
+            raise PipelineError(
+                "ctx.state requires @function(..., state=True), and key= unless the message's key is used"
+            )
         return self._state
 
     def message(
@@ -295,13 +297,13 @@ class Processor:
         try:
             return message.value.decode() if self.function.value == "text" else json.loads(message.value)
         except ValueError as error:
-            raise _UnreadableError(f"the value is not {self.function.value}: {error}") from None
+            raise _UnreadableError(f"the value is not valid {self.function.value}: {error}") from None
 
     def _outgoing(self, found: Any, ctx: Context) -> Outgoing:
         message = found if isinstance(found, Message) else ctx.message(found)
         topic = str(parse_topic(message.topic)) if message.topic else self._output
         if not topic:
-            raise PipelineError("no topic: the function has no output, and ctx.message(value, topic) was not said")
+            raise PipelineError("no topic: the function has no output; return ctx.message(value, topic)")
         properties, event_time = _properties(message.properties), _time(message.event_time)
         return Outgoing(topic, _bytes(message.value), _bytes(message.key), properties, event_time)
 
@@ -312,7 +314,7 @@ class Processor:
                 f"message {message.message_id} of {message.topic}" if message.topic else f"a timer of {message.key!r}"
             )
             raise FunctionError(
-                f"{reason} ({came}, {attempts} times; with dead_letter=TOPIC it would go there)"
+                f"{reason} ({came}, {attempts} times; set dead_letter=TOPIC to send it there)"
             ) from error
         reason = reason[:_REASON_MAX].encode(errors="backslashreplace").decode()  # for lone surrogates from JSON
         told = {FAILURE: reason, ATTEMPTS: str(attempts), QUERY: self.function.query}
@@ -361,7 +363,7 @@ def _properties(given: Mapping[Any, Any]) -> Mapping[str, str]:
     """Return the properties. Raises TypeError and ValueError for invalid ones, which would fail the query later."""
     for name, text in given.items():
         if not (isinstance(name, str) and isinstance(text, str)):
-            raise TypeError(f"property {name!r} is {text!r}: both are text")
+            raise TypeError(f"property {name!r} is {text!r}: names and values must be text")
         f"{name}{text}".encode()
     return given
 
@@ -369,7 +371,7 @@ def _properties(given: Mapping[Any, Any]) -> Mapping[str, str]:
 def _time(given: Any) -> int | None:
     """Return the time. Raises ValueError unless it is in milliseconds since 1970."""
     if given is not None and not (isinstance(given, int) and 0 <= given < 1 << 63):
-        raise ValueError(f"{given!r} is no time: whole milliseconds since 1970")
+        raise ValueError(f"{given!r} is not a time in whole milliseconds since 1970")
     return given
 
 

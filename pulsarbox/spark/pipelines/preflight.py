@@ -23,7 +23,7 @@ def missing(pipeline: Pipeline, admin: Admin) -> list[str]:
     written = {str(each.writes()) for each in pipeline.steps}
     written |= {each.dead_letters for each in pipeline.steps if isinstance(each, Function) and each.dead_letters}
     return [
-        str(step.wrong(f"{topic} does not exist yet: `run` makes it, if that is its name"))
+        str(step.wrong(f"{topic} does not exist yet: `run` creates it, if the name is correct"))
         for step in pipeline.steps
         for topic in _named(step)
         if topic not in written and not _exists(admin, topic)

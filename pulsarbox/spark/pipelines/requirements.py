@@ -12,9 +12,9 @@ from typing import Final
 from pulsarbox.spark.pipelines.declaration import PipelineError
 
 INSTALL: Final = "pip install 'pulsarbox[spark]'"
-JAVA: Final = "Spark needs Java 17 or newer on PATH, or JAVA_HOME"
+JAVA: Final = "Spark requires Java 17 or newer on PATH, or JAVA_HOME"
 _LOCAL: Final = re.compile(r"local(\[(\*|[1-9][0-9]*)(, *[1-9][0-9]*)?\]|-cluster\[.*\])?")
-_MASTERS: Final = "it is local[*], local[2], spark://host:7077, yarn, or another master of Spark's"
+_MASTERS: Final = "expected local[*], local[2], spark://host:7077, yarn, or another Spark master"
 _ANSWER_SECONDS: Final = 5.0
 _TOO_OLD: Final = "UnsupportedClassVersionError"
 _LOG_BYTES: Final = 1 << 20
@@ -32,7 +32,7 @@ def check(master: str, environ: Mapping[str, str] = os.environ) -> None:
     """
     for module in ("pyspark", "pyarrow", "fastavro"):
         if find_spec(module) is None:
-            raise SparkMissingError(f"Spark is not installed (there is no {module}): {INSTALL}")
+            raise SparkMissingError(f"Spark is not installed (module {module} not found): {INSTALL}")
     _check_java(environ)
     if master.startswith("spark://"):
         _check_standalone(master)
@@ -43,7 +43,7 @@ def check(master: str, environ: Mapping[str, str] = os.environ) -> None:
 def _check_java(environ: Mapping[str, str]) -> None:
     home = environ.get("JAVA_HOME")
     if home and not Path(home, "bin", "java").exists():
-        raise SparkMissingError(f"JAVA_HOME is {home}, where there is no bin/java: {JAVA}")
+        raise SparkMissingError(f"JAVA_HOME is {home}, which has no bin/java: {JAVA}")
     if not home and shutil.which("java", path=environ.get("PATH")) is None:
         raise SparkMissingError(f"Java is not installed: {JAVA}")
 
@@ -54,7 +54,7 @@ def _check_standalone(master: str) -> None:
     for each in master.removeprefix("spark://").split(","):
         host, _, port = each.rpartition(":")
         if not host or not port.isdigit():
-            raise PipelineError(f"--master {master}: a master of Spark's own looks like spark://host:7077")
+            raise PipelineError(f"--master {master}: expected a standalone master such as spark://host:7077")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
         except OSError as error:
@@ -62,8 +62,8 @@ def _check_standalone(master: str) -> None:
         else:
             return
     raise PipelineError(
-        f"no master of Spark answers at {master} ({'; '.join(reasons)}): start it with Spark's sbin/start-master.sh, "
-        "or run the pipeline here, with --master 'local[*]'"
+        f"no Spark master is reachable at {master} ({'; '.join(reasons)}): start it with Spark's sbin/start-master.sh, "
+        "or run the pipeline locally with --master 'local[*]'"
     )
 
 
@@ -72,7 +72,7 @@ def not_started(log: Path, error: object) -> SparkMissingError:
     text = why(log)
     if _TOO_OLD in text:
         return SparkMissingError(f"this Java is too old: {JAVA} ({text})")
-    return SparkMissingError(f"Spark's JVM does not start: {text or error}; {log} may say more")
+    return SparkMissingError(f"Spark's JVM failed to start: {text or error}; see {log}")
 
 
 def why(log: Path) -> str:

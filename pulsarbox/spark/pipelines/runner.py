@@ -167,7 +167,7 @@ class _Runner:
             if self._stop.is_set():  # the signal that stopped us reached the JVM too
                 self._end()
                 return
-            text = f"Spark's JVM has ended by itself: {self._log} may say why. The next run goes on where this one was"
+            text = f"Spark's JVM ended unexpectedly: see {self._log}. The next run continues where this one stopped"
             for each in self._queries:
                 if not each.is_done:
                     each.watched.state, each.watched.error, each.query = FAILED, text, None
@@ -288,8 +288,8 @@ class _Runner:
             text, is_misfit = failure_causes.told(str(error), each.file), failure_causes.is_misfit(str(error))
             if is_misfit:
                 text += (
-                    ". It is not the query of its checkpoint any more: undo that; or give it another name=, by which "
-                    f"it begins anew, or do so here: `pulsarbox pipeline reset {self._pipeline.name} {each.step.query}`"
+                    ". The query no longer matches its checkpoint: undo the change, or start anew, with another name= "
+                    f"or after `pulsarbox pipeline reset {self._pipeline.name} {each.step.query}`"
                 )
             self._failed(each, text, for_good=is_misfit)
 
@@ -302,8 +302,8 @@ class _Runner:
             return
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (each.failures - 1), _LONGEST_PAUSE_SECONDS)
         each.again_at = time.monotonic() + pause
-        again = f"is started again in {pause:g} s ({each.failures} of {each.left})"
-        self._telling.say(f"{each.step.query} has failed, and {again}: {text}")
+        again = f"restarting in {pause:g} s ({each.failures} of {each.left})"
+        self._telling.say(f"{each.step.query} has failed, {again}: {text}")
 
     def _end(self) -> None:
         """Stop the running queries; the next run repeats micro-batches that were not committed."""
@@ -372,9 +372,9 @@ def _check_inputs(step: Step, held: Held, pipeline: str) -> None:
     if not before or set(before) & set(now) or any(each.startswith(PATTERN) for each in (*before, *now)):
         return
     raise step.wrong(
-        f"its checkpoint in {held.place} is of a query that read {', '.join(before)}, and this one reads "
-        f"{', '.join(now)}: give this pipeline another --name, or another --state; or, where it is to begin anew, "
-        f"`pulsarbox pipeline reset {pipeline} {step.query}`"
+        f"its checkpoint in {held.place} belongs to a query that read {', '.join(before)}, but this one reads "
+        f"{', '.join(now)}: use another --name or another --state, or start anew after `pulsarbox pipeline reset "
+        f"{pipeline} {step.query}`"
     )
 
 
@@ -424,9 +424,10 @@ def _tell_of_others(pipeline: Pipeline, directory: Path, say: Callable[[str], No
     for each in known(directory, pipeline.name):
         if each.query not in declared:
             say(
-                f"{pipeline.name}/{each.query} ran before and is not declared any more. Was it renamed? Then name="
-                f"{each.query!r} goes on. Else delete subscription {subscription_named(pipeline.name, each.query)}, "
-                f"which holds what it has not read, and `pulsarbox pipeline reset {pipeline.name} {each.query}`"
+                f"{pipeline.name}/{each.query} ran before and is no longer declared. If it was renamed, "
+                f"name={each.query!r} continues it. Otherwise delete subscription "
+                f"{subscription_named(pipeline.name, each.query)}, which retains its unread messages, and run "
+                f"`pulsarbox pipeline reset {pipeline.name} {each.query}`"
             )
 
 
@@ -441,7 +442,7 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 there[of] = {*admin.topics(*of), *admin.partitioned_topics(*of)}
             if topic not in there[of] and name.partition_index < 0:
                 admin.ask("PUT", path_of(name))
-                say(f"{topic} did not exist: made")
+                say(f"{topic} did not exist: created")
 
 
 def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str], None]) -> None:
@@ -459,7 +460,7 @@ def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str]
     except Refused as error:
         if error.status not in (401, 403, 404):
             raise
-        say(f"{letters} cannot be given a subscription ({error}): dead letters go, unless retention keeps them")
+        say(f"{letters} cannot have a subscription ({error}): dead letters are deleted, unless retention keeps them")
 
 
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:

@@ -141,8 +141,10 @@ def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "Sp
         return made
     except (Py4JJavaError, PySparkException) as error:
         said = told(str(error), "")
-        more = f"; {log} may say more" if log is not None else ""
-        raise PipelineError(f"Spark does not start with --master {master} and what --conf says: {said}{more}") from None
+        more = f"; see {log}" if log is not None else ""
+        raise PipelineError(
+            f"Spark failed to start with --master {master} and the settings of --conf: {said}{more}"
+        ) from None
 
 
 def _prepare(master: str, fast: bool) -> None:
@@ -161,8 +163,8 @@ def cache(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 _INTERPRETER: Final = """#!/bin/sh
-# Spark has its processes load its Python code out of archives, which are compiled each time: a second of processor time
-# for each process. What is installed is compiled already. Those that fork others load what these need, once for all.
+# Spark's processes load its Python code from archives, which are compiled each time: a second of processor time per
+# process. The installed package is already compiled. Forking processes load what their children need in advance.
 set -f
 IFS=:
 kept=
@@ -264,7 +266,7 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> None:
     try:
         opened = begin(log)
     except OSError as error:
-        text = f"{log} cannot be written: {error.strerror}; name another place with --state, or XDG_STATE_HOME"
+        text = f"{log} cannot be written: {error.strerror}; choose another directory with --state or XDG_STATE_HOME"
         raise PipelineError(text) from None
     with opened as stream:
         try:

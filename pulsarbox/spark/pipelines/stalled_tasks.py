@@ -35,9 +35,9 @@ class Idle:
             return ""
         self._say_at = now + AGAIN_SECONDS
         return (
-            f"for {now - self._since:.0f} s nobody has worked on Spark's tasks, which wait: {self._master} has no "
-            "worker, or none that has the memory and a core for it. Start one (Spark's sbin/start-worker.sh), or ask "
-            "for less (--conf spark.executor.memory=512m); Ctrl-C ends it"
+            f"Spark's tasks have been waiting for {now - self._since:.0f} s: {self._master} has no worker, or none "
+            "with enough memory and a free core. Start one (Spark's sbin/start-worker.sh), or request less (--conf "
+            "spark.executor.memory=512m); Ctrl-C ends the run"
         )
 
 

@@ -55,8 +55,8 @@ class Held:
                 pid = _pid(self._file.fileno())
                 self._file.close()
                 raise LockedError(
-                    f"{pipeline}/{query} runs already in {directory}{f' (process {pid})' if pid else ''}: stop it "
-                    "first, or give this one a name of its own with --name"
+                    f"{pipeline}/{query} is already running in {directory}{f' (process {pid})' if pid else ''}: stop "
+                    "it first, or set another name with --name"
                 )
             if os.fstat(self._file.fileno()).st_nlink:
                 break
@@ -78,7 +78,7 @@ class Held:
             raise self._of_no_use(error) from None
 
     def _of_no_use(self, error: OSError) -> PipelineError:
-        return PipelineError(f"{self.place} cannot be used: {error.strerror}; name another place with --state")
+        return PipelineError(f"{self.place} cannot be used: {error.strerror}; choose another directory with --state")
 
     @property
     def checkpoint(self) -> Path:

@@ -93,5 +93,5 @@ class Reporter:
 
     def _was_refused(self, why: str) -> None:
         if not self._refused:
-            self._say(f"`pulsarbox pipeline list` does not show how this goes: the box refuses it ({why})")
+            self._say(f"`pulsarbox pipeline list` does not show this run: the box rejects its reports ({why})")
         self._refused = why

@@ -34,7 +34,7 @@ def started(
     rows = _made(spark, step, given)
     written = step.writes()
     if not rows.isStreaming:
-        raise step.wrong("gives a frame that is no stream: make it of its inputs")
+        raise step.wrong("returns a frame that is not a stream: derive it from its inputs")
     if isinstance(step, Function) and step.dead_letters is not None:
         from pyspark.sql import functions as sql
 
@@ -66,7 +66,7 @@ class _Jobs:
 
     def __init__(self, step: Step, options: Mapping[str, str], checkpoint: str) -> None:
         if {name.lower() for name in step.sink} & {"sinkid", "sinkepoch"}:
-            raise step.wrong("sink: sinkId and sinkEpoch are for mode append")
+            raise step.wrong("sink: sinkId and sinkEpoch require mode append")
         self._options = options
         self._checkpoint = checkpoint
         self._keeps_jobs = options.get("delivery", EXACTLY_ONCE).lower() == EXACTLY_ONCE
@@ -112,7 +112,7 @@ def _made(spark: "SparkSession", step: Step, given: Mapping[str, Any]) -> "DataF
     more = {"spark": spark} if _asks_for_spark(step, frames) else {}
     made = step.build(frames[""], **more) if "" in frames else step.build(**frames, **more)
     if not hasattr(made, "writeStream"):
-        raise step.wrong(f"gives {type(made).__name__}, not a DataFrame: is there a return?")
+        raise step.wrong(f"returns {type(made).__name__}, not a DataFrame: is a return statement missing?")
     found: DataFrame = made
     return found
 
@@ -137,7 +137,9 @@ def read(
     if isinstance(step, Function):
         clash = own & {key.lower() for key in functions.OPTIONS}
         if clash:
-            raise step.wrong(f"option {', '.join(sorted(clash))} is for frames: a function says value=text or json")
+            raise step.wrong(
+                f"option {', '.join(sorted(clash))} is for frames: set value=text or value=json of the function instead"
+            )
         found |= functions.OPTIONS
         if step.on_timer is not None:
             found["batchAtStart"] = "true"
@@ -167,8 +169,8 @@ def _check_directory(spark: "SparkSession", step: Step, written: Output) -> None
         if not any(sign in text for sign in _NO_FILE_SYSTEM):
             raise
         raise step.wrong(
-            f"output {written}: this Spark has nothing that reaches it ({text}). Give it what does, for S3 "
-            "`--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION` with the version of Spark's Hadoop"
+            f"output {written}: this Spark has no file system for it ({text}). Add one; for S3, `--conf "
+            "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION` with the version of Spark's Hadoop"
         ) from None
     if found:
         raise _written_before(step, written)
@@ -176,5 +178,6 @@ def _check_directory(spark: "SparkSession", step: Step, written: Output) -> None
 
 def _written_before(step: Step, written: Output) -> PipelineError:
     return step.wrong(
-        f"{written.place} has the output of a checkpoint that is gone; delete that directory, or write to another one"
+        f"{written.place} has output of a checkpoint that no longer exists: delete the directory, or write to another "
+        "one"
     )

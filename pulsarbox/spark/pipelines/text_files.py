@@ -42,7 +42,7 @@ def check_options(options: Mapping[str, str]) -> None:
     for name, value in options.items():
         if name.lower() in ("encoding", "charset") and value.upper() not in _UNICODE:
             raise PreconditionFailed(
-                f"--option {name}={value}: this character set does not hold every text; use UTF-8 (the default), "
+                f"--option {name}={value}: this character set cannot represent every text; use UTF-8 (the default), "
                 "UTF-16 or UTF-32"
             )
 
@@ -70,10 +70,10 @@ def _text(
     if type_.startswith(_NESTED):
         column = sql.to_json(column, dict(_JSON))
     elif type_ == "string" or (type_ == "binary" and encoding == "text"):
-        why = "has a NUL character, which readers of CSV drop: use JSON or Parquet"
+        why = "contains a NUL character, which CSV readers drop: use JSON or Parquet"
         column = sql.when(sql.contains(column, sql.lit("\0")), _refused(where, why)).otherwise(column)
     if only:
-        why = "is null, and CSV of one column has no line for that: add a column, or use JSON or Parquet"
+        why = "is null, which CSV with a single column cannot represent: add a column, or use JSON or Parquet"
         column = sql.when(column.isNull(), _refused(where, why)).otherwise(column)
     return column
 

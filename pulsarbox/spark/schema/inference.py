@@ -39,7 +39,7 @@ def _of_values(options: Options) -> list[StructField]:
         if kind is not None and (schema is None or schema.type != kind):
             has = "no schema" if schema is None else f"a schema of type {spelling(schema.type)}"
             raise OptionError(
-                f"option valueFormat = {options.value_format!r}: {topic} has {has}. Give the columns with .schema(...)"
+                f"option valueFormat = {options.value_format!r}: {topic} has {has}. Set the columns with .schema(...)"
             )
     return _common(list(found.values()))
 

@@ -150,7 +150,7 @@ class _Count:
         """Add to the count. Raises NoColumnsError above the limit."""
         self._fields += count
         if self._fields > FIELDS_MAX:
-            raise NoColumnsError(f"it has more than {FIELDS_MAX} fields, with those of the records within it")
+            raise NoColumnsError(f"it has more than {FIELDS_MAX} fields, including those of nested records")
 
 
 class _Avro:
@@ -193,7 +193,7 @@ class _Avro:
             return _AVRO[name]
         name = name.rpartition(".")[2]
         if name in self._open:
-            raise NoColumnsError(f"its record {name} has itself inside")
+            raise NoColumnsError(f"its record {name} contains itself")
         return self.type(self._named[name])
 
     def _record(self, definition: Mapping[str, Any]) -> DataType:
@@ -228,7 +228,7 @@ class _Avro:
 
 def _of_message(message: Descriptor, within: tuple[str, ...], count: _Count) -> StructType:
     if message.full_name in within:
-        raise NoColumnsError(f"its message {message.full_name} has itself inside")
+        raise NoColumnsError(f"its message {message.full_name} contains itself")
     within = (*within, message.full_name)
     count.add(len(message.fields) + 1)
     return StructType([StructField(field.name, _of_field(field, within, count)) for field in message.fields])

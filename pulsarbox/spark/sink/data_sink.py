@@ -59,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
         if not self._sinking.commit(_parts(messages)):
             options = self._sinking.options
             part = f"part {options.job_part} of " if options.job_part else ""
-            _said(f"{part}job {options.job_id} was written before: nothing is published")
+            _said(f"{part}job {options.job_id} was already written: nothing is published")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort the staged transactions."""
@@ -85,7 +85,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def _named(self, context: TaskContext) -> tuple[Sink, int]:
         query, epoch, run = (context.getLocalProperty(name) for name in (QUERY, EPOCH, RUN))
         if not (query and epoch and run):
-            raise SinkError(f"this Spark does not say in its tasks which query they are of ({QUERY}, {EPOCH}, {RUN})")
+            raise SinkError(
+                f"this version of Spark does not report which query a task belongs to ({QUERY}, {EPOCH}, {RUN})"
+            )
         return self._sinking.sink_of_query(query, run), int(epoch)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -103,11 +105,11 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     """Return the write described by options and columns, after checking it. Raises OptionError, SinkError."""
     options = parse(given, WRITE)
     if overwrite:
-        raise OptionError("a topic is not overwritten: say mode('append'), or outputMode('append')")
+        raise OptionError("topics cannot be overwritten: use mode('append') or outputMode('append')")
     if is_stream and options.job_id:
-        raise OptionError("option jobId is for write: the epochs of a stream have names of their own")
+        raise OptionError("option jobId is for write: the epochs of a stream have their own names")
     if not is_stream and options.sink_id:
-        raise OptionError("option sinkId is for writeStream: a batch write has jobId")
+        raise OptionError("option sinkId is for writeStream: use jobId for a batch write")
     fields = [(each.name, each.dataType.simpleString()) for each in schema.fields]
     shape = shape_of(fields, options.topic, options.value_format)
     sinking = Sinking(options, reach(options), shape, schema.json(), is_stream)

@@ -31,8 +31,8 @@ def check_partitions_stay(checkpoint: str, partitions: int) -> None:
         raise SinkError(f"delivery=dedup: {file} cannot be read: {error}") from None
     if known != partitions:
         raise SinkError(
-            f"delivery=dedup: this query was begun with dedupPartitions={known}, so what comes again of an epoch would "
-            f"be there twice with {partitions}: say {known}, and repartition to that; or begin a new checkpointLocation"
+            f"delivery=dedup: this query was started with dedupPartitions={known}: with {partitions}, a rerun epoch "
+            f"would be published twice. Set {known}, and repartition to it; or use a new checkpointLocation"
         )
 
 
@@ -43,12 +43,12 @@ def check_deduplicates(reach: Reach, topic: str) -> None:
             found = _of_topic(admin, topic)
         except PulsarBoxError as error:
             raise SinkError(
-                f"delivery=dedup: whether {topic} deduplicates cannot be asked of {reach.admin_url}: {error}"
+                f"delivery=dedup: cannot determine whether {topic} deduplicates, from {reach.admin_url}: {error}"
             ) from error
     if not found:
         raise SinkError(
-            f"delivery=dedup: deduplication is off on {topic}, so rows that come again would be there twice. Turn it "
-            f"on, `pulsarbox admin topics set-deduplication {topic} --enable`, or say delivery=at-least-once"
+            f"delivery=dedup: deduplication is off for {topic}, so rerun rows would be published twice. Enable it with "
+            f"`pulsarbox admin topics set-deduplication {topic} --enable`, or use delivery=at-least-once"
         )
 
 

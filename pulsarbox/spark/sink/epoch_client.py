@@ -92,9 +92,9 @@ class Epochs:
                     raise SinkError(self._in_words(error)) from error
             except (NotConnected, NoAnswer) as error:
                 if time.monotonic() + PAUSE_SECONDS > deadline:
-                    text = f"the box does not answer, for {self._seconds:g} s: {error}"
+                    text = f"the box has not responded for {self._seconds:g} s: {error}"
                     raise SinkError(
-                        f"sink {self._sink.name}: {text}. Is admin.url the address of its Admin API?"
+                        f"sink {self._sink.name}: {text}. Is admin.url the URL of its Admin API?"
                     ) from error
                 waiting.tell(error)
             except PulsarBoxError as error:
@@ -107,13 +107,13 @@ class Epochs:
         local = name.rpartition("/")[2]
         for sign, advice in _ADVICE:
             if sign in text and local.startswith(JOB) and sign == _BEHIND:
-                return f"{text}. Parts of a job are written in their order: this one was, and one behind it"
+                return f"{text}. The parts of a job are written in order: this one and a later one were already written"
             if sign in text:
                 return f"{text}. {advice.format(sink=local, namespace=name.rpartition('/')[0])}"
         if error.status in (404, 405) and "amespace" not in text:
             return (
-                f"delivery=exactly-once needs the epoch commit of a box, and this broker has none ({error.status}: "
-                f"{text}). Towards Apache Pulsar there are delivery=at-least-once, and delivery=dedup for topics with "
+                f"delivery=exactly-once requires the epoch commit of a box, which this broker lacks ({error.status}: "
+                f"{text}). With Apache Pulsar, use delivery=at-least-once, or delivery=dedup for topics with "
                 "deduplication"
             )
         return f"sink {name}: {text}"
@@ -122,27 +122,27 @@ class Epochs:
 _ADVICE: Final = (
     (
         _BEHIND,
-        "The checkpoint is older than what sink {sink} has published. To go on from this checkpoint, and publish again "
-        "what comes after it, give the sink's name as sinkId, and sinkEpoch=reset; to begin a new sink, choose another "
+        "The checkpoint is older than what sink {sink} has published. To continue from this checkpoint, and publish "
+        "the later rows again, set sinkId to the sink's name and sinkEpoch=reset; to start a new sink, choose another "
         "sinkId",
     ),
     (
         "is another",
-        "Is it another query with the same sinkId, or was the checkpoint deleted? Choose another sinkId; or, where "
-        "the one before is to be replaced, and will never come back, say sinkEpoch=reset",
+        "Is it another query with the same sinkId, or was the checkpoint deleted? Choose another sinkId; or, if this "
+        "query replaces the previous one for good, set sinkEpoch=reset",
     ),
     ("was taken over by", "Choose another sinkId for this query"),
-    ("has begun since", "Another driver of this query has taken its place: this one has to stop"),
+    ("has begun since", "Another driver has taken over this query: this one must stop"),
     (
         "nothing can be added to it",
-        "From the first row to the commit an epoch took longer than stageTimeout: raise it, or make epochs smaller",
+        "The epoch took longer than stageTimeout from its first row to the commit: raise it, or make epochs smaller",
     ),
     (
         "it has ended, or was never begun",
-        "From the first row to the commit an epoch took longer than stageTimeout: raise it, or make epochs smaller",
+        "The epoch took longer than stageTimeout from its first row to the commit: raise it, or make epochs smaller",
     ),
     ("amespace not found", "Create it: `pulsarbox admin namespaces create {namespace}`"),
     ("transactionMaxTimeoutSeconds", "Lower stageTimeout, or raise that setting of the box"),
-    ("Transactions are not enabled", "Turn transactionCoordinatorEnabled on, or say delivery=at-least-once"),
+    ("Transactions are not enabled", "Enable transactionCoordinatorEnabled, or use delivery=at-least-once"),
 )
 """Remedies by a fragment of the rejection's message."""

@@ -31,13 +31,13 @@ def primitive(kind: int) -> Encode | None:
 
 def _text(value: Any) -> bytes:
     if not isinstance(value, bytes | str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not text")
     return raw(value)
 
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value
 
 
@@ -82,7 +82,7 @@ class Forms:
     def _union(self, kinds: list[Any]) -> Form:
         others = [each for each in kinds if each != "null"]
         if len(others) != 1:
-            raise SinkError(f"the schema has a union of {len(others)} types: it cannot be written from columns")
+            raise SinkError(f"the schema has a union of {len(others)} types, which cannot be written from columns")
         form = self.of(others[0])
         if len(others) == len(kinds):
             return form
@@ -134,7 +134,7 @@ def _checked(kind: str) -> Form:
 
     def form(value: Any) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "boolean"):
-            raise ValueError(f"{value!r} is no {kind}")
+            raise ValueError(f"{value!r} is not of type {kind}")
         if isinstance(value, float) and not isfinite(value):
             return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return base64.b64encode(value).decode() if isinstance(value, bytes) else value
@@ -145,7 +145,7 @@ def _checked(kind: str) -> Form:
 def _one_of(symbols: list[str]) -> Form:
     def form(value: Any) -> Any:
         if value not in symbols:
-            raise ValueError(f"{value!r} is none of {', '.join(symbols)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(symbols)}")
         return value
 
     return form
@@ -209,7 +209,7 @@ def as_avro(definition: dict[str, Any]) -> Encode:
     try:
         import fastavro
     except ImportError:
-        raise SinkError("Avro is written with fastavro: pip install 'pulsarbox[spark]' on every worker") from None
+        raise SinkError("writing Avro requires fastavro: pip install 'pulsarbox[spark]' on every worker") from None
     parsed = fastavro.parse_schema(definition)
     write = fastavro.schemaless_writer
 

@@ -67,16 +67,17 @@ def _single(kind: Any, field: FieldDescriptorProto, into: DescriptorProto, path:
         field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{path}.{inside.name}"
         _describe(kind, inside, f"{path}.{inside.name}")
         return
-    word = kind if isinstance(kind, str) else f"a {kind['type']} inside of another type"
+    word = kind if isinstance(kind, str) else f"a {kind['type']} inside another type"
     if word not in _TYPES:
-        raise SinkError(f"column {column} is {word}, which Protobuf has no type for: cast it")
+        raise SinkError(f"column {column} is {word}, for which Protobuf has no type: cast it")
     field.type = _TYPES[word]
 
 
 def _map(kind: Mapping[str, Any], field: FieldDescriptorProto, into: DescriptorProto, path: str) -> None:
     if kind["keyType"] not in _KEYS:
         raise SinkError(
-            f"column {path}.{field.name} is a map of {kind['keyType']}, which Protobuf has not: make it text"
+            f"column {path}.{field.name} is a map with {kind['keyType']} keys, which Protobuf does not support: use "
+            "string keys"
         )
     inside = into.nested_type.add(name=f"{_camel(field.name)}Entry")  # name required by Protobuf
     inside.options.map_entry = True
@@ -107,7 +108,7 @@ def _fill(message: Message, value: Mapping[str, Any]) -> None:
     fields = message.DESCRIPTOR.fields_by_name
     for name, each in value.items():
         if name not in fields:
-            raise ValueError(f"its message {message.DESCRIPTOR.full_name} has no field {name}")
+            raise ValueError(f"message {message.DESCRIPTOR.full_name} has no field {name}")
         if each is None:
             continue
         try:
@@ -141,10 +142,10 @@ def _set(message: Message, field: Any, value: Any) -> None:
 
 def _one(field: Any, value: Any) -> Any:
     if value is None:
-        raise ValueError("there is a null inside, which Protobuf has not")
+        raise ValueError("a list or map contains a null, which Protobuf does not support")
     if field.enum_type is None:
         return int(value) if field.cpp_type == field.CPPTYPE_UINT64 else value
     named = field.enum_type.values_by_name.get(value)
     if named is None:
-        raise ValueError(f"{value!r} is none of {', '.join(field.enum_type.values_by_name)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(field.enum_type.values_by_name)}")
     return named.number

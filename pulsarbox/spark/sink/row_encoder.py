@@ -86,19 +86,19 @@ def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -
     for name, kind in fields:
         if name in TAKEN:
             if kind not in TAKEN[name]:
-                raise SinkError(f"column {name} is {kind}: it must be {' or '.join(TAKEN[name])}")
+                raise SinkError(f"column {name} has type {kind}: it must be {' or '.join(TAKEN[name])}")
             columns.append(name)
         elif name.startswith("__") and name not in PASSED_OVER:
-            nearest = did_you_mean(name, list(TAKEN)) or "?"
-            raise SinkError(f"there is no column {name}{nearest} Columns of messages are {', '.join(TAKEN)}")
+            nearest = did_you_mean(name, list(TAKEN)) or "."
+            raise SinkError(f"unknown column {name}{nearest} Columns of messages are {', '.join(TAKEN)}")
         elif name not in PASSED_OVER:
             values.append((name, kind))
     if DELIVER_AT in columns and DELIVER_AFTER in columns:
-        raise SinkError(f"columns {DELIVER_AT} and {DELIVER_AFTER} contradict each other: leave one out")
+        raise SinkError(f"columns {DELIVER_AT} and {DELIVER_AFTER} conflict: remove one")
     if topic:
         columns = [name for name in columns if name != TOPIC]
     elif TOPIC not in columns:
-        raise SinkError(f"no topic: give option topic, or a column {TOPIC} that names each row's")
+        raise SinkError(f"no topic: set option topic, or add a column {TOPIC} with the topic of each row")
     names = tuple(name for name, _ in values)
     is_typed = value_format == "auto" and [name.lower() for name in names] != [row_columns.VALUE]
     return Shape(tuple(columns), names, _value_type(values, value_format), is_typed)
@@ -106,20 +106,22 @@ def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -
 
 def _value_type(values: Sequence[tuple[str, str]], value_format: str) -> str:
     if not values:
-        raise SinkError("no value: give a column value (binary or string), or the fields of a record")
+        raise SinkError("no value: add a column value (binary or string), or the fields of a record")
     single = values[0][1] if len(values) == 1 else "struct"
     if value_format in ("bytes", "string"):
         wanted = "binary" if value_format == "bytes" else "string"
         if single not in TEXT_OR_BYTES:
             raise SinkError(
-                f"valueFormat={value_format} writes one column, {wanted}: not {', '.join(n for n, _ in values)}"
+                f"valueFormat={value_format} writes one {wanted} column, not {', '.join(n for n, _ in values)}"
             )
     elif value_format == "keyvalue":
         if sorted(name for name, _ in values) != ["key", row_columns.VALUE]:
-            raise SinkError(f"valueFormat=keyvalue writes columns key and value: not {', '.join(n for n, _ in values)}")
+            raise SinkError(f"valueFormat=keyvalue writes columns key and value, not {', '.join(n for n, _ in values)}")
     elif value_format in ("json", "avro", "protobuf"):
         if not single.startswith("struct") and values[0][0] == row_columns.VALUE:
-            raise SinkError(f"valueFormat={value_format} writes a record: value is {single}, give columns or a struct")
+            raise SinkError(
+                f"valueFormat={value_format} writes a record, but value is {single}: use columns or a struct"
+            )
         return single if single.startswith("struct") else "struct"
     return single
 
@@ -255,7 +257,7 @@ def _properties(pairs: Sequence[tuple[str, str | None]] | None) -> tuple[tuple[s
         return ()
     for name, value in pairs:
         if value is None:
-            raise ValueError(f"property {name!r} is null: a property is a text")
+            raise ValueError(f"property {name!r} is null: property values must be text")
     return tuple(pairs)  # type: ignore[arg-type]
 
 

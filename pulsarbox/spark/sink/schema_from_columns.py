@@ -96,7 +96,7 @@ def told_schema(text: str) -> Schema:
             made.properties.add(key=name, value=value)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SinkError(
-            f"{text[:100]!r} is no schema: {type(error).__name__} {error}. It is written as the Admin API does: "
+            f"{text[:100]!r} is not a valid schema: {type(error).__name__} {error}. Use the format of the Admin API: "
             '{"type": "AVRO", "schema": "...", "properties": {}}'
         ) from None
     return made
@@ -118,7 +118,7 @@ def definition_of(kind: Any, name: str = RECORD) -> Any:
             return {"type": "bytes", "logicalType": "decimal", **sizes}
         found = _SIMPLE.get(kind)
         if found is None:
-            raise SinkError(f"column {column} is {kind}, which Avro and JSON schemas have no type for: cast it")
+            raise SinkError(f"column {column} is {kind}, for which Avro and JSON schemas have no type: cast it")
         return found
     if kind["type"] == "struct":
         fields = [
@@ -131,4 +131,4 @@ def definition_of(kind: Any, name: str = RECORD) -> Any:
         return {"type": "array", "items": ["null", definition_of(kind["elementType"], f"{name}_item")]}
     if kind["type"] == "map" and kind["keyType"] == "string":
         return {"type": "map", "values": ["null", definition_of(kind["valueType"], f"{name}_value")]}
-    raise SinkError(f"column {column} is a {kind['type']} that Avro and JSON schemas have no type for: cast it")
+    raise SinkError(f"column {column} is a {kind['type']} for which Avro and JSON schemas have no type: cast it")

@@ -313,10 +313,11 @@ def _in_words(error: Exception) -> str:
     text = str(error)
     if "nothing can be added to it" in text or "it has ended, or was never begun" in text:
         return (
-            f"{text}. Staging took longer than stageTimeout, or another driver has taken over: raise it, or look there"
+            f"{text}. Staging took longer than stageTimeout, or another driver has taken over: raise stageTimeout, or "
+            "check for the other driver"
         )
     if isinstance(error, ProducerBusy):
-        return f"{text}. Another query or attempt writes under this name: with delivery=dedup there is one at a time"
+        return f"{text}. Another query or attempt is writing under this name: delivery=dedup allows only one at a time"
     return text
 
 

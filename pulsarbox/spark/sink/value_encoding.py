@@ -39,7 +39,7 @@ def encoding_of(client: Client, topic: str, sinking: "Sinking", named: str | Non
         return _without_schema(client, topic, sinking)
     schema, version = found
     if wanted in FORMATS and schema.type != FORMATS[wanted]:
-        raise SinkError(f"{topic} has a schema of type {spelling(schema.type)}, not {wanted}: leave valueFormat out")
+        raise SinkError(f"{topic} has a schema of type {spelling(schema.type)}, not {wanted}: remove valueFormat")
     return _encoding(schema, topic, sinking, version)
 
 
@@ -49,8 +49,8 @@ def _without_schema(client: Client, topic: str, sinking: "Sinking") -> Encoding:
     wanted, columns = sinking.options.value_format, ", ".join(sinking.shape.values)
     if not sinking.options.register_schema and wanted != "json":
         raise SinkError(
-            f"{topic} has no schema, so nobody could read how columns {columns} are written: leave "
-            "registerSchema=false out, say valueFormat=json, or give one column value of bytes or text"
+            f"{topic} has no schema, so consumers could not decode columns {columns}: remove registerSchema=false, set "
+            "valueFormat=json, or write one column value of bytes or text"
         )
     schema = schema_of(_record(sinking), wanted, sinking.shape.values[0])
     if not sinking.options.register_schema:
@@ -111,8 +111,8 @@ def _by_schema(schema: Schema, topic: str, kind: Any, columns: str) -> Encode:
     found = None if is_record else primitive(schema.type)
     if found is None:
         raise SinkError(
-            f"{topic} has a schema of type {spelling(schema.type)}, as which columns {columns} cannot be "
-            "written: give its values as one column of bytes, with valueFormat=bytes"
+            f"{topic} has a schema of type {spelling(schema.type)}, which columns {columns} do not fit: write its "
+            "values as one column of bytes, with valueFormat=bytes"
         )
     return found
 
@@ -129,12 +129,12 @@ def _fields_of(schema: Schema) -> dict[str, bool]:
 
 def _check_fields(known: Mapping[str, bool], topic: str, kind: Any) -> None:
     if not isinstance(kind, dict) or kind.get("type") != "struct":
-        raise SinkError(f"{topic} has records as values, and column {VALUE} is {kind}: give columns, or a struct")
+        raise SinkError(f"{topic} has records as values, but column {VALUE} is {kind}: use columns or a struct")
     given = {each["name"] for each in kind["fields"]}
     if unknown := sorted(given - known.keys()):
-        raise SinkError(f"the schema of {topic} has no field {', '.join(unknown)}: it has {', '.join(known)}")
+        raise SinkError(f"the schema of {topic} has no field {', '.join(unknown)}: its fields are {', '.join(known)}")
     if missing := sorted({name for name, is_needed in known.items() if is_needed} - given):
-        raise SinkError(f"the schema of {topic} needs {', '.join(missing)}: give columns of that name")
+        raise SinkError(f"the schema of {topic} requires {', '.join(missing)}: add columns with these names")
 
 
 def _may_be_null(kind: Any) -> bool:
@@ -148,7 +148,7 @@ def _of_pair(schema: Schema, topic: str, sinking: "Sinking") -> Encoding:
     shape = sinking.shape
     if sorted(shape.values) != sorted(PAIR):
         raise SinkError(
-            f"{topic} has a schema of keys and values: give columns {' and '.join(PAIR)}, not {', '.join(shape.values)}"
+            f"{topic} has a schema of keys and values: use columns {' and '.join(PAIR)}, not {', '.join(shape.values)}"
         )
     kinds = {each["name"]: each["type"] for each in _record(sinking)["fields"]}
     parts = zip(PAIR, key_value.split(schema), strict=True)
@@ -156,7 +156,7 @@ def _of_pair(schema: Schema, topic: str, sinking: "Sinking") -> Encoding:
     if not key_value.is_separated(schema):
         return Encoding(lambda pair: _sized(key(pair)) + _sized(value(pair)))
     if KEY in shape.columns:
-        raise SinkError(f"the key of {topic} is column {PAIR[0]}, by its schema: leave column {KEY} out")
+        raise SinkError(f"the schema of {topic} takes the key from column {PAIR[0]}: remove column {KEY}")
     return Encoding(value, key=key)
 
 

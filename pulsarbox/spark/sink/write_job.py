@@ -163,8 +163,8 @@ class Sinking:
                 each = Outgoing(message) if isinstance(message, bytes) else message
                 if by_key and each.key is None:
                     raise SinkError(
-                        f"delivery=dedup with router={self.options.router} needs a __key in every row, so that a row "
-                        "goes to the same partition again: give keys, or router=single"
+                        f"delivery=dedup with router={self.options.router} requires a __key in every row, so that a "
+                        "rerun row gets the same partition: add keys, or set router=single"
                     )
                 found.append(each._replace(sequence_id=following))
                 following += 1
@@ -176,7 +176,7 @@ class Sinking:
         options = self.options
         if options.delivery != "at-least-once" and topic.startswith("non-persistent://"):
             raise SinkError(
-                f"{topic}: delivery={options.delivery} is for persistent topics: say delivery=at-least-once"
+                f"{topic}: delivery={options.delivery} requires a persistent topic: use delivery=at-least-once"
             )
         if options.delivery == "dedup" and not options.topic:  # otherwise checked by the driver
             self._check_deduplicates(topic)
@@ -279,8 +279,8 @@ def _forget(epochs: Epochs) -> None:
 def _check_partitions(found: int, wanted: int) -> None:
     if found != wanted:
         raise SinkError(
-            f"delivery=dedup: the frame had {found} partitions, dedupPartitions={wanted}: repartition it to that. What "
-            "this epoch has sent may be there twice where it was run before with others"
+            f"delivery=dedup: the frame had {found} partitions, but dedupPartitions={wanted}: repartition it to that. "
+            "Rows of this epoch may be duplicated if it ran before with other partitions"
         )
 
 
@@ -288,7 +288,7 @@ def route_of(options: Options, reach: Reach, topic: str) -> Route:
     """Return the routing of rows. Raises OptionError."""
     pairs = [each.partition("=") for each in options.router_options.split(",") if each.strip()]
     if not all(mark for _, mark, _ in pairs):
-        raise OptionError(f"option router.options = {options.router_options!r}: must be like name=value,name=value")
+        raise OptionError(f"option router.options = {options.router_options!r}: expected name=value,name=value")
     directory = Path(options.plugins_dir) if options.plugins_dir else None
     given = {name.strip(): value.strip() for name, _, value in pairs}
     if not (topic and reach.admin_url):

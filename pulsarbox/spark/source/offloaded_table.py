@@ -74,7 +74,8 @@ def table(
     for field, name in _NOT_HERE.items():
         if getattr(asked, field) != getattr(Options(), field):
             raise OptionError(
-                f"option {name} is not for table(): it has all that was offloaded and all behind; use where"
+                f"option {name} does not apply to table(), which has all offloaded rows and all later ones: filter "
+                "with where"
             )
     root = Path(directory).expanduser().absolute()
     past = past_of(root, _offloaded(root, asked), [str(parse_topic(name)) for name in asked.named])
@@ -83,7 +84,8 @@ def table(
     if not found and not past.files:
         if tail or not past.newest:
             raise OptionError(
-                f"nothing of {', '.join(asked.named) or asked.topics_pattern} is in {root}" + _or_tail(tail)
+                f"nothing of {', '.join(asked.named) or asked.topics_pattern} was offloaded into {root}"
+                + _or_tail(tail)
             )
     wanted = _wanted(asked, schema, past, tail=bool(found))
     frames = [_history(spark, past.schemas[name], paths, wanted) for name, paths in sorted(past.files.items())]
@@ -98,7 +100,7 @@ def table(
 
 
 def _or_tail(tail: bool) -> str:
-    return ", and the box has no such topic" if tail else ": with tail=True it is read from the box"
+    return ", and the box has no such topic" if tail else "; tail=True reads it from the box"
 
 
 def _offloaded(root: Path, asked: Options) -> list[str]:
@@ -152,14 +154,14 @@ def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
     for topic in known:
         if instance is not None and past.instances[topic] != instance:
             raise OptionError(
-                f"{root} has the history of {topic} in another box (data directory "
+                f"{root} has the history of {topic} from another box (data directory "
                 f"{past.instances[topic] or 'unknown'}, this one is {instance or 'unknown'}): read it with tail=False, "
-                "and the topic by itself"
+                "and the topic separately"
             )
         _check_same(topic, past.marks[topic], bounds[topic], fail=asked.fail_on_data_loss)
     gone = sorted(past.marks.keys() - set(topics))
     for topic in gone:
-        log.warning("%s is not in the box any more: only what was offloaded of it is read", topic)
+        log.warning("%s no longer exists in the box: only its offloaded rows are read", topic)
     return {topic: past.marks.get(topic) for topic in topics}
 
 
@@ -168,13 +170,13 @@ def _named(service: Service, asked: Options, past: Past) -> list[str]:
         return topic_selection.awaited(service, asked)
     except OptionError as error:
         if past.marks:
-            raise OptionError(f"{error}. What was offloaded is read with tail=False") from None
+            raise OptionError(f"{error}. tail=False reads what was offloaded") from None
         raise
 
 
 def _check_same(topic: str, mark: Mark, bounds: Bounds, *, fail: bool) -> None:
     if mark.place.ledger < bounds.earliest.ledger and 0 <= bounds.before < mark.seen:
-        lost = Lost(topic, mark.place, bounds.earliest, "are not there any more: the topic was made anew")
+        lost = Lost(topic, mark.place, bounds.earliest, "no longer exist: the topic was recreated")
         if fail:
             raise DataLost(lost)
         log.warning("%s: skipped", lost)

@@ -53,7 +53,9 @@ def parse(text: str) -> Place:
     match = _PLACE.fullmatch(text)
     found = match and Place(int(match[1]), int(match[2]), int(match[3] or 0))
     if not found or max(found) > END.ledger:
-        raise OffsetError(f"{text!r} is no place in a topic; one is ledger:entry or ledger:entry:batch, as 12:345")
+        raise OffsetError(
+            f"{text!r} is not a valid position: expected ledger:entry or ledger:entry:batch, such as 12:345"
+        )
     return found
 
 
@@ -77,12 +79,12 @@ def marks(offset: Mapping[str, object]) -> dict[str, Mark]:
     """Parse an offset. Raises OffsetError."""
     if offset.get("v") != VERSION:
         raise OffsetError(
-            f"the checkpoint has an offset of version {offset.get('v')!r}, this pulsarbox reads version {VERSION}: it "
-            "was written by another version or another source. Use that one, or begin with a new checkpointLocation"
+            f"the checkpoint has an offset of version {offset.get('v')!r}, but this pulsarbox reads version {VERSION}: "
+            "another version or another source wrote it. Use that one, or a new checkpointLocation"
         )
     found, seen = offset.get("p"), offset.get("n", {})
     if not isinstance(found, dict) or not isinstance(seen, dict):
-        raise OffsetError('an offset must have the places of its topics, as {"p": {"TOPIC": "12:345"}, "v": 1}')
+        raise OffsetError('an offset must have the positions of its topics, such as {"p": {"TOPIC": "12:345"}, "v": 1}')
     return {str(topic): Mark(parse(str(place)), int(seen.get(topic, -1))) for topic, place in found.items()}
 
 
@@ -101,13 +103,13 @@ def _asked(topic: str, value: object) -> Place | str:
     if isinstance(value, str):
         return value.lower() if value.lower() in ("earliest", "latest") else parse(value)
     if not isinstance(value, list):
-        raise OffsetError(f'{topic}: {value!r} is no place; one is "12:345", "earliest" or "latest"')
+        raise OffsetError(f'{topic}: {value!r} is not a valid position: expected "12:345", "earliest" or "latest"')
     from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 
     try:
         found = MessageIdData.FromString(bytes(number % 256 for number in value))
     except (DecodeError, TypeError):
-        raise OffsetError(f"{topic}: these numbers are not the bytes of a MessageIdData") from None
+        raise OffsetError(f"{topic}: the numbers are not the bytes of a MessageIdData") from None
     if found.ledgerId >= 2**63:  # -1 as an unsigned number
         return "earliest"
     if found.ledgerId >= END.ledger:

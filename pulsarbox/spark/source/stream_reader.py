@@ -190,14 +190,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif mark not in self._told and _is_another(mark, self._bounds[topic]):
                 self._told.add(mark)
                 earliest = self._bounds[topic].earliest
-                self._lost(Lost(topic, mark.place, earliest, "are not there any more: the topic was made anew"))
+                self._lost(Lost(topic, mark.place, earliest, "no longer exist: the topic was recreated"))
 
     def _why_gone(self, topic: str) -> str:
         if topic_selection.is_meant(self._options, topic):
-            return "are not there any more: the topic does not exist"
+            return "no longer exist: the topic was deleted"
         return (
-            "are not read any more: the checkpoint is of a query that read this topic, and the options do not name it. "
-            "Name it again, or begin with a new checkpointLocation"
+            "are no longer read: the checkpoint belongs to a query that read this topic, but the options do not select "
+            "it. Select it again, or use a new checkpointLocation"
         )
 
     def _lost(self, lost: Lost) -> None:

@@ -21,7 +21,7 @@ class NoTopicError(OptionError):
     """A named topic does not exist."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"there is no topic {topic}. Create it, or wait for it with waitForTopic=true")
+        super().__init__(f"topic {topic} does not exist. Create it, or set waitForTopic=true to wait for it")
         self.topic = topic
 
 
@@ -61,7 +61,7 @@ def awaited(service: Service, options: Options) -> list[str]:
     while options.wait_for_topic and not _complete(found, options):
         if time.monotonic() > deadline:
             raise OptionError(
-                f"{options.topics_pattern or ', '.join(options.named)}: still not there after {options.timeout_ms} ms "
+                f"{options.topics_pattern or ', '.join(options.named)}: still missing after {options.timeout_ms} ms "
                 "(pollTimeoutMs)"
             )
         time.sleep(_POLL_SECONDS)
@@ -126,7 +126,7 @@ def check_named(options: Options, found: list[str]) -> None:
     for option, asked in (("startingOffsets", options.starting_offsets), ("endingOffsets", options.ending_offsets)):
         for topic in () if isinstance(asked, str) else asked:
             if topic not in known:
-                raise OptionError(f"option {option} names {topic}, which is not read: leave it out, or read it too")
+                raise OptionError(f"option {option} names {topic}, which is not read: remove it, or read the topic too")
 
 
 def _of(asked: str | Mapping[str, Place | Mark | str], topic: str, default: str) -> Place | Mark | str:
@@ -155,5 +155,5 @@ def _of_subscription(service: Service, options: Options, topic: str) -> Place:
         if isinstance(error, Refused) and error.status != 404:
             raise
         raise OptionError(
-            f"there is no subscription {options.subscription} on {topic}: create it, or give startingOffsets=earliest"
+            f"subscription {options.subscription} does not exist on {topic}: create it, or set startingOffsets=earliest"
         ) from None

@@ -69,7 +69,7 @@ def test_a_file_is_checked_with_what_the_broker_knows(
     assert asked.returncode == EXIT_FAILED
     *said, last = asked.stderr.strip().splitlines()
     assert "2 things are wrong with shop.py" in last
-    assert f"one (shop.py:2): persistent://public/default/{missing} does not exist yet: `run` makes it" in said[0]
+    assert f"one (shop.py:2): persistent://public/default/{missing} does not exist yet: `run` creates it" in said[0]
     assert "has the schema AVRO, which value=json cannot read" in said[1]
     assert "two (shop.py:5): " in said[2]
     assert "a function writes bytes, text or JSON" in said[2]
@@ -122,7 +122,7 @@ def test_what_is_not_there_is_said_before_spark_starts(run: Run, box: Running, f
     box.admin("PUT", f"persistent/public/default/{letters}")
     box.admin("PUT", f"persistent/public/default/{letters}/subscription/kept")
     for words, code, said in (
-        ((letters, "-s", "other"), EXIT_FAILED, "has no subscription other: it has kept; make it with `pulsarbox sub"),
+        ((letters, "-s", "other"), EXIT_FAILED, "has no subscription other; existing: kept. Create it with"),
         ((f"{letters}-2",), EXIT_NOT_FOUND, f"there is no topic {letters}-2: `pulsarbox topic list`"),
         (("-n", "public/none"), EXIT_NOT_FOUND, "`pulsarbox dlq list`"),
     ):

@@ -31,11 +31,11 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> Non
     command = [sys.executable, "-m", "examples.demo", "--seconds", "4", *(() if has_spark else ("--no-spark",))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("all sides agree\n")
+    assert done.stdout.endswith("all groups agree\n")
     assert "DIFFER" not in done.stdout and "NO " not in done.stdout
     assert done.stderr.count("kill -9") == (4 if has_spark else 3)
-    assert ("without the pipeline on Spark" in done.stderr) != has_spark
-    assert ("yes  its dead letters were put back, all of them" in done.stdout) == has_spark
+    assert ("without the Spark pipeline" in done.stderr) != has_spark
+    assert ("yes  all of its dead letters were replayed" in done.stdout) == has_spark
     given = {
         weight: int(readings.replace(",", ""))
         for weight, readings in re.findall(
@@ -47,7 +47,7 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> Non
     assert {"cpu", "memory", "processes"} <= {kind for kind, _ in kinds}
     assert all(len(partitions.split(",")) == 1 for _, partitions in kinds)
     assert re.search(
-        r"^xz         (nothing is packed yet|\d+ of the archive's \d+ pages are packed: )", done.stdout, re.M
+        r"^xz         (nothing is compressed yet|\d+ of the archive's \d+ pages are compressed: )", done.stdout, re.M
     )
     for name in ("hash-tag", "weighted"):
         assert re.search(rf"^{name} +[\d,]*[1-9][\d,]* calls since the restart.*, 0 errors$", done.stdout, re.M)
@@ -152,7 +152,7 @@ def test_what_does_not_hold_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr(sys, "argv", ["demo"])
     monkeypatch.setattr(demo, "play", lambda *_, **__: None)
     monkeypatch.setattr(demo, "show", lambda *_: None)
-    for held, code, said in ((False, 1, "the sides DIFFER\n"), (True, 0, "all sides agree\n")):
+    for held, code, said in ((False, 1, "the groups DIFFER\n"), (True, 0, "all groups agree\n")):
         monkeypatch.setattr(demo, "verdicts", lambda _, held=held: {"this": True, "that": held})
         assert (demo.main(), capsys.readouterr().out) == (code, said)
 

@@ -160,9 +160,9 @@ def test_small_parts_read_every_message_once(reader: Reader, client: Any, topic:
 def test_a_topic_that_is_not_there_is_told(reader: Reader, topic: str) -> None:
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match=f"no topic {topic}.*waitForTopic"):
+    with pytest.raises(AnalysisException, match=f"topic {topic} does not exist.*waitForTopic"):
         reader(topic=topic).load()
-    with pytest.raises(AnalysisException, match="still not there after 300 ms"):
+    with pytest.raises(AnalysisException, match="still missing after 300 ms"):
         reader(topic=topic, waitForTopic="true", pollTimeoutMs="300").load()
 
 

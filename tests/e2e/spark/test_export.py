@@ -169,9 +169,9 @@ def test_times_of_records_keep_their_microseconds_and_null_is_no_empty_text(
 @pytest.mark.parametrize(
     ("message", "words", "why"),
     [
-        (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} has a NUL character"),
+        (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} contains a NUL character"),
         (Outgoing(b"\xff"), ("--bytes", "text"), "column value of message {id} is not UTF-8: use base64 or hex"),
-        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, and CSV of one column"),
+        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, which CSV with a single"),
     ],
 )
 def test_a_value_that_a_file_cannot_hold_ends_the_export_before_files_are_written(
@@ -201,7 +201,7 @@ def test_a_range_whose_end_is_before_its_beginning_is_a_misuse(
     place = str(tmp_path / "out")
     for begin, end in ((ids[2], ids[0]), (ids[0], "-1h"), ("+1h", ids[2]), ("-1m", "-1h")):
         refused = command("export", topic, "--to", place, "--from", begin, "--until", end, ends_with=2)
-        assert "so nothing is between them: exchange them" in refused.stderr, (begin, end)
+        assert "swap them" in refused.stderr, (begin, end)
         assert "starting Spark" not in refused.stderr
     for words in (("--from", "latest"), ("--until", "earliest"), ("--format", "csv", "--option", "encoding=latin1")):
         command("export", topic, "--to", place, *words, ends_with=2)

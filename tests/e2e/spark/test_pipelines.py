@@ -153,7 +153,7 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
         first.until(lambda: bool(topics.values("clean")))
         second = subprocess.run(first.process.args, capture_output=True, check=False, text=True, timeout=250)
         assert second.returncode == EXIT_CONFLICT
-        assert "runs already" in second.stderr
+        assert "is already running" in second.stderr
         first.kill()
     send(range(120, 200))
     producer.send(b"nonsense")
@@ -278,8 +278,8 @@ def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(
         (jvm,) = jvms_of(second.process.pid)
         os.kill(jvm, signal.SIGKILL)
         assert second.end() == EXIT_FAILED, second.said()
-    assert "Spark's JVM has ended by itself: " in second.said()
-    assert "The next run goes on where this one was" in second.said()
+    assert "Spark's JVM ended unexpectedly: see " in second.said()
+    assert "The next run continues where this one stopped" in second.said()
     assert "Traceback" not in second.said()
     assert {(each.pid, each.about["state"]) for each in known(state, name)} == {(None, "failed")}
 

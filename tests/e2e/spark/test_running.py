@@ -102,10 +102,10 @@ def test_files_have_every_row_once_over_a_restart(
     told = command("reset", name, "parquet", "--yes")
     assert f"delete file://{tmp_path}/parquet before it runs again" in told.stderr
     told = command("run", str(file), "--once", ends_with=8)
-    assert f"parquet has failed: parquet ({name}.py:7): file://{tmp_path}/parquet has the output of a" in told.stderr
+    assert f"parquet has failed: parquet ({name}.py:7): file://{tmp_path}/parquet has output of a" in told.stderr
     command("reset", name, "json", "--yes")
     told = command("run", str(file), "--once", ends_with=EXIT_FAILED)
-    assert f"json ({name}.py:12): {tmp_path}/json has the output of a checkpoint that is gone" in told.stderr
+    assert f"json ({name}.py:12): {tmp_path}/json has output of a checkpoint that no longer exists" in told.stderr
 
 
 NESTED = """

@@ -88,11 +88,11 @@ def test_rows_of_csv_are_published_once_with_their_times_and_keys_and_exported(
     assert [(each.partition_key(), each.event_timestamp()) for each in found] == [(r["id"], r["at"]) for r in rows]
     assert [each.properties() for each in found[:2]] == [{}, {"colour": "red"}]
     assert "was done before" in command(*asked).stderr
-    assert "was begun with --format 'csv'" in command(*asked[:3], "json", *asked[4:], ends_with=4).stderr
+    assert "was started with --format 'csv'" in command(*asked[:3], "json", *asked[4:], ends_with=4).stderr
     anew = [*asked[:-1], str(tmp_path / "other")]
     rows_again = tmp_path / "orders.csv"
     rows_again.write_text("id,at,n,colour\nk,1,1,red\n")
-    assert "was begun before, with another --state" in command(*anew, ends_with=4).stderr
+    assert "was started with a --state other" in command(*anew, ends_with=4).stderr
     _export_it(command, topic, tmp_path)
 
 
@@ -103,7 +103,7 @@ def test_what_no_message_can_be_is_said_before_any_is_published(
     path, job = tmp_path / "odd.csv", topic.rpartition("/")[2]
     asked = ["backfill", str(path), "--format", "csv", "--to", topic, "--job", job, "--state", str(tmp_path / "st[1]")]
     path.write_text("order.id,a b,at\n1,x,1969-12-31T23:59:59Z\n")
-    assert "column 'a b' can be no field of a record" in command(*asked, "--key", "order.id", ends_with=2).stderr
+    assert "column 'a b' cannot be a record field" in command(*asked, "--key", "order.id", ends_with=2).stderr
     asked += ["--key", "order.id", "--property", "a b", "--option", "header=true"]
     before = command(*asked, "--event-time", "at", ends_with=1).stderr
     assert "column at: 1969-12-31 23:59:59 is before 1970" in before
@@ -126,7 +126,7 @@ def _export_it(command: "Command", topic: str, folder: Path) -> None:
         (1, "k1", '{"colour":"red"}'),
     ]
     assert len(found) == 10
-    assert "is not empty: give --append" in command("export", topic, "--to", str(place), ends_with=4).stderr
+    assert "is not empty: use --append" in command("export", topic, "--to", str(place), ends_with=4).stderr
     assert "10 messages written" in command("export", topic, "--to", str(place), "--overwrite").stderr
 
 
@@ -264,7 +264,7 @@ def test_single_messages_of_a_batch_that_were_acknowledged_are_not_meant(
     asked = ["dlq-triage", dlq, "-s", "triage", "-o", "json", "--filter", 'reason == "boom"']
     asked += ["--replay", "--state", str(tmp_path)]
     (way,) = json.loads(command(*asked, "--filter", 'payload == "0"', "--dry-run").stdout)
-    assert (way["messages"], way["refused"][:38]) == (1, "only some messages of its batch were c")
+    assert (way["messages"], way["refused"][:38]) == (1, "only some messages of its batch were s")
     assert "4 messages put back; 4 of them acknowledged on triage" in command(*asked, "--job", job).stderr
     assert sorted(each.data() for each in take(topic)) == [b"0", b"2", b"3", b"5"]
     assert backlog(box, dlq, "triage") == 1

@@ -209,7 +209,7 @@ def test_options_that_cannot_be_are_refused_on_the_driver(spark: "SparkSession",
     frame = spark.range(1).selectExpr("cast(id as string) as value")
     with pytest.raises(Exception, match="did you mean delivery"):
         written(frame, box, topic=topic, delivry="dedup")
-    with pytest.raises(Exception, match="a topic is not overwritten"):
+    with pytest.raises(Exception, match="topics cannot be overwritten"):
         frame.write.format("pulsarbox").mode("overwrite").option("topic", topic).save()
 
 
@@ -235,7 +235,7 @@ def test_what_a_stream_sends_again_is_dropped_by_deduplication(
 ) -> None:
     files(tmp_path, 2)
     how: dict[str, Any] = {"topic": topic, "delivery": "dedup", "dedupPartitions": 1, "router": "single"}
-    with pytest.raises(Exception, match=r"deduplication is off on .*set-deduplication"):
+    with pytest.raises(Exception, match=r"deduplication is off for .*set-deduplication"):
         streamed(spark, tmp_path, box, **how)
     connect_once(box, topic)
     box.admin("POST", f"{topic.replace('://', '/')}/deduplicationEnabled", "true")
@@ -245,7 +245,7 @@ def test_what_a_stream_sends_again_is_dropped_by_deduplication(
     streamed(spark, tmp_path, box, **how)
     assert values(take(topic)) == ["row 0", "row 1"]
     files(tmp_path, 1, first=2)
-    with pytest.raises(Exception, match="was begun with dedupPartitions=1"):
+    with pytest.raises(Exception, match="was started with dedupPartitions=1"):
         streamed(spark, tmp_path, box, **(how | {"dedupPartitions": 2}))
 
 

@@ -135,7 +135,7 @@ def test_lost_messages_end_a_query_with_their_range(
     path = topic.replace("://", "/")
     box.admin("DELETE", f"{path}/truncate" if by else f"{path}?force=true")
     send(client, topic, range(12, 14))
-    said = f"{topic}: entries from {place} up to .* are not there any more.*failOnDataLoss=false"
+    said = f"{topic}: entries from {place} up to .* no longer exist.*failOnDataLoss=false"
     with pytest.raises(StreamingQueryException, match=said):
         stream.run(topic=topic)
     if by:

@@ -126,7 +126,7 @@ def test_what_are_no_records_is_refused() -> None:
     value = value_of([Record(3, 0, "cursor"), Record(3, 0, "usual")])
     wrong = value + value[:22] + b"\0\7" + value[24:]
     walk = Walk({3: Wanted(4, 0, 9)})
-    with pytest.raises(PersistenceError, match="a header of 7 bytes"):
+    with pytest.raises(PersistenceError, match="invalid header size: 7 bytes"):
         walk.take(wrong, [len(value), len(wrong)])
     assert walk.ends == {4: 0}, "nothing was taken"
 

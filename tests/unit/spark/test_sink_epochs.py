@@ -74,14 +74,14 @@ def test_that_a_box_is_waited_for_is_told_once(
 ) -> None:
     monkeypatch.setattr(connections, "_QUIET_SECONDS", 0.0)
     asked(Box(NotConnected("gone"), NotConnected("gone"), True)).commit(0, [])
-    assert capsys.readouterr().err == "pulsarbox: gone: tried again, for 5 s (pollTimeoutMs)\n"
+    assert capsys.readouterr().err == "pulsarbox: gone: retrying for 5 s (pollTimeoutMs)\n"
     monkeypatch.setattr(connections, "_QUIET_SECONDS", 60.0)
     asked(Box(NotConnected("gone"), True)).commit(0, [])
     assert capsys.readouterr().err == ""
 
 
 def test_a_box_that_stays_away_is_told() -> None:
-    with pytest.raises(SinkError, match=r"does not answer, for 0 s: gone. Is admin\.url"):
+    with pytest.raises(SinkError, match=r"has not responded for 0 s: gone. Is admin\.url"):
         asked(Box(NotConnected("gone")), seconds=0.0).begin(0, 0)
 
 
@@ -90,10 +90,10 @@ def test_a_box_that_stays_away_is_told() -> None:
     [
         (409, "Epoch 3 of sink s is behind its last epoch, 7", "sinkEpoch=reset"),
         (409, "Sink s belongs to writer q, at epoch 7: p is another", "another sinkId; or, .* sinkEpoch=reset"),
-        (409, "Run a of sink s is over: run b has begun since", "this one has to stop"),
+        (409, "Run a of sink s is over: run b has begun since", "this one must stop"),
         (409, "Transaction 0:3 is ABORTED: nothing can be added to it", "longer than stageTimeout"),
         (404, "Transaction 0:3 not found: it has ended, or was never begun", "longer than stageTimeout"),
-        (404, "HTTP 404 Not Found", "needs the epoch commit of a box.*at-least-once.*dedup"),
+        (404, "HTTP 404 Not Found", "requires the epoch commit of a box.*at-least-once.*dedup"),
         (404, "Namespace not found", "Create it: `pulsarbox admin namespaces create public/default`"),
         (403, "no", "sink public/default/s: no"),
         (409, "Sink s was taken over by q: p can no longer write to it", "Choose another sinkId"),
@@ -107,7 +107,7 @@ def test_a_refusal_says_what_to_do(status: int, told: str, words: str) -> None:
 
 def test_a_part_of_a_job_that_is_behind_is_told_as_such() -> None:
     box = Box(Refused(409, "Epoch 3 of sink job-j.parts is behind its last epoch, 7", "POST"))
-    with pytest.raises(SinkError, match="Parts of a job are written in their order"):
+    with pytest.raises(SinkError, match="The parts of a job are written in order"):
         asked(box, sink=Sink("public/default/job-j.parts", "j.parts", "r")).begin(3, 0)
 
 
@@ -115,5 +115,5 @@ def test_whether_a_broker_knows_of_epochs_is_asked_without_changing_anything() -
     box = Box(None)
     asked(box).check()
     assert box.asked == [("last", "public/default/s")]
-    with pytest.raises(SinkError, match="exactly-once needs the epoch commit of a box"):
+    with pytest.raises(SinkError, match="exactly-once requires the epoch commit of a box"):
         asked(Box(Refused(404, "HTTP 404 Not Found", "GET"))).check()

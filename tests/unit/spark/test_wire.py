@@ -227,7 +227,7 @@ def test_of_apache_pulsar_gaps_are_no_loss_and_the_end_is_asked_for() -> None:
 @pytest.mark.usefixtures("_looks_at_once")
 def test_a_broker_that_sends_nothing() -> None:
     broker = Broker(t0=[*numbered(3), b"", b""])
-    with broker.serving() as found, pytest.raises(NoAnswer, match=r"/t0: nothing came from 0:3 on for 2 s"):
+    with broker.serving() as found, pytest.raises(NoAnswer, match=r"/t0: nothing received from 0:3 on for 2 s"):
         read(found, segment(0, 5), seconds=2.0)
 
 

@@ -87,16 +87,16 @@ def read(stats: Mapping[str, Any], topic: str, subscription: str) -> Acked:
     cursor = cursors.get(subscription)
     if cursor is None:
         raise PulsarBoxError(
-            f"{topic} has no subscription {subscription}: it has {', '.join(sorted(cursors)) or 'none'}; make it with "
-            f"`pulsarbox sub create {parse_topic(topic).base} {subscription} --at earliest`"
+            f"{topic} has no subscription {subscription}; existing: {', '.join(sorted(cursors)) or 'none'}. Create it "
+            f"with `pulsarbox sub create {parse_topic(topic).base} {subscription} --at earliest`"
         )
     found = _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
     ranges = tuple(sorted(((int(a), int(b)), (int(c), int(d))) for a, b, c, d in found))
     told = int(cursor.get("totalNonContiguousDeletedMessagesRange", len(ranges)))
     if told > len(ranges):
         raise PulsarBoxError(
-            f"{topic}: {subscription} has acknowledged {told} stretches, of which the broker tells {len(ranges)}: use "
-            "`pulsarbox dlq replay` for dead letters, or leave -s out"
+            f"{topic}: {subscription} has acknowledged {told} ranges, of which the broker reports {len(ranges)}: use "
+            "`pulsarbox dlq replay` for dead letters, or omit -s"
         )
     ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
     return Acked((int(ledger), int(entry)), ranges)

@@ -83,19 +83,18 @@ def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
     there = dict(rows.dtypes)
     for name in given.named():
         if name not in there:
-            raise PreconditionFailed(f"there is no column {name}: there are {', '.join(there)}")
+            raise PreconditionFailed(f"unknown column {name}; expected one of {', '.join(there)}")
     if given.order_by:
         rows = rows.orderBy(*(rows[quoted(name)] for name in given.order_by))
     made = _meaning(rows, there, given)
     values = _values(there, given)
     if not values:
-        raise PreconditionFailed("no column is left for the value: name one with --value")
+        raise PreconditionFailed("no column is left for the value: set one with --value")
     for name in values if not given.value else ():
         if not _FIELD.fullmatch(name):
             raise PreconditionFailed(
-                f"column {name!r} can be no field of a record, whose names have letters, digits, _ and $: name it "
-                "otherwise (of CSV with --schema), use it up with --key or --property, or publish one column alone "
-                "with --value"
+                f"column {name!r} cannot be a record field: field names consist of letters, digits, _ and $. Rename it "
+                "(for CSV with --schema), use it as --key or --property, or publish a single column with --value"
             )
     columns = [rows[quoted(name)] for name in values]
     fields = [_bytes(rows, given.value, there, given.encoding).alias("value")] if given.value else columns
@@ -165,7 +164,7 @@ def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
     is_number = kind in _NUMBERS
     made = rows[quoted(name)].cast("bigint" if is_number else "timestamp")
     begin = sql.lit(0) if is_number else sql.timestamp_seconds(sql.lit(0))
-    why = "is before 1970, and no message can have it: leave that row out, or do without --event-time"
+    why = "is before 1970, which is not a valid event time: remove the row, or omit --event-time"
     refused = sql.raise_error(sql.concat_ws(" ", sql.lit(f"column {name}:"), made.cast("string"), sql.lit(why)))
     return sql.when(made < begin, refused).otherwise(made)
 

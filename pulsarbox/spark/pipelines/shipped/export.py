@@ -65,7 +65,7 @@ class Export:
                 start = topic_selection.start(service, options, topic, EARLIEST).place
                 if start < topic_selection.end(service, options, topic):
                     return
-        raise OptionError(f"--until {end} is before --from {begin}, so nothing is between them: exchange them")
+        raise OptionError(f"--until {end} is before --from {begin}: swap them")
 
 
 def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, str]:
@@ -75,12 +75,12 @@ def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, st
     """
     found: dict[str, str] = {}
     if begin == LATEST:
-        raise PulsarBoxError("--from latest: an export ends where the topic ends, so nothing follows; leave --from out")
+        raise PulsarBoxError("--from latest: nothing follows, as an export ends at the end of the topic; omit --from")
     if end == EARLIEST:
-        raise PulsarBoxError("--until earliest: nothing is before the first message; leave --until out")
+        raise PulsarBoxError("--until earliest: nothing precedes the first message; omit --until")
     if subscription:
         if begin:
-            raise PulsarBoxError("a subscription says where to begin: leave --from out, or -s")
+            raise PulsarBoxError("a subscription determines where to start: omit --from or -s")
         found |= {"startingOffsets": "subscription", "subscription": subscription}
     for text, offsets, time in ((begin, "startingOffsets", "startingTime"), (end, "endingOffsets", "endingTime")):
         if not text:
@@ -89,7 +89,7 @@ def ranged(topics: str, begin: str, end: str, subscription: str) -> dict[str, st
             found[offsets if text in ("earliest", "latest") else time] = text
             continue
         if "," in topics or not topics:
-            raise PulsarBoxError(f"{text} is an id of one topic: name one topic, or give a time")
+            raise PulsarBoxError(f"{text} is a message ID of one topic: name a single topic, or use a time")
         found[offsets] = f'{{"{topics}": "{_place(text, is_end=offsets == "endingOffsets")}"}}'
     return found
 
@@ -99,7 +99,7 @@ def _place(text: str, *, is_end: bool) -> str:
     ledger, entry, *rest = (int(number) for number in text.split(":"))
     batch = rest[1] if len(rest) == 2 else -1  # the third one is the partition's number
     if len(rest) == 1:
-        raise PulsarBoxError(f"{text}: an id is LEDGER:ENTRY, or LEDGER:ENTRY:PARTITION:INDEX")
+        raise PulsarBoxError(f"{text}: invalid message ID; expected LEDGER:ENTRY or LEDGER:ENTRY:PARTITION:INDEX")
     if batch >= 0:
         return f"{ledger}:{entry}:{batch + is_end}"
     return f"{ledger}:{entry + is_end}"
@@ -113,7 +113,7 @@ def check(asked: Export) -> None:
     parse({**asked.box, **asked.select}, READ)
     check_options(asked.written)
     if asked.encoding != "base64" and asked.form not in TEXT:
-        raise PulsarBoxError(f"--bytes is about files of text: {asked.form} holds bytes as they are")
+        raise PulsarBoxError(f"--bytes applies to text formats: {asked.form} stores bytes as they are")
     if not asked.mode:
         check_empty(asked.place)
 
@@ -134,7 +134,7 @@ def export(spark: "SparkSession", asked: Export) -> int:
         rows = left_of(rows, asked.acked(subscription))
     for name in named:
         if name not in rows.columns:
-            raise PreconditionFailed(f"--columns: there is no {name}: there are {', '.join(rows.columns)}")
+            raise PreconditionFailed(f"--columns: unknown column {name}; expected one of {', '.join(rows.columns)}")
     if is_text:
         rows = _as_text(rows, asked, named)
     elif named:

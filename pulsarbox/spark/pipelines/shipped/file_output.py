@@ -24,7 +24,7 @@ def check_empty(where: str) -> None:
         return
     place = Path(urlsplit(where).path if where.startswith("file:") else where)
     if place.is_file() or (place.is_dir() and any(place.iterdir())):
-        raise NotEmptyError(f"{place} is not empty: give --append, --overwrite, or another directory")
+        raise NotEmptyError(f"{place} is not empty: use --append, --overwrite, or another directory")
 
 
 def write(rows: "DataFrame", form: str, place: str, mode: str, options: Mapping[str, str]) -> None:
@@ -54,4 +54,6 @@ def _replace(spark: "SparkSession", place: str, staged: str) -> None:
     files = there.getFileSystem(spark._jsc.hadoopConfiguration())
     files.delete(there, True)
     if not files.rename(new, there):
-        raise PulsarBoxError(f"the export is complete in {staged}, but cannot be renamed to {place}: rename it by hand")
+        raise PulsarBoxError(
+            f"the export is complete in {staged}, but cannot be renamed to {place}: rename it manually"
+        )

@@ -86,7 +86,7 @@ def tasks_of(tracker: "StatusTracker") -> str:
     """Return the progress of the active stages; empty if there are none."""
     stages = [found for each in tracker.getActiveStageIds() if (found := tracker.getStageInfo(each)) is not None]
     done, tasks = sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
-    return f"Spark is at work: {done:,} of {tasks:,} tasks are done" if tasks else ""
+    return f"Spark is working: {done:,} of {tasks:,} tasks done" if tasks else ""
 
 
 def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
@@ -96,7 +96,7 @@ def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
     if len(topics) == 1 and topics[0].startswith(PATTERN):
         return {"topicsPattern": topics[0].removeprefix(PATTERN)}
     if any(each.startswith(PATTERN) for each in topics):
-        raise PipelineError("one pattern, or topics: not both")
+        raise PipelineError("expected one pattern or topics, not both")
     return {"topics": ",".join(str(parse_topic(each)) for each in topics)}
 
 
@@ -121,5 +121,5 @@ def namespace_of(select: Mapping[str, str]) -> str:
 def job_named(name: str) -> str:
     """Return a valid job name. Raises PipelineError for others."""
     if not JOB.fullmatch(name):
-        raise PipelineError(f"--job {name!r}: letters, digits, - _ and . (at most 80), such as orders-2026-11-22")
+        raise PipelineError(f"--job {name!r}: use letters, digits, - _ and . (at most 80), such as orders-2026-11-22")
     return name

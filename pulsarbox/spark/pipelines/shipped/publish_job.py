@@ -104,12 +104,14 @@ class Job:
             make_directory(directory)
             self._lock = open(directory / "job.lock", "ab", opener=opener)  # noqa: SIM115 - held until close
         except OSError as error:
-            raise JobError(f"{directory} cannot be used: {error.strerror}; name another place with --state") from None
+            raise JobError(
+                f"{directory} cannot be used: {error.strerror}; choose another directory with --state"
+            ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.close()
-            raise JobError(f"job {name} is at work already, on {directory}") from None
+            raise JobError(f"job {name} is already running, on {directory}") from None
         try:
             self.progress = self._read() or Progress(dict(asked))
             self._check(asked)
@@ -138,7 +140,7 @@ class Job:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise JobError(f"{self._path} cannot be read ({error}): begin another job") from error
+            raise JobError(f"{self._path} cannot be read ({error}): choose another --job") from error
         found = kept.pop("spans")
         return Progress(**kept, spans=None if found is None else [Span(**each) for each in found])
 
@@ -149,7 +151,7 @@ class Job:
         for name in sorted({*before, *asked}):
             if before.get(name) != asked.get(name):
                 was = f"{name} {before[name]!r}" if name in before else f"no {name}"
-                raise JobError(f"job {self.name} was begun with {was}: go on with that, or choose another --job")
+                raise JobError(f"job {self.name} was started with {was}: use the same value, or choose another --job")
 
     def save(self) -> None:
         """Persist the progress durably. Raises PulsarBoxError on failure."""
@@ -157,7 +159,7 @@ class Job:
             put(self._path, json.dumps(asdict(self.progress)))
         except OSError as error:
             raise PulsarBoxError(
-                f"{self._path} cannot be written: {error.strerror}; mend that, and run it again"
+                f"{self._path} cannot be written: {error.strerror}; fix that, and run it again"
             ) from None
 
     def claim(self, box: Mapping[str, str], namespace: str) -> None:
@@ -171,8 +173,8 @@ class Job:
             if "is another" not in str(error):
                 raise PulsarBoxError(str(error)) from error
             raise JobError(
-                f"job {self.name} was begun before, with another --state than {self.directory.parent}: go on with that "
-                "one, or choose another --job, which publishes everything again"
+                f"job {self.name} was started with a --state other than {self.directory.parent}: use that one, or "
+                "choose another --job, which publishes everything again"
             ) from error
         finally:
             epochs.close()

@@ -107,7 +107,7 @@ def acknowledge(to: Reach, subscription: str, ids: Iterable[tuple[str, bytes]]) 
                     part.settle()
             consumer.close()
     except PulsarBoxError as error:
-        raise PulsarBoxError(f"put back, but not acknowledged on {subscription}: {error}; run it again") from error
+        raise PulsarBoxError(f"replayed, but not acknowledged on {subscription}: {error}; run it again") from error
     finally:
         client.close()
     return count

@@ -34,6 +34,7 @@ BEGUN: Final = "begun.json"
 """File in it with the length and slide of the windows, in milliseconds."""
 _OUT: Final = {"__key": "string", "__eventTime": "bigint"} | ROW
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
+"""Columns of the messages to count."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def _check_same(how: Rolling, directory: Path) -> None:
     if (length, slide) != (how.length, how.slide):
         place = directory.parent.parent
         raise PipelineError(
-            f"the rollup in {place} was begun with --window {length / 1000:g}s --slide {slide / 1000:g}s: go on with "
-            f"these, give this one a --name of its own, or have it begin anew: `pulsarbox pipeline reset {place.name}`"
+            f"the rollup in {place} was started with --window {length / 1000:g}s --slide {slide / 1000:g}s: use the "
+            f"same values, give this one another --name, or start anew after `pulsarbox pipeline reset {place.name}`"
         )
 
 

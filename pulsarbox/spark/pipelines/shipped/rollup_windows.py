@@ -54,15 +54,15 @@ class Rolling(NamedTuple):
     def check(self) -> None:
         """Raise ValueError for invalid parameters."""
         if self.slide < 1 or self.length < 1:
-            raise ValueError("a window and its slide are at least a millisecond")
+            raise ValueError("a window and its slide must be at least one millisecond")
         if self.length % self.slide:
             nearest = max(1, self.length // self.slide) * self.slide
             raise ValueError(
-                f"the window, {self.length / 1000:g} s, must be a multiple of its slide, {self.slide / 1000:g} s: "
-                f"{nearest / 1000:g} s is one"
+                f"the window, {self.length / 1000:g} s, must be a multiple of its slide, {self.slide / 1000:g} s, such "
+                f"as {nearest / 1000:g} s"
             )
         if self.length // self.slide > 1000:
-            raise ValueError("a message would be in more than 1000 windows: choose a longer slide")
+            raise ValueError("each message would be in more than 1000 windows: choose a longer slide")
 
 
 def bucket(latency: int) -> int:

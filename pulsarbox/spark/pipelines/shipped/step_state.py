@@ -60,10 +60,10 @@ class Keeping:
         try:
             query, rows, state = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise KeptError(f"{path} cannot be read ({error}): reset the pipeline, it then begins anew") from error
+            raise KeptError(f"{path} cannot be read ({error}): reset the pipeline to start anew") from error
         if query != self._query:
             raise KeptError(
-                f"{path} is of another query: its checkpoint was deleted alone. Reset the pipeline, it then begins anew"
+                f"{path} belongs to another query: only its checkpoint was deleted. Reset the pipeline to start anew"
             )
         return Kept(rows, state)
 

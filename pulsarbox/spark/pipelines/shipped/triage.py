@@ -47,10 +47,10 @@ _KEPT: Final = {
 }
 OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
 """Columns for internal use only."""
-IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged one by one: leave -s out, or use `dlq replay`"
+IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged individually: omit -s, or use `dlq replay`"
 IN_PART: Final = (
-    "only some messages of its batch were chosen, which is acknowledged whole: choose all, leave -s out, or use `dlq "
-    "replay`, which takes them one by one"
+    "only some messages of its batch were selected, and a batch is acknowledged as a whole: select all, omit -s, or "
+    "use `dlq replay`, which acknowledges messages individually"
 )
 
 
@@ -145,19 +145,21 @@ def _looked_at(
 
     wanted, schemas = asked.wanted(), _Schemas(registry)
     schema = _arrow()
-    for batch in batches:
-        rows = []
-        for row in _rows(batch):
-            topic = row["__topic"]
-            known = acked.get(topic)
-            if known is not None and known.holds(row["__ledgerId"], row["__entryId"], row["__batchIndex"]):
-                continue
-            message = dead_letter_rows.looked(row, schemas.of(topic, row["__schemaVersion"]))
-            found = dead_letter_rows.letter(message, asked, wanted)
-            if found.wanted:
-                rows.append(_row(row, found, known))
-        yield pa.RecordBatch.from_pylist(rows, schema)
-    registry.close()
+    try:
+        for batch in batches:
+            rows = []
+            for row in _rows(batch):
+                topic = row["__topic"]
+                known = acked.get(topic)
+                if known is not None and known.holds(row["__ledgerId"], row["__entryId"], row["__batchIndex"]):
+                    continue
+                message = dead_letter_rows.looked(row, schemas.of(topic, row["__schemaVersion"]))
+                found = dead_letter_rows.letter(message, asked, wanted)
+                if found.wanted:
+                    rows.append(_row(row, found, known))
+            yield pa.RecordBatch.from_pylist(rows, schema)
+    finally:
+        registry.close()
 
 
 def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +12,6 @@ from pulsarbox.spark.pipelines.shipped.rollup_windows import GROWTH, Counts, Par
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-
-COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
-"""Columns that a batch must have."""
 
 
 def counted(batches: "Iterable[RecordBatch]", how: Rolling) -> list[Part]:

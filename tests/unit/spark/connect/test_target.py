@@ -79,11 +79,11 @@ def test_who_is_not_trusted_or_known_is_told_what_to_give(monkeypatch: pytest.Mo
     monkeypatch.setattr(Admin, "_ask", ask)
     with admin_of(reached()) as admin:
         with pytest.raises(
-            PulsarBoxError, match=r"option admin.url\) is not trusted: .*tlsTrustCertsFilePath"
+            PulsarBoxError, match=r"option admin.url\) has an untrusted certificate: .*tlsTrustCertsFilePath"
         ) as error:
             admin.own("/clock")
         assert not passes(error.value), "waiting does not help"
-        with pytest.raises(Refused, match=r"Authentication required\. Option token, or tokenFile, says who asks"):
+        with pytest.raises(Refused, match=r"Authentication required\. Authenticate with option token or tokenFile"):
             admin.own("/clock")
         with pytest.raises(Refused, match=r"^not there$"):
             admin.own("/clock")
@@ -92,12 +92,12 @@ def test_who_is_not_trusted_or_known_is_told_what_to_give(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"service_url": "http://h"}, "option service.url = 'http://h' is no URL"),
-        ({"pulsar_client_authPluginClassName": "kerberos"}, "'kerberos' is not known; token, tls and basic are"),
+        ({"service_url": "http://h"}, "option service.url = 'http://h': invalid URL"),
+        ({"pulsar_client_authPluginClassName": "kerberos"}, "unknown method 'kerberos'; expected token, tls or basic"),
         ({"pulsar_client_authPluginClassName": "tls", "pulsar_client_authParams": "tlsCertFile:x"}, "lacks tlsKeyFile"),
-        ({"data_dir": "/nowhere"}, "no box runs there. Start it with"),
-        ({"pulsar_client_authPluginClassName": TOKEN}, "is for a token, and there is none: give token"),
-        ({"token": "t", "pulsar_client_authPluginClassName": "tls"}, "token and .*'tls' contradict each other"),
+        ({"data_dir": "/nowhere"}, "no box is running there. Start one with"),
+        ({"pulsar_client_authPluginClassName": TOKEN}, "requires a token: set option token"),
+        ({"token": "t", "pulsar_client_authPluginClassName": "tls"}, "token and .*'tls' conflict"),
     ],
 )
 def test_what_cannot_be_reached_is_said_by_name(options: dict[str, str], words: str) -> None:

@@ -197,7 +197,7 @@ def test_a_first_chunk_that_is_too_far_back_to_be_looked_for_is_told(monkeypatch
     assert columns(*log[201:], segment=SEGMENT._replace(first=201, last=202), told=told).rows == 1
     (lost,) = told.told
     assert (lost.start, lost.end) == (Place(7, 202), Place(7, 203))
-    assert "the first chunk of its message is more than 60 entries back" in str(lost)
+    assert "the first chunk of the message is more than 60 entries back" in str(lost)
     monkeypatch.setattr(opened, "BACK_ENTRIES", 300)
     told.told.clear()
     found = columns(*log[201:], segment=SEGMENT._replace(first=201, last=202), told=told)
@@ -234,7 +234,7 @@ def test_blocks_are_parted_in_order_and_in_portions(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_no_column_is_refused() -> None:
-    with pytest.raises(ValueError, match="'paylod' is no column"):
+    with pytest.raises(ValueError, match="unknown message column 'paylod'"):
         next(messages(SEGMENT, frozenset({"paylod"}), Reach("pulsar://h:1")))
 
 
@@ -256,7 +256,7 @@ def test_urls_and_places() -> None:
     assert hosts_of("pulsar://a:1,b,[::1]:2", 6650) == ((("a", 1), ("b", 6650), ("::1", 2)), False)
     assert hosts_of("https://h/", 8443) == ((("h", 8443),), True)
     for wrong in ("localhost:6650", "kafka://h:1", "pulsar://", "pulsar://h:x", "pulsar://h:0"):
-        with pytest.raises(ValueError, match=r"URL of a broker|no host and port"):
+        with pytest.raises(ValueError, match=r"not a valid broker URL|not a valid host and port"):
             hosts_of(wrong, 6650)
     assert (part_of("3:4"), part_of("3:4:5")) == (Place(3, 4), Place(3, 4, 5))
 

@@ -160,10 +160,10 @@ def test_a_column_may_be_asked_for_as_another_type() -> None:
     [
         (
             {"__messageProperties": TEXT},
-            "column __messageProperties is map<string,string>: it cannot be read as string",
+            "column __messageProperties has type map<string,string> and cannot be read as string",
         ),
-        ({"__partition": MapType(TEXT, TEXT)}, "column __partition is int: it cannot be read as map"),
-        ({"__kye": BINARY, "value": BINARY}, "there is no column __kye; did you mean __key?"),
+        ({"__partition": MapType(TEXT, TEXT)}, "column __partition has type int and cannot be read as map"),
+        ({"__kye": BINARY, "value": BINARY}, "unknown column __kye; did you mean __key?"),
     ],
 )
 def test_columns_that_cannot_be_read_are_told_before_any_message_is(columns: Any, words: str) -> None:
@@ -460,7 +460,7 @@ def test_a_bad_value_among_several_topics_is_told_of_its_own() -> None:
     some = Messages("", -1, 3, [1, 2, 1], SEVERAL, Cuts(b"{}{{}", [0, 2, 2, 3, 3, 5]))
     some.schema_version, some.ledger, some.entry = [b"\1"] * 3, [5, 6, 5], [0, 9, 1]
     assert some.cuts is not None and some.cuts.all() == payloads
-    with pytest.raises(MalformedError, match="the message 6:9 of persistent://public/default/simple-partition-1"):
+    with pytest.raises(MalformedError, match="message 6:9 of persistent://public/default/simple-partition-1"):
         tables_of_several(columns, "failfast").batch(some)
 
 

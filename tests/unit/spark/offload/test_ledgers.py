@@ -76,9 +76,9 @@ def test_whatever_is_gone_is_told_once_and_all_else_is_offloaded(sizes: list[int
 
 def test_a_topic_that_was_made_anew_is_no_continuation() -> None:
     found = due(Mark(Place(4, 5), 20), Mark(Place(9, 0), 0), [stretch(9, 5, 0)])
-    assert found.stretches == () and found.gap is not None and "made anew" in found.gap.reason
+    assert found.stretches == () and found.gap is not None and "recreated" in found.gap.reason
     empty = due(Mark(Place(4, 5), 20), Mark(Place(9, 0), 0), [])
-    assert empty.gap is not None and "made anew" in empty.gap.reason
+    assert empty.gap is not None and "recreated" in empty.gap.reason
 
 
 def test_an_empty_ledger_that_went_is_no_loss() -> None:

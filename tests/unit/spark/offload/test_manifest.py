@@ -77,11 +77,11 @@ def test_one_that_is_gone_is_not_one_that_never_was(tmp_path: Path) -> None:
     (folder / "partition=none").mkdir()
     (folder / "partition=none" / "ledger=3.parquet").touch()
     with pytest.raises(
-        OffloadError, match=r"_manifest.jsonl is gone, and files of ledgers are there\. Restore the file"
+        OffloadError, match=r"_manifest.jsonl is missing, but there are ledger files\. Restore the file"
     ):
         Manifest(folder)
     (found,) = verify(tmp_path, choice((), ""))
-    assert found.topic == "persistent://public/default/orders" and "is gone" in found.problems[0]
+    assert found.topic == "persistent://public/default/orders" and "is missing" in found.problems[0]
 
 
 def test_two_do_not_write_at_once(tmp_path: Path) -> None:

@@ -54,13 +54,13 @@ def test_a_job_is_what_its_rows_were_put_aside_for(tmp_path: Path) -> None:
         job.progress.spans = []
         job.save()
     for asked, before in (({"from": "b.csv"}, "from 'a.csv'"), (ASKED | {"rate": "1"}, "no rate")):
-        with pytest.raises(JobError, match=f"was begun with {before}.*--job"):
+        with pytest.raises(JobError, match=f"was started with {before}.*--job"):
             Job(tmp_path, "j", asked)
     Job(tmp_path, "j", ASKED).close()
 
 
 def test_nobody_works_on_a_job_that_is_at_work(tmp_path: Path) -> None:
-    with Job(tmp_path, "j", ASKED), pytest.raises(JobError, match="at work already"):
+    with Job(tmp_path, "j", ASKED), pytest.raises(JobError, match="is already running"):
         Job(tmp_path, "j", ASKED)
 
 
@@ -81,7 +81,7 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(publish_job, "put", full)
-    with pytest.raises(PulsarBoxError, match=r"job.json cannot be written: No space left on device; mend that"):
+    with pytest.raises(PulsarBoxError, match=r"job.json cannot be written: No space left on device; fix that"):
         Job(tmp_path, "j", ASKED)
 
 
@@ -135,7 +135,7 @@ class Tracker:
 def test_how_a_long_job_goes_is_said_now_and_then() -> None:
     at_work: Any = Tracker((40, 12), None, (2, 0))
     waiting: Any = Tracker()
-    assert one_off_session.tasks_of(at_work) == "Spark is at work: 12 of 42 tasks are done"
+    assert one_off_session.tasks_of(at_work) == "Spark is working: 12 of 42 tasks done"
     assert one_off_session.tasks_of(waiting) == ""
     said: list[str] = []
     twice = threading.Event()
@@ -147,7 +147,7 @@ def test_how_a_long_job_goes_is_said_now_and_then() -> None:
 
     with one_off_session.telling(at_work, say, "local[2]", seconds=0.001):
         assert twice.wait(60)
-    assert set(said) == {"Spark is at work: 12 of 42 tasks are done"}
+    assert set(said) == {"Spark is working: 12 of 42 tasks done"}
     assert not [each for each in threading.enumerate() if each.name == "pulsarbox tells"]
 
 
@@ -156,7 +156,7 @@ def test_tasks_that_nobody_works_on_are_told_of() -> None:
     said = [looking.look(float(second)) for second in range(90)]
     told = {second: text for second, text in enumerate(said) if text}
     assert list(told) == [8, 68]
-    assert told[8].startswith("for 8 s nobody has worked on Spark's tasks, which wait: spark://h:7077 has no worker")
+    assert told[8].startswith("Spark's tasks have been waiting for 8 s: spark://h:7077 has no worker")
     assert "sbin/start-worker.sh" in told[8]
     for busy in (Tracker(), Tracker((3, 0), (4, 1))):
         looking = Idle(busy, "spark://h:7077")  # type: ignore[arg-type]

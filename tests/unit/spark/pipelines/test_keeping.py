@@ -49,7 +49,7 @@ def test_old_ones_go(tmp_path: Path) -> None:
 def test_what_is_of_another_query_is_refused(tmp_path: Path) -> None:
     Keeping(tmp_path, "q").once(0, counting)
     for number in (0, 1):
-        with pytest.raises(KeptError, match=r"0\.json is of another query.*[Rr]eset"):
+        with pytest.raises(KeptError, match=r"0\.json belongs to another query.*[Rr]eset"):
             Keeping(tmp_path, "other").once(number, counting)
 
 

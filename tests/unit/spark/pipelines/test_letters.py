@@ -1,5 +1,6 @@
 """Dead letters as Spark reads them are judged as the box judges them: same groups, same filter, same way back."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -62,6 +63,19 @@ def test_a_letter_with_numbers_that_python_has_not_is_looked_at() -> None:
     (found,) = _looked_at(Asked(filter=f"event_time == {late}"), Registry(Reach("pulsar://127.0.0.1:1")), {}, [batch])
     assert found.num_rows == 1 and found.column("publishTime").to_pylist() == [NOW]
     assert found.column("__eventTime").cast(pa.int64()).to_pylist() == [late * 1000]
+
+
+@pytest.mark.parametrize("batches", [[], [pa.RecordBatch.from_pydict({"unexpected": [1]})]])
+def test_the_connection_for_schemas_is_closed_even_after_an_error(batches: list[pa.RecordBatch]) -> None:
+    closed = []
+
+    class Watched(Registry):
+        def close(self) -> None:
+            closed.append(self)
+
+    with pytest.raises(KeyError) if batches else nullcontext():
+        list(_looked_at(Asked(), Watched(Reach("pulsar://127.0.0.1:1")), {}, batches))
+    assert len(closed) == 1
 
 
 def test_a_payload_is_read_by_its_schema_as_the_box_does() -> None:

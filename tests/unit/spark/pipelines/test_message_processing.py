@@ -133,7 +133,7 @@ def test_a_value_that_cannot_be_read_is_not_tried_again() -> None:
     made.send("{")
     (letter,) = made.dead_letters
     assert (letter.value, letter.properties["PIPELINE_ATTEMPTS"]) == (b"{", "1")
-    assert "the value is not json" in letter.properties["FAILURE_REASON"]
+    assert "the value is not valid json" in letter.properties["FAILURE_REASON"]
 
 
 def test_without_a_topic_for_dead_letters_the_message_is_named() -> None:
@@ -162,11 +162,11 @@ def test_who_ends_the_process_ends_its_message_alone() -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"properties": {"n": 1}}, "property 'n' is 1: both are text"),
+        ({"properties": {"n": 1}}, "property 'n' is 1: names and values must be text"),
         ({"properties": {"n": "\ud800"}}, "surrogates not allowed"),
-        ({"event_time": 1.5}, "1.5 is no time: whole milliseconds since 1970"),
-        ({"event_time": -1}, "-1 is no time"),
-        ({"event_time": 1 << 63}, "is no time"),
+        ({"event_time": 1.5}, "1.5 is not a time in whole milliseconds since 1970"),
+        ({"event_time": -1}, "-1 is not a time"),
+        ({"event_time": 1 << 63}, "is not a time"),
     ],
 )
 def test_what_no_message_can_have_is_a_dead_letter_and_no_end_of_the_query(more: Any, why: str) -> None:
@@ -232,7 +232,7 @@ def test_several_values_and_deleting() -> None:
 def test_state_has_to_be_declared() -> None:
     made = trial(count, value="text", retries=0)
     made.send("x")
-    assert "say @function(..., state=True)" in made.dead_letters[0].properties["FAILURE_REASON"]
+    assert "requires @function(..., state=True)" in made.dead_letters[0].properties["FAILURE_REASON"]
 
 
 def silent(value: str, ctx: Any) -> None:
@@ -267,7 +267,7 @@ def test_a_timer_can_be_cancelled_and_takes_one_time() -> None:
     def process(value: str, ctx: Any) -> None:
         ctx.state.timer(after="1s")
         ctx.state.cancel()
-        with pytest.raises(ValueError, match="takes after= or at="):
+        with pytest.raises(ValueError, match="takes either after= or at="):
             ctx.state.timer()
 
     made = trial(process, value="text", state=True, on_timer=told)
@@ -283,12 +283,12 @@ def test_a_timer_at_no_time_is_a_dead_letter_and_leaves_nothing_behind(at: Any) 
 
     made = trial(process, value="text", state=True, on_timer=told, retries=0)
     made.send("x", key="a")
-    assert "is no time: whole milliseconds since 1970" in made.dead_letters[0].properties["FAILURE_REASON"]
+    assert "is not a time in whole milliseconds since 1970" in made.dead_letters[0].properties["FAILURE_REASON"]
     assert (made.state("a"), made.timers("a"), made.advance("1d")) == ({}, {}, [])
 
 
 def test_a_trial_is_of_functions() -> None:
-    with pytest.raises(PipelineError, match="Trial is for @function"):
+    with pytest.raises(PipelineError, match="Trial requires a @function"):
         Trial(frame(inputs="a", output="b")(lambda df: df))
     with pytest.raises(PipelineError, match="neither a @frame nor a @function"):
         Trial(count)

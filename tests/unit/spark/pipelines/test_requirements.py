@@ -36,21 +36,21 @@ def test_a_master_that_does_not_answer(java: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         check(f"spark://127.0.0.1:{port}", java)
-    with pytest.raises(PipelineError, match=rf"no master of Spark answers at .*:{port}.*refused.*start-master\.sh"):
+    with pytest.raises(PipelineError, match=rf"no Spark master is reachable at .*:{port}.*refused.*start-master\.sh"):
         check(f"spark://127.0.0.1:{port}", java)
 
 
 def test_java_that_is_not_there(java: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(SparkMissingError, match="Java is not installed: Spark needs Java 17"):
+    with pytest.raises(SparkMissingError, match="Java is not installed: Spark requires Java 17"):
         check("local[2]", {"PATH": str(tmp_path / "empty")})
-    with pytest.raises(SparkMissingError, match=r"JAVA_HOME is /nowhere, where there is no bin/java"):
+    with pytest.raises(SparkMissingError, match=r"JAVA_HOME is /nowhere, which has no bin/java"):
         check("local[2]", java | {"JAVA_HOME": "/nowhere"})
     check("local[2]", {"JAVA_HOME": str(tmp_path), "PATH": ""})
 
 
 def test_spark_that_is_not_there(java: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "find_spec", lambda name: None if name == "pyarrow" else object())
-    with pytest.raises(SparkMissingError, match=r"there is no pyarrow.*pip install 'pulsarbox\[spark\]'"):
+    with pytest.raises(SparkMissingError, match=r"module pyarrow not found.*pip install 'pulsarbox\[spark\]'"):
         check("local[2]", java)
 
 
@@ -64,9 +64,9 @@ def test_spark_that_is_not_there(java: dict[str, str], monkeypatch: pytest.Monke
         (
             "Error: LinkageError occurred while loading main class X\n\tjava.lang.UnsupportedClassVersionError: X has "
             "been compiled by a more recent version\n",
-            "this Java is too old: Spark needs Java 17 or newer.*more recent version",
+            "this Java is too old: Spark requires Java 17 or newer.*more recent version",
         ),
-        ("starting\n", "Spark's JVM does not start: the gateway has ended; .*spark.log may say more"),
+        ("starting\n", "Spark's JVM failed to start: the gateway has ended; see .*spark.log"),
     ],
 )
 def test_a_jvm_that_does_not_start_is_told_with_what_it_wrote(tmp_path: Path, text: str, said: str) -> None:

@@ -189,8 +189,10 @@ def test_windows_that_cannot_be_are_refused() -> None:
         HOW._replace(slide=300).check()
     with pytest.raises(ValueError, match="more than 1000 windows"):
         HOW._replace(length=100_000, slide=1).check()
-    with pytest.raises(ValueError, match=r"the window, 0\.7 s, must be a multiple of its slide, 0\.3 s: 0\.6 s is one"):
+    with pytest.raises(
+        ValueError, match=r"the window, 0\.7 s, must be a multiple of its slide, 0\.3 s, such as 0\.6 s"
+    ):
         HOW._replace(length=700, slide=300).check()
-    with pytest.raises(ValueError, match="at least a millisecond"):
+    with pytest.raises(ValueError, match="at least one millisecond"):
         HOW._replace(length=0).check()
     HOW.check()

@@ -138,8 +138,8 @@ def test_a_query_that_fails_is_started_again_and_the_others_go_on(stage: Stage, 
     assert {name: each.state for name, each in ended.items()} == {"bad": FAILED, "good": STOPPED}
     assert (ended["bad"].starts, ended["bad"].error, ended["good"].rows) == (3, "x: no", 7)
     assert [each for each in stage.said if "has failed" in each] == [
-        "bad has failed, and is started again in 0.01 s (1 of 2): x: no",
-        "bad has failed, and is started again in 0.02 s (2 of 2): x: no",
+        "bad has failed, restarting in 0.01 s (1 of 2): x: no",
+        "bad has failed, restarting in 0.02 s (2 of 2): x: no",
         "bad has failed: x: no",
     ]
     kept = {each.query: each for each in known(tmp_path)}
@@ -228,7 +228,7 @@ def test_a_query_that_its_checkpoint_does_not_fit_is_not_tried_again(stage: Stag
     stage.lives = {"q": [Played("There are [1] sources in the checkpoint offsets and now there are [2]")]}
     ended = stage.run(step("q"))
     assert (ended["q"].state, ended["q"].starts) == (FAILED, 1)
-    assert "another name=, by which it begins anew" in str(ended["q"].error)
+    assert "start anew, with another name=" in str(ended["q"].error)
     assert "`pulsarbox pipeline reset p q`" in str(ended["q"].error)
 
 
@@ -237,7 +237,7 @@ def test_a_jvm_that_ends_by_itself_fails_what_runs(
 ) -> None:
     monkeypatch.setattr(runner, "jvm_has_ended", lambda error: True)
     stage.lives = {"q": [OSError("connection refused")]}
-    with pytest.raises(PipelineError, match=r"Spark's JVM has ended by itself: .*spark\.log"):
+    with pytest.raises(PipelineError, match=r"Spark's JVM ended unexpectedly: see .*spark\.log"):
         stage.run(step("q"))
     (kept,) = known(tmp_path)
     assert (kept.about["state"], kept.pid) == ("failed", None)
@@ -292,7 +292,7 @@ def test_topics_that_are_read_are_made_and_subscribed(stage: Stage) -> None:
         ("PUT", "letters/subscription/pipeline-p-one"),
         ("PUT", "there/subscription/pipeline-p-one"),
     ]
-    assert "persistent://public/default/missing did not exist: made" in stage.said
+    assert "persistent://public/default/missing did not exist: created" in stage.said
 
 
 def test_dead_letters_are_held_by_who_may_not_make_topics_and_what_cannot_be_held_is_said(stage: Stage) -> None:
@@ -301,20 +301,20 @@ def test_dead_letters_are_held_by_who_may_not_make_topics_and_what_cannot_be_hel
     stage.run(step("one", dead_letter="refused"))
     assert ("PUT", "refused/subscription/pipeline-p-one") in stage.asked
     assert stage.said[-1].startswith("one: stopped")
-    assert not [each for each in stage.said if "dead letters go" in each]
+    assert not [each for each in stage.said if "dead letters are deleted" in each]
     stage.refuses = "letters/subscription/pipeline-p-two"
     stage.run(step("two", dead_letter="letters"))
-    (told,) = [each for each in stage.said if "dead letters go" in each]
-    assert told.startswith("persistent://public/default/letters cannot be given a subscription (")
+    (told,) = [each for each in stage.said if "dead letters are deleted" in each]
+    assert told.startswith("persistent://public/default/letters cannot have a subscription (")
 
 
 def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
     stage.lives = {"old": [Played()], "new": [Played()]}
     stage.run(step("old"))
-    assert not [each for each in stage.said if "not declared" in each]
+    assert not [each for each in stage.said if "no longer declared" in each]
     stage.run(step("new"))
-    (told,) = [each for each in stage.said if "not declared any more" in each]
-    assert told.startswith("p/old ran before and is not declared any more.")
+    (told,) = [each for each in stage.said if "no longer declared" in each]
+    assert told.startswith("p/old ran before and is no longer declared.")
     assert "name='old'" in told
     assert "subscription pipeline-p-old" in told
     assert "`pulsarbox pipeline reset p old`" in told
@@ -323,12 +323,12 @@ def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
 def test_without_spark_or_java_nothing_is_made(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "check_spark", requirements.check)
     monkeypatch.setattr(requirements, "find_spec", lambda name: None if name == "pyspark" else object())
-    with pytest.raises(PipelineError, match=r"there is no pyspark\): pip install 'pulsarbox\[spark\]'"):
+    with pytest.raises(PipelineError, match=r"module pyspark not found\): pip install 'pulsarbox\[spark\]'"):
         stage.run(step("q"))
     monkeypatch.setattr(requirements, "find_spec", lambda name: object())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(PipelineError, match="Java is not installed: Spark needs Java 17"):
+    with pytest.raises(PipelineError, match="Java is not installed: Spark requires Java 17"):
         stage.run(step("q"))
     assert (stage.asked, list(tmp_path.iterdir())) == ([], [])
 
@@ -348,7 +348,7 @@ def test_a_broker_that_is_not_there_is_what_went_wrong_last(
 
 def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
     held = Held(tmp_path, "p", "q")
-    with pytest.raises(PipelineError, match="p/q runs already"):
+    with pytest.raises(PipelineError, match="p/q is already running"):
         stage.run(step("a"), step("q"))
     held.release()
     stage.lives = {"q": [Played()]}
@@ -358,7 +358,7 @@ def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> Non
 def test_files_of_a_checkpoint_that_is_gone_are_not_written_on(stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "out" / "_spark_metadata").mkdir(parents=True)
     made = Frame(build=lambda df: df, inputs="raw", output=f"parquet:{tmp_path / 'out'}", name="files")
-    with pytest.raises(PipelineError, match="output of a checkpoint that is gone"):
+    with pytest.raises(PipelineError, match="output of a checkpoint that no longer exists"):
         stage.run(made)
 
 

@@ -60,9 +60,9 @@ def test_a_range_that_contradicts_itself_is_refused() -> None:
         "endingTime": "-1m",
     }
     for topics, begin, subscription, why in (
-        ("t", "-1h", "s", "leave --from out"),
-        ("a,b", "1:2", "", "id of one topic"),
-        ("t", "1:2:3", "", "an id is LEDGER:ENTRY"),
+        ("t", "-1h", "s", "omit --from"),
+        ("a,b", "1:2", "", "message ID of one topic"),
+        ("t", "1:2:3", "", "expected LEDGER:ENTRY"),
     ):
         with pytest.raises(PulsarBoxError, match=why):
             ranged(topics, begin, "", subscription)
@@ -73,7 +73,7 @@ def test_a_directory_with_something_in_it_is_refused(tmp_path: Path) -> None:
     check_empty("s3a://bucket/x")
     (tmp_path / "x").touch()
     for place in (str(tmp_path), f"file://{tmp_path}"):
-        with pytest.raises(Conflict, match="is not empty: give --append, --overwrite"):
+        with pytest.raises(Conflict, match="is not empty: use --append, --overwrite"):
             check_empty(place)
 
 
@@ -88,10 +88,10 @@ def test_what_a_subscription_has_acknowledged_is_read_from_statistics() -> None:
     assert [partly.holds(3, 5, index) for index in (None, 0, 1, 2)] == [False, False, True, False]
     assert partly.holds(3, 6, 0) and not partly.holds(3, 8, 0)
     assert [partly.left(3, entry, 3) for entry in (5, 8)] == [2, 3]
-    with pytest.raises(PulsarBoxError, match="has no subscription other: it has s; make it with"):
+    with pytest.raises(PulsarBoxError, match=r"has no subscription other; existing: s\. Create it with"):
         read(stats, "t", "other")
     cursor["totalNonContiguousDeletedMessagesRange"] = "3"
-    with pytest.raises(PulsarBoxError, match="of which the broker tells 2: use"):
+    with pytest.raises(PulsarBoxError, match="of which the broker reports 2: use"):
         read({"cursors": {"s": cursor}}, "t", "s")
 
 
@@ -99,7 +99,7 @@ def test_a_box_that_is_too_old_to_tell_is_said(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Service, "_of_box", lambda *_: {"earliest": "3:0", "subscription": "3:5"})
     with (
         Service(reach(parse({"service.url": "pulsar://localhost:1", "topic": "t"}, READ))) as service,
-        pytest.raises(PulsarBoxError, match=r"t: the box is older .* update the box, or leave -s out"),
+        pytest.raises(PulsarBoxError, match=r"t: the box is older .* upgrade the box, or omit -s"),
     ):
         service.in_part("t", "s")
 
@@ -113,7 +113,7 @@ def test_a_rollup_is_one_query_or_two(tmp_path: Path) -> None:
         ("rollup-parquet", f"parquet:{tmp_path}/p"),
     ]
     assert both.steps[0].options["startingTime"] == "-1h"
-    for wrong, why in (("regex:public/default/.*", "round for ever"), ("rolled", "round for ever")):
+    for wrong, why in (("regex:public/default/.*", "steps form a cycle"), ("rolled", "steps form a cycle")):
         with pytest.raises(PulsarBoxError, match=why):
             pipeline(Rollup(wrong, "rolled", HOW, tmp_path))
 
@@ -124,9 +124,9 @@ def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None
     rollup.begin(HOW._replace(delay=7, idle=7, flush=True), windows_of(asked))
     pipeline(Rollup("a", "rolled", HOW._replace(delay=7), tmp_path))
     for other in (HOW._replace(length=5000), HOW._replace(slide=500)):
-        with pytest.raises(PipelineError, match=r"begun with --window 1s --slide 1s: .*--name.*reset"):
+        with pytest.raises(PipelineError, match=r"started with --window 1s --slide 1s: .*--name.*reset"):
             pipeline(Rollup("a", "rolled", other, tmp_path))
-        with pytest.raises(PipelineError, match="begun with"):
+        with pytest.raises(PipelineError, match="started with"):
             rollup.begin(other, windows_of(asked))
     pipeline(Rollup("a", "rolled", HOW._replace(length=5000), tmp_path / "other"))
 
@@ -135,7 +135,7 @@ def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None
     ("words", "why"),
     [
         ("rollup a --to b --window 5m --slide 2m", "multiple of its slide"),
-        ("rollup a --to a", "round for ever"),
+        ("rollup a --to a", "steps form a cycle"),
         ("dlq-triage a-DLQ --replay", "--job NAME"),
         ("dlq-triage a-DLQ --dry-run", "--dry-run is for --replay"),
         ("dlq-triage a-DLQ --job j", "--job is for --replay"),
@@ -145,8 +145,8 @@ def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None
         ("backfill x --job j", "--to TOPIC, or --topic-column COL"),
         ("backfill x --to t --job j --option header", "it looks like header=true"),
         ("export a --to x --append --overwrite", "not both"),
-        ("export a b --to x --from 1:2", "id of one topic"),
-        ("export 'regex:a' b --to x", "one pattern, or topics"),
+        ("export a b --to x --from 1:2", "message ID of one topic"),
+        ("export 'regex:a' b --to x", "one pattern or topics"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_spark_starts(words: str, why: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pulsarbox.spark.pipelines.state import Held, LockedError, known, reset
 
 def test_a_query_is_run_by_one_at_a_time(tmp_path: Path) -> None:
     held = Held(tmp_path, "shop", "totals")
-    with pytest.raises(LockedError, match=rf"shop/totals runs already in .* \(process {os.getpid()}\)"):
+    with pytest.raises(LockedError, match=rf"shop/totals is already running in .* \(process {os.getpid()}\)"):
         Held(tmp_path, "shop", "totals")
     Held(tmp_path, "shop", "other").release()
     held.release()

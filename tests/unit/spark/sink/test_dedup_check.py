@@ -15,7 +15,7 @@ def test_a_query_keeps_its_partitions(tmp_path: Path, form: str) -> None:
     where = form.format(str(checkpoint).replace(" ", "%20") if "file" in form else checkpoint)
     check_partitions_stay(where, 2)
     check_partitions_stay(where, 2)
-    with pytest.raises(SinkError, match=r"was begun with dedupPartitions=2.*say 2, and repartition to that"):
+    with pytest.raises(SinkError, match=r"was started with dedupPartitions=2.*Set 2, and repartition to it"):
         check_partitions_stay(where, 3)
     assert (checkpoint / PARTITIONS).read_text() == "2\n"
 

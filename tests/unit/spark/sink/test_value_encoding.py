@@ -100,8 +100,8 @@ def test_rows_are_avro_by_the_schema_of_the_topic() -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"id": "long", "whom": "string"}, "has no field whom: it has id, who, state"),
-        ({"who": "string", "state": "string"}, "needs id: give columns of that name"),
+        ({"id": "long", "whom": "string"}, "has no field whom: its fields are id, who, state"),
+        ({"who": "string", "state": "string"}, "requires id: add columns with these names"),
     ],
 )
 def test_columns_have_to_fit_the_schema(columns: dict[str, Any], words: str) -> None:
@@ -110,9 +110,9 @@ def test_columns_have_to_fit_the_schema(columns: dict[str, Any], words: str) -> 
 
 
 def test_a_value_that_its_field_does_not_take_names_the_field() -> None:
-    with pytest.raises(ValueError, match="field id: 'x' is no long"):
+    with pytest.raises(ValueError, match="field id: 'x' is not of type long"):
         encoded(Broker(Schema.Json, ORDER), sinking(id="long"), "x")
-    with pytest.raises(ValueError, match="field id: True is no long"):
+    with pytest.raises(ValueError, match="field id: True is not of type long"):
         encoded(Broker(Schema.Json, ORDER), sinking(id="long"), True)
 
 
@@ -147,7 +147,7 @@ def test_a_schema_is_not_given_where_that_is_not_wanted() -> None:
     assert encoded(broker, write, {"id": 1, "who": None}) == b'{"id":1,"who":null}'
     assert broker.registered is None
     write = sinking({"valueFormat": "avro", "registerSchema": "false"}, id="long", who="string")
-    with pytest.raises(SinkError, match="nobody could read how columns id, who are written"):
+    with pytest.raises(SinkError, match="consumers could not decode columns id, who"):
         encoded(broker, write, {})
 
 
@@ -156,7 +156,7 @@ def test_a_schema_of_another_kind_is_refused() -> None:
         encoded(Broker(Schema.Avro, ORDER), sinking({"valueFormat": "json"}, id="long", who="string"), {})
     with pytest.raises(SinkError, match=r"schema of type PROTOBUF.*valueFormat=bytes"):
         encoded(Broker(Schema.Protobuf), sinking(id="long", who="string"), {})
-    with pytest.raises(SinkError, match="has records as values, and column value is long"):
+    with pytest.raises(SinkError, match="has records as values, but column value is long"):
         encoded(Broker(Schema.Json, ORDER), sinking(value="long"), 1)
 
 
@@ -271,7 +271,7 @@ def test_one_column_of_text_is_written_by_the_schema_unless_it_is_the_value() ->
     record = {"type": "record", "name": "R", "fields": [{"name": "who", "type": "string"}]}
     assert encoded(Broker(Schema.Json, record), sinking(who="string"), "a") == b'{"who":"a"}'
     assert encoded(Broker(Schema.String), sinking(who="string"), "a") == b"a"
-    with pytest.raises(ValueError, match="'7' is no whole number"):
+    with pytest.raises(ValueError, match="'7' is not a whole number"):
         encoded(Broker(Schema.Int64), sinking(who="string"), "7")
     without = Broker()
     assert encoded(without, sinking(who="string"), "a") == b"a"
@@ -284,7 +284,7 @@ def test_a_word_that_an_enum_has_not_is_told() -> None:
     enum = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
     broker = Broker(Schema.Json, {"type": "record", "name": "R", "fields": [{"name": "e", "type": enum}]})
     assert encoded(broker, sinking(e="string"), "B") == b'{"e":"B"}'
-    with pytest.raises(ValueError, match="field e: 'Z' is none of A, B"):
+    with pytest.raises(ValueError, match="field e: 'Z' is not one of A, B"):
         encoded(broker, sinking(e="string"), "Z")
 
 
@@ -318,10 +318,10 @@ def test_a_key_and_a_value_by_their_schemas() -> None:
     whole = encoding_of(broker, TOPIC, write)  # type: ignore[arg-type]
     assert (whole.key, whole.schema_version) == (None, b"\x02")
     assert pair(whole.encode({"key": 258, "value": None}) or b"") == (b"\0\0\0\0\0\0\x01\x02", None)
-    with pytest.raises(SinkError, match="give columns key and value, not id"):
+    with pytest.raises(SinkError, match="use columns key and value, not id"):
         encoded(broker, sinking(id="long"), 1)
     broker.found = broker.registered, b"\x02"
-    with pytest.raises(SinkError, match="leave column __key out"):
+    with pytest.raises(SinkError, match="remove column __key"):
         encoded(broker, sinking(key="long", value=EACH["inside"], __key="string"), {})
 
 
@@ -333,16 +333,16 @@ def test_rows_may_name_their_schema() -> None:
     raw = encoding_of(broker, TOPIC, sinking(value="binary", __schema="string"), told)  # type: ignore[arg-type]
     assert (raw.encode(b"x"), raw.schema_version) == (b"x", b"\x00")
     for wrong in ("AVRO", "{}", '{"type": "avro"}', '{"type": "KEY_VALUE", "schema": "1"}'):
-        with pytest.raises(SinkError, match=r"is no schema.*as the Admin API does"):
+        with pytest.raises(SinkError, match=r"is not a valid schema.*format of the Admin API"):
             encoding_of(broker, TOPIC, write, wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"at": "timestamp"}, r"column Row\.at is timestamp, which Protobuf has no type for: cast it"),
-        ({"m": {"type": "map", "keyType": "double", "valueType": "long"}}, "is a map of double"),
-        ({"a": {"type": "array", "elementType": {"type": "array", "elementType": "long"}}}, "a array inside of"),
+        ({"at": "timestamp"}, r"column Row\.at is timestamp, for which Protobuf has no type: cast it"),
+        ({"m": {"type": "map", "keyType": "double", "valueType": "long"}}, "is a map with double keys"),
+        ({"a": {"type": "array", "elementType": {"type": "array", "elementType": "long"}}}, "a array inside another"),
     ],
 )
 def test_what_protobuf_has_not(columns: dict[str, Any], words: str) -> None:
@@ -354,5 +354,5 @@ def test_what_a_field_of_protobuf_does_not_take_is_named() -> None:
     write = sinking({"valueFormat": "protobuf"}, id="long", many={"type": "array", "elementType": "long"})
     with pytest.raises(ValueError, match="field id: "):
         encoded(Broker(), write, {"id": "x"})
-    with pytest.raises(ValueError, match="field many: there is a null inside"):
+    with pytest.raises(ValueError, match="field many: a list or map contains a null"):
         encoded(Broker(), write, {"many": [None]})

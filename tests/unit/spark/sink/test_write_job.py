@@ -163,13 +163,13 @@ def test_a_batch_is_forgotten_unless_it_has_a_name(told: Told, capsys: pytest.Ca
     adapters.BatchWriter(named).commit([adapters.Written(part("0:2", sink=named.sink_of_batch()))])
     assert told.committed[-1] == ("public/default/job-nightly", 7, ["0:2"])
     assert len(told.forgotten) == 1
-    assert "job nightly was written before: nothing is published" in capsys.readouterr().err
+    assert "job nightly was already written: nothing is published" in capsys.readouterr().err
     adapters.BatchWriter(named).commit([])
     assert told.committed[-1] == ("public/default/job-nightly", 0, [])
     third = adapters.BatchWriter(write(is_stream=False, jobId="nightly", jobPart="3"))
     third.commit([])
     assert told.committed[-1] == ("public/default/job-nightly", 3, [])
-    assert "part 3 of job nightly was written before" in capsys.readouterr().err
+    assert "part 3 of job nightly was already written" in capsys.readouterr().err
 
 
 def test_what_is_aborted_is_what_was_staged(told: Told) -> None:
@@ -218,11 +218,11 @@ def test_rows_have_the_same_sequence_ids_whenever_they_are_sent(monkeypatch: pyt
 
 def test_deduplication_needs_the_same_partitions_and_routes(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     dedup = write(delivery="dedup", dedupPartitions="2")
-    with pytest.raises(SinkError, match="needs a __key in every row"):
+    with pytest.raises(SinkError, match="requires a __key in every row"):
         Sinking.write(_with(dedup, monkeypatch), Attempt(SINK, 7, 1), iter([BATCH]))
     with pytest.raises(SinkError, match="more than dedupPartitions=2"):
         Sinking.write(_with(dedup, monkeypatch), Attempt(SINK, 7, 2), iter([BATCH]))
-    with pytest.raises(SinkError, match="had 3 partitions, dedupPartitions=2"):
+    with pytest.raises(SinkError, match="had 3 partitions, but dedupPartitions=2"):
         dedup.commit([part()] * 3)
     assert dedup.commit([part()] * 2)
     assert told.committed == []
@@ -255,7 +255,7 @@ def test_what_can_be_found_wrong_is_found_on_the_driver(told: Told) -> None:
 def test_rows_for_topics_that_keep_nothing_are_sent_at_once_or_not_at_all() -> None:
     topic = "non-persistent://public/default/t"
     with pytest.raises(
-        SinkError, match=r"t: delivery=exactly-once is for persistent topics: say delivery=at-least-once"
+        SinkError, match=r"t: delivery=exactly-once requires a persistent topic: use delivery=at-least-once"
     ):
         write()._producing(None, topic)
     assert write(delivery="at-least-once")._producing(None, topic).name is None
@@ -273,5 +273,5 @@ def test_what_spark_shows_in_a_task_names_the_epoch() -> None:
     context: Any = Context(**{adapters.QUERY: "q", adapters.EPOCH: "12", adapters.RUN: "r"})
     assert writer._named(context) == (Sink("public/default/q", "q", "r"), 12)
     silent: Any = Context()
-    with pytest.raises(SinkError, match="does not say in its tasks which query"):
+    with pytest.raises(SinkError, match="does not report which query"):
         writer._named(silent)

@@ -41,7 +41,7 @@ def test_what_is_no_place_is_refused(wrong: str) -> None:
 def test_an_offset_of_another_source_is_refused() -> None:
     with pytest.raises(OffsetError, match="checkpointLocation"):
         marks({"orders": "12:3"})
-    with pytest.raises(OffsetError, match="places of its topics"):
+    with pytest.raises(OffsetError, match="positions of its topics"):
         marks({"v": 1})
 
 
