@@ -9,7 +9,6 @@ makes the shell stop reading sockets.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.cnx import ServerCnx
@@ -26,8 +25,6 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.replay.job_registry import Jobs
 from pulsarbox.broker.security.authentication import Authentication
-from pulsarbox.broker.security.configured import authentication_of
-from pulsarbox.broker.security.credential_expiry import look_again
 from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.stats.pipeline_status import Pipelines
@@ -58,8 +55,8 @@ _ROUNDS_MAX = 100
 class Broker:
     """The pure core of the box."""
 
-    folder: Path | None = None
-    """Data directory, set by the shell; None without one."""
+    folder: str | None = None
+    """Path of the data directory, set by the shell; None without one."""
     standing: Callable[[], dict[str, Any]] | None = None
     """Returns the store's disk usage and volumes; called through ``beside``. None for an in-memory store."""
     whereabouts: Callable[[Sequence[int]], Whereabouts] | None = None
@@ -80,11 +77,12 @@ class Broker:
     ) -> None:
         """Create the broker on the recovered store; ``now`` is real time, without the virtual clock's stored offset.
 
-        ``authentication`` overrides the one built from the settings. Raises PersistenceError if the data is ahead of
-        real time and the clock is not virtual, or if the hashing plugin of an existing subscription is missing;
-        ConfigError if authentication cannot be set up.
+        ``authentication``: required with authenticationEnabled. Raises PersistenceError if the data is ahead of real
+        time and the clock is not virtual, or if the hashing plugin of an existing subscription is missing.
         """
-        self.authentication = authentication or authentication_of(settings)
+        if settings.authenticationEnabled and authentication is None:
+            raise ValueError("authenticationEnabled is set, and the broker was given no authentication")
+        self.authentication = authentication
         """Authenticates clients; None if authentication is disabled."""
         self.endpoints = endpoints
         store = Store(recovery)
@@ -110,8 +108,6 @@ class Broker:
         """Status reports of running pipelines."""
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
-        if self.authentication is not None:
-            look_again(self.authentication, self.core, now)
         box_now = Now(now.monotonic, now.wall + offset, offset)
         self.core.walks.start(self.core.settings, box_now)
         self.core.jobs.start(box_now)

@@ -77,11 +77,6 @@ class Authentication:
             self._tell(error, method or "", address, now)
             raise
 
-    def look(self) -> None:
-        """Reload changed files."""
-        for each in self._providers.values():
-            each.look()
-
     def _any_of(self, authorization: str, certificate: str, now: Now) -> Principal:
         problem = Refused(REQUIRED)
         for provider in self._providers.values():

@@ -6,8 +6,7 @@ des.
 
 import base64
 import hashlib
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import ClassVar, Final
 
@@ -16,8 +15,6 @@ from passlib.hash import apr_md5_crypt, des_crypt, ldap_sha1, md5_crypt, sha256_
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
-from pulsarbox.broker.security.watched_file import WatchedFile
-from pulsarbox.config.secret_source import path_of, read_from
 
 BCRYPT_COST_MAX: Final = 10
 """One more doubles the time of a check, in which the box does nothing else: 10 are about 50 ms."""
@@ -38,10 +35,10 @@ class BasicProvider:
     name: ClassVar[str] = "AuthenticationProviderBasic"
     challenge: ClassVar[str] = 'Basic realm="pulsarbox", charset="UTF-8"'
 
-    def __init__(self, named: str) -> None:
-        """``named``: the setting basicAuthConf. Raises ValueError where there is nothing that can be used."""
-        self._users = WatchedFile(path_of(named), lambda: users_of(read_from(named)))
-        self._key = os.urandom(32)
+    def __init__(self, users: Mapping[str, Matches], digest_key: bytes) -> None:
+        """``users``: see ``users_of``. ``digest_key``: a secret for the digests of verified passwords."""
+        self._users = users
+        self._key = digest_key
         self._right: dict[bytes, Matches] = {}
         """What was right once need not be hashed again, which takes milliseconds; only a digest of it is kept."""
 
@@ -54,7 +51,7 @@ class BasicProvider:
             user = ""
         if not colon or not user or not user.isprintable() or len(data) > 1024 or b"\0" in password:
             raise Refused("Base64 decoded params are invalid")
-        users = self._users.value
+        users = self._users
         matches = users.get(user)
         digest = hashlib.blake2b(data, key=self._key).digest()
         if matches is not None and self._right.get(digest) is matches:
@@ -77,9 +74,10 @@ class BasicProvider:
         except ValueError:
             raise Refused("Base64 decoding is failure", "INVALID_HEADER") from None
 
-    def look(self) -> None:
-        """Read the file again if it has changed."""
-        self._users.look()
+    def use_users(self, users: Mapping[str, Matches]) -> None:
+        """Replace all users; passwords verified earlier are verified again."""
+        self._users = users
+        self._right.clear()
 
 
 def users_of(data: bytes) -> dict[str, Matches]:

@@ -35,6 +35,3 @@ class Provider(Protocol):
 
     def data_of(self, authorization: str) -> bytes:
         """Return the data in an Authorization header, possibly empty. Raises Refused if it is for another provider."""
-
-    def look(self) -> None:
-        """Reload changed files."""

@@ -6,6 +6,8 @@ import json
 import os
 import stat
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -251,3 +253,26 @@ def test_a_token_of_a_file_is_read_again(guarded: PulsarBox, tmp_path: Path) -> 
     assert own.comebacks == []
     own.close()
     client.close()
+
+
+def test_a_box_that_runs_takes_the_users_of_a_changed_file(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    hashed = "$apr1$FG4AO6aX$KGYPuMoLUou3i6vUkPUUf."
+    file.write_text(f"admin:{hashed}\n")
+    with PulsarBox(GUARDED, basicAuthConf=str(file), authenticationRefreshCheckSeconds=1) as box:
+        exchange(connect(box.service_url, authentication=pulsar.AuthenticationBasic("admin", "123456")))
+        file.write_text(f"another:{hashed}\n")
+        until(lambda: status_of(box, "another") == 200)
+        assert status_of(box, "admin") == 401
+
+
+def status_of(box: PulsarBox, user: str) -> int:
+    """The status of a request with the user's password."""
+    credentials = base64.b64encode(f"{user}:123456".encode()).decode()
+    request = urllib.request.Request(f"{box.admin_url}/admin/v2/tenants")
+    request.add_header("Authorization", f"Basic {credentials}")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code

@@ -21,6 +21,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
+from pulsarbox.server.security.configured import authentication_of
+from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
@@ -51,7 +53,10 @@ class Box:
         self.wall = wall
         recovery, start = self.engine.recover(), Now(self.time, self.wall)
         endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
-        self.broker = Broker(Settings(**settings), recovery, endpoints, start, plugins=plugins)
+        made, files = Settings(**settings), CredentialFiles()
+        authentication = authentication_of(made, files=files)
+        self.broker = Broker(made, recovery, endpoints, start, authentication, plugins)
+        files.watch(self.broker, start)
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 

@@ -254,17 +254,3 @@ def test_of_a_flood_not_all_is_told(caplog: pytest.LogCaptureFixture) -> None:
     box.advance(PERIOD)
     connect(box, "none")
     assert caplog.records[-1].getMessage().endswith("(and 3 more that are not told)")
-
-
-def test_changed_files_are_read_while_it_runs(tmp_path: Any) -> None:
-    file = tmp_path / ".htpasswd"
-    file.write_text("admin:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n")
-    box = guarded(basicAuthConf=str(file))
-    file.write_text("other:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n")
-    assert connect(box, "basic", b"admin:123456").names() == ["connected"]
-    box.advance(60)
-    assert connect(box, "basic", b"other:123456").names() == ["connected"]
-    assert is_refused(connect(box, "basic", b"admin:123456"))
-    file.write_text("third:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n")
-    box.advance(60)
-    assert connect(box, "basic", b"third:123456").names() == ["connected"]

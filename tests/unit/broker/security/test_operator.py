@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import BEGINNING
 from pulsarbox.config import Settings
 from pulsarbox.server.process import runtime_file
 from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.security.configured import authentication_of
 from tests.unit.broker.security.signing import GUARDED
 
 WRITTEN = Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data", operator="secret")

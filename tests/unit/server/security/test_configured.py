@@ -1,4 +1,4 @@
-"""``pulsarbox.broker.security.configured``: settings that work, and what is said of those that cannot."""
+"""``pulsarbox.server.security.configured``: settings that work, and what is said of those that cannot."""
 
 import base64
 import json
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.security.authentication import Authentication
-from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import Now
 from pulsarbox.config import ConfigError, Settings
+from pulsarbox.server.security.configured import authentication_of
 from tests.unit.broker.security.signing import NOW, SECRET, named, pair, token
 
 INSTANT = Now(0.0, NOW * 1000)
@@ -153,4 +153,3 @@ def test_tokens_of_an_identity_provider(tmp_path: Path) -> None:
         tokenAudience="box",
     )
     assert role_of(one, issued()) == "ann"
-    one.look()
