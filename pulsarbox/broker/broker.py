@@ -1,8 +1,10 @@
-"""The broker: eight inputs, six outputs, no clock, no thread, no socket.
+"""The broker: nine inputs, seven outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``, ``on_timer(now)``.
-Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``, ``next_timer()``.
+``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``,
+``password_checked(check, matches, now)``, ``on_timer(now)``.
+Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``,
+``take_password_checks()``, ``next_timer()``.
 
 Backpressure is two booleans. A full outbox stops the dispatcher until ``cnx.writable``. A full open batch (``full``)
 makes the shell stop reading sockets.
@@ -25,6 +27,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.replay.job_registry import Jobs
 from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.password_checks import Check
 from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.stats.pipeline_status import Pipelines
@@ -187,6 +190,11 @@ class Broker:
         """Complete the loading of a plugin; ``found`` is the plugin or a PluginError."""
         self.core.plugins.brought(key, found, now)
 
+    def password_checked(self, check: Check, matches: bool, now: Now, error: Exception | None = None) -> None:
+        """Complete the verification of a password; with ``error`` it failed."""
+        assert self.authentication is not None
+        self.authentication.checks.done(check, matches, now, error)
+
     def on_timer(self, now: Now) -> None:
         """Run everything that is due."""
         self.core.timers.run(now)
@@ -237,6 +245,10 @@ class Broker:
     def take_plugins(self) -> list[Key]:
         """Return the plugins to load; the shell answers with ``plugin_brought``."""
         return self.core.plugins.take_wanted()
+
+    def take_password_checks(self) -> list[Check]:
+        """Return the passwords to verify in threads; the shell answers each with ``password_checked``."""
+        return self.authentication.checks.take() if self.authentication is not None else []
 
     def next_timer(self) -> Deadlines:
         """Return when to call ``on_timer`` next."""

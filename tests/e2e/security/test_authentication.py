@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import stat
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bcrypt
 import pulsar
 import pytest
 from click.testing import CliRunner
@@ -25,7 +27,7 @@ from pulsarbox.embed.errors import BoxError
 from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, connect, numbered, receive, send_all, take, until
 from tests.tools.box import PULSARBOX, Box
-from tests.unit.broker.security.signing import GUARDED, SECRET, token
+from tests.unit.broker.security.signing import GUARDED, SECRET, named, token
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")
 
@@ -264,6 +266,22 @@ def test_a_box_that_runs_takes_the_users_of_a_changed_file(tmp_path: Path) -> No
         file.write_text(f"another:{hashed}\n")
         until(lambda: status_of(box, "another") == 200)
         assert status_of(box, "admin") == 401
+
+
+def test_passwords_are_hashed_in_threads_of_their_own_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    hashpw = bcrypt.hashpw
+
+    def recorded(password: bytes, salt: bytes) -> bytes:
+        threads.append(threading.current_thread().name)
+        return hashpw(password, salt)
+
+    hashed = hashpw(b"123456", bcrypt.gensalt(4))
+    with PulsarBox(GUARDED, basicAuthConf=named(b"admin:" + hashed)) as box:
+        monkeypatch.setattr(bcrypt, "hashpw", recorded)
+        exchange(connect(box.service_url, authentication=pulsar.AuthenticationBasic("admin", "123456")))
+        assert (status_of(box, "admin"), status_of(box, "another")) == (200, 401)
+    assert threads == ["password"] * 2  # admin's at CONNECT, then another's over HTTP
 
 
 def status_of(box: PulsarBox, user: str) -> int:

@@ -77,7 +77,7 @@ class Box:
     def turn(self) -> None:
         """End a turn: with ``auto`` until nothing is left to do."""
         self.flush()
-        while self.auto and (self.commit() or self.read() or self.chore()):
+        while self.auto and (self.commit() or self.read() or self.chore() or self.verify()):
             self.flush()
 
     def flush(self) -> None:
@@ -122,6 +122,14 @@ class Box:
         reclaimed = carry_out(chore, self.engine) if error is None else None
         self.broker.chore_done(chore, self.now, error, reclaimed)
         return True
+
+    def verify(self, error: Exception | None = None) -> bool:
+        """Verify the passwords that wait; whether there were any."""
+        checks = self.broker.take_password_checks()
+        for check in checks:
+            self.broker.password_checked(check, error is None and check.work(), self.now, error)
+        self.flush()
+        return bool(checks)
 
     def advance(self, seconds: float) -> None:
         """Let both clocks go on, deadline by deadline."""

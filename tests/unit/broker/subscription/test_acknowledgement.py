@@ -3,6 +3,7 @@
 import pytest
 
 from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import TOPIC, Box, Client
@@ -17,7 +18,7 @@ def unread_backlog() -> tuple[Box, Client, list[tuple[int, int]], Subscription]:
     client = box.client()
     client.subscribe()
     topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
-    assert topic is not None
+    assert isinstance(topic, PersistentTopic)
     subscription = topic.subscriptions["s"]
     assert isinstance(subscription, Subscription)
     box.auto = False

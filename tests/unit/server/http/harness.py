@@ -48,7 +48,7 @@ class InstantShell:
 
     def kick(self) -> None:
         """Commit and read everything that waits, let pass what is due."""
-        while not self.held and (self._commit() or self._read() or self._ring()):
+        while not self.held and (self._commit() or self._read() or self._verify() or self._ring()):
             pass
         self.broker.take_waiting()
 
@@ -68,6 +68,12 @@ class InstantShell:
                 entries, error = [], raised
             self.broker.read_done(request.token, entries, self.now(), error)
         return bool(requests)
+
+    def _verify(self) -> bool:
+        checks = self.broker.take_password_checks()
+        for check in checks:
+            self.broker.password_checked(check, check.work(), self.now())
+        return bool(checks)
 
     def _ring(self) -> bool:
         deadline = self.broker.next_timer().monotonic

@@ -12,7 +12,7 @@ from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import Now
 from pulsarbox.config import ConfigError, Settings
 from pulsarbox.server.security.configured import authentication_of
-from tests.unit.broker.security.signing import NOW, SECRET, named, pair, token
+from tests.unit.broker.security.signing import NOW, SECRET, by_connection, named, pair, token
 
 INSTANT = Now(0.0, NOW * 1000)
 JAVA = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
@@ -26,7 +26,7 @@ def made(**settings: Any) -> Authentication:
 
 
 def role_of(authentication: Authentication, data: bytes) -> str:
-    return authentication.of_connection("token", data, "", "here", INSTANT).role
+    return by_connection(authentication, "token", data, INSTANT).role
 
 
 def problem(**settings: Any) -> ConfigError:

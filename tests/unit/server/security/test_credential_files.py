@@ -11,7 +11,7 @@ from pulsarbox.broker.security.provider import Refused
 from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.server.security.watched_file import WatchedFile
 from tests.unit.broker.playbook import Box
-from tests.unit.broker.security.signing import GUARDED, NOW
+from tests.unit.broker.security.signing import GUARDED, NOW, by_connection
 from tests.unit.broker.security.test_token import issued, row
 
 HASHED = "{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs="
@@ -21,7 +21,7 @@ HASHED = "{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs="
 def is_accepted(box: Box, method: str, data: bytes) -> bool:
     assert box.broker.authentication is not None
     try:
-        box.broker.authentication.of_connection(method, data, "", "here", box.now)
+        by_connection(box.broker.authentication, method, data, box.now)
     except Refused:
         return False
     return True
