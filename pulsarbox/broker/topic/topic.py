@@ -40,6 +40,8 @@ from pulsarbox.storage.transactions import TxnId
 
 CHUNK, TRANSACTION = EntryFlag.CHUNK, EntryFlag.TRANSACTION
 
+Unread = Callable[[Exception, Now], None]
+"""Receives the error of a read, and when it failed."""
 Located = Callable[[Position, int, int, Now], None]
 
 
@@ -472,13 +474,7 @@ class PersistentTopic(Topic):
 
     # Positions
 
-    def read_entry(
-        self,
-        position: Position,
-        found: Callable[[Entry, Now], None],
-        failed: Callable[[Exception, Now], None],
-        now: Now,
-    ) -> None:
+    def read_entry(self, position: Position, found: Callable[[Entry, Now], None], failed: Unread, now: Now) -> None:
         """Pass a confirmed entry to ``found``: at once if it is in memory, else after a read."""
         entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
         if entry is not None:
@@ -503,13 +499,7 @@ class PersistentTopic(Topic):
 
         self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
 
-    def look_up(
-        self,
-        position: Position,
-        found: Callable[[Held | None, Now], None],
-        failed: Callable[[Exception, Now], None],
-        now: Now,
-    ) -> None:
+    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], failed: Unread, now: Now) -> None:
         """Pass to ``found`` what an acknowledgement needs to know of an entry; None if there is no such entry."""
         info = self.ledger.ledgers.get(position.ledger_id)
         if info is None or not 0 <= position.entry_id < info.confirmed:
@@ -524,7 +514,7 @@ class PersistentTopic(Topic):
 
         self.read_entry(position, lambda entry, when: found(held_of(entry), when), lost, now)
 
-    def locate(self, position: Position, located: Located, lost: Callable[[Exception, Now], None], now: Now) -> None:
+    def locate(self, position: Position, located: Located, lost: Unread, now: Now) -> None:
         """Pass to ``located`` the mark-delete position before ``position`` or the next entry, with its totals."""
         ledger = self.ledger
         at = ledger.clamp(*position)
