@@ -27,8 +27,8 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.replay.job_registry import Jobs
 from pulsarbox.broker.security.authentication import Authentication
-from pulsarbox.broker.security.password_checks import Check
 from pulsarbox.broker.security.permissions import Permissions
+from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.stats.pipeline_status import Pipelines
 from pulsarbox.broker.stats.sampler import Samples
@@ -190,7 +190,7 @@ class Broker:
         """Complete the loading of a plugin; ``found`` is the plugin or a PluginError."""
         self.core.plugins.brought(key, found, now)
 
-    def password_checked(self, check: Check, matches: bool, now: Now, error: Exception | None = None) -> None:
+    def password_checked(self, check: LongCheck, matches: bool, now: Now, error: Exception | None = None) -> None:
         """Complete the verification of a password; with ``error`` it failed."""
         assert self.authentication is not None
         self.authentication.checks.done(check, matches, now, error)
@@ -246,7 +246,7 @@ class Broker:
         """Return the plugins to load; the shell answers with ``plugin_brought``."""
         return self.core.plugins.take_wanted()
 
-    def take_password_checks(self) -> list[Check]:
+    def take_password_checks(self) -> list[LongCheck]:
         """Return the passwords to verify in threads; the shell answers each with ``password_checked``."""
         return self.authentication.checks.take() if self.authentication is not None else []
 

@@ -19,7 +19,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.housekeeping import Chore, carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key
-from pulsarbox.broker.security.password_checks import Check
+from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.network.connection import Connection
@@ -225,7 +225,7 @@ class LoopShell:
         self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
 
-    def _on_password_checked(self, check: Check, matches: bool | None, error: Exception | None) -> None:
+    def _on_password_checked(self, check: LongCheck, matches: bool | None, error: Exception | None) -> None:
         self.broker.password_checked(check, bool(matches), self.now(), error)
         self._end_turn()
 

@@ -8,9 +8,9 @@ from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
 from pulsarbox.broker.security.authorization import WEBSOCKET
 from pulsarbox.broker.security.credential_expiry import Proof
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.provider import Overloaded, Refused
 from pulsarbox.clock import Now
-from pulsarbox.errors import AuthenticationError, AuthorizationError
+from pulsarbox.errors import AuthenticationError, AuthorizationError, ServiceNotReady
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
 
@@ -33,7 +33,7 @@ def authenticate(
         if cnx.state is not State.AUTHENTICATING:
             return  # the connection was lost
         if isinstance(own, Refused):
-            _fail(cnx)
+            _fail(cnx, own)
         elif is_handed_on:
             # Certificates are not forwarded: the connection's certificate is the proxy's own.
             method, data = command.original_auth_method, command.original_auth_data.encode()
@@ -45,7 +45,7 @@ def authenticate(
         if cnx.state is not State.AUTHENTICATING:
             return
         if isinstance(proved, Refused):
-            _fail(cnx)
+            _fail(cnx, proved)
             return
         cnx.principal = own._replace(original=proved.role if is_handed_on else original, expires=proved.expires)
         if not _may_speak(cnx, cnx.principal, command):
@@ -97,7 +97,7 @@ def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> Non
         if cnx.state is not State.CONNECTED:
             return  # the connection was lost
         if isinstance(found, Refused):
-            _fail(cnx)
+            _fail(cnx, found)
             return
         if found.role != proof.principal.role:
             cnx.abort(f"the principal cannot change: it was {proof.principal.role}, and would be {found.role}")
@@ -111,6 +111,11 @@ def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> Non
     authentication.of_connection(proof.principal.method, data, certificate, cnx.address, now, proved)
 
 
-def _fail(cnx: ServerCnx) -> None:
-    cnx.outbox.send(replies.error(replies.NO_REQUEST, AuthenticationError.server_error, FAILED))
-    cnx.turn_away(FAILED)
+def _fail(cnx: ServerCnx, error: Refused) -> None:
+    """Send the error and close the connection. Clients retry after ServiceNotReady."""
+    if isinstance(error, Overloaded):
+        code, text = ServiceNotReady.server_error, str(error)
+    else:
+        code, text = AuthenticationError.server_error, FAILED
+    cnx.outbox.send(replies.error(replies.NO_REQUEST, code, text))
+    cnx.turn_away(text)

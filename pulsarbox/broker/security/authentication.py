@@ -8,7 +8,7 @@ from typing import Final
 
 from pulsarbox.broker.security.password_checks import PasswordChecks
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import LongCheck, Provider, Refused
+from pulsarbox.broker.security.provider import LongCheck, Overloaded, Provider, Refused
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.clock import Now
 
@@ -91,7 +91,7 @@ class Authentication:
                 proved(error, when)
             else:
                 try:
-                    self.checks.ask(host, check.work, verified)
+                    self.checks.ask(host, check, verified)
                 except Refused as error:
                     advance(partial(proving.throw, error), when)
 
@@ -123,6 +123,8 @@ class Authentication:
                 continue
             try:
                 return (yield from self._checked(provider, data, certificate, now))
+            except Overloaded:
+                raise
             except Refused as error:
                 problem = Refused(REQUIRED, error.code, error.role)
                 problem.__cause__ = error

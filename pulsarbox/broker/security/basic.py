@@ -62,7 +62,7 @@ class BasicProvider:
             return Principal(user, self.method)
         # The password of an unknown user is hashed too, so that the time does not reveal which users exist.
         hashed = matches or next(iter(users.values()))
-        return LongCheck(partial(hashed, password), partial(self._verified, user, matches, digest))
+        return LongCheck((digest, hashed), partial(hashed, password), partial(self._verified, user, matches, digest))
 
     def _verified(self, user: str, matches: Matches | None, digest: bytes, is_right: bool) -> Principal:
         if matches is None:

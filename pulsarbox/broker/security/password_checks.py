@@ -1,14 +1,15 @@
 """Verification of passwords: a hash takes up to 50 ms, so threads of the shell compute it, outside the event loop.
 
 At most THREADS_MAX checks run at a time. Waiting ones take turns by client host, so that a host that tries many
-passwords delays another host by at most one check.
+passwords delays another host by at most one check. Clients that present the same credentials at once, as all do
+after a restart of the box, share one check.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import Final
 
-from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.provider import LongCheck, Overloaded
 from pulsarbox.clock import Now
 
 THREADS_MAX: Final = 2
@@ -17,34 +18,36 @@ WAITING_MAX: Final = 1000
 WAITING_OF_HOST_MAX: Final = 100
 
 Checked = Callable[[bool, Exception | None, Now], None]
-
-
-class Check(NamedTuple):
-    """One verification."""
-
-    work: Callable[[], bool]
-    """Returns whether the password matches. Uses immutable data only: it runs in a thread."""
-    then: Checked
-    """Receives the result, or False with an error, in the event loop."""
+"""Receives whether the password matches, or False with an error."""
 
 
 class PasswordChecks:
     """The unfinished verifications of one broker."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[str, deque[Check]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[LongCheck]] = OrderedDict()
         self._count = 0
         self._running = 0
+        self._askers: dict[Hashable, list[Checked]] = {}
+        """Of each unfinished verification."""
 
-    def ask(self, host: str, work: Callable[[], bool], then: Checked) -> None:
-        """Queue a verification for a client host. Raises Refused if too many are waiting."""
+    def ask(self, host: str, check: LongCheck, then: Checked) -> None:
+        """Queue a verification for a client host, or join the unfinished one with the same key.
+
+        Raises Overloaded if too many are waiting.
+        """
+        if check.key in self._askers:
+            self._askers[check.key].append(then)
+            return
         of_host = self._waiting.get(host, ())
         if self._count >= WAITING_MAX or len(of_host) >= WAITING_OF_HOST_MAX:
-            raise Refused(f"{self._count} passwords are waiting for verification, {len(of_host)} from this host")
-        self._waiting.setdefault(host, deque()).append(Check(work, then))
+            text = f"{self._count} passwords are waiting for verification, {len(of_host)} from this host; try again"
+            raise Overloaded(text)
+        self._askers[check.key] = [then]
+        self._waiting.setdefault(host, deque()).append(check)
         self._count += 1
 
-    def take(self) -> list[Check]:
+    def take(self) -> list[LongCheck]:
         """Remove and return the verifications to start now; each is answered with ``done``."""
         taken = []
         while self._waiting and self._running < THREADS_MAX:
@@ -56,7 +59,8 @@ class PasswordChecks:
             self._running += 1
         return taken
 
-    def done(self, check: Check, matches: bool, now: Now, error: Exception | None = None) -> None:
+    def done(self, check: LongCheck, matches: bool, now: Now, error: Exception | None = None) -> None:
         """Complete a verification; with ``error`` it failed."""
         self._running -= 1
-        check.then(matches, error, now)
+        for then in self._askers.pop(check.key):
+            then(matches, error, now)

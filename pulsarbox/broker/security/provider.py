@@ -1,6 +1,6 @@
 """The interface of authentication providers, and their error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar, NamedTuple, Protocol
 
 from pulsarbox.broker.security.principal import Principal
@@ -21,9 +21,15 @@ class Refused(AuthenticationError):
         self.is_expired = is_expired
 
 
+class Overloaded(Refused):
+    """Too many credentials are waiting for verification; the client can try again."""
+
+
 class LongCheck(NamedTuple):
     """Credentials whose verification takes too long for a turn of the event loop."""
 
+    key: Hashable
+    """Equal for equal credentials that are verified against the same hash."""
     work: Callable[[], bool]
     """Returns whether the credentials are valid. Uses immutable data only: it runs in a thread."""
     finish: Callable[[bool], Principal]

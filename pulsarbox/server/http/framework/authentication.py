@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.provider import Overloaded, Refused
 from pulsarbox.clock import Now
 from pulsarbox.server.http.framework.connections import HttpConnection
 from pulsarbox.server.http.framework.request import Answer, refusal
@@ -46,6 +46,8 @@ async def who_asks(request: web.BaseRequest, shell: Shell, permission: Permissio
         return who._replace(original=request.headers.get(ORIGINAL, ""))
     if permission is Permission.ANYONE:
         return None
+    if isinstance(who, Overloaded):
+        return refusal(503, str(who))
     return unauthenticated(str(who), authentication.challenges)
 
 

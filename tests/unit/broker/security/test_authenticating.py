@@ -7,11 +7,17 @@ import pytest
 
 from pulsarbox.broker.cnx import State
 from pulsarbox.broker.security.credential_expiry import REFRESH
-from pulsarbox.broker.security.password_checks import THREADS_MAX, WAITING_MAX, WAITING_OF_HOST_MAX, PasswordChecks
+from pulsarbox.broker.security.password_checks import (
+    THREADS_MAX,
+    WAITING_MAX,
+    WAITING_OF_HOST_MAX,
+    PasswordChecks,
+)
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.provider import LongCheck, Overloaded
 from pulsarbox.broker.security.refusals import LINES, PERIOD
 from pulsarbox.clock import BEGINNING
+from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.broker.security.signing import GUARDED, NOW, SECRET, token
 
@@ -333,11 +339,12 @@ def test_verifications_are_bounded_and_hosts_take_turns() -> None:
     checks, order = PasswordChecks(), list[str]()
 
     def ask(host: str) -> None:
-        checks.ask(host, lambda: True, lambda matches, error, now: order.append(host))
+        check = LongCheck(object(), lambda: True, lambda matches: Principal("ann", "basic"))
+        checks.ask(host, check, lambda matches, error, now: order.append(host))
 
     for _ in range(WAITING_OF_HOST_MAX):
         ask("flood")
-    with pytest.raises(Refused, match="100 from this host"):
+    with pytest.raises(Overloaded, match="100 from this host; try again"):
         ask("flood")
     ask("other")
     started = checks.take()
@@ -348,15 +355,25 @@ def test_verifications_are_bounded_and_hosts_take_turns() -> None:
     assert order[:4].count("other") == 1 and len(order) == WAITING_OF_HOST_MAX + 1
     for number in range(WAITING_MAX):
         ask(f"host {number}")
-    with pytest.raises(Refused, match="1000 passwords are waiting"):
+    with pytest.raises(Overloaded, match="1000 passwords are waiting"):
         ask("one more")
+
+
+def test_clients_with_the_same_password_share_a_verification() -> None:
+    box = guarded()
+    clients = [pending(box) for _ in range(WAITING_OF_HOST_MAX + 5)]
+    assert verify(box) and not verify(box)
+    assert all(client.names() == ["connected"] for client in clients)
 
 
 def test_too_many_waiting_verifications_refuse_the_next() -> None:
     box = guarded()
     clients = [pending(box, b"%d" % number) for number in range(WAITING_OF_HOST_MAX)]
     box.auto = False
-    assert is_refused(connect(box, "basic", b"admin:123456"))
+    one_more = connect(box, "basic", b"admin:123456")
+    told = one_more.take("error")
+    assert told.error == ServerError.ServiceNotReady and told.message.endswith("100 from this host; try again")
+    assert one_more.closed
     while box.verify():
         pass
     assert all(client.closed for client in clients)
