@@ -1,4 +1,4 @@
-"""The files with keys and users that settings name: reread in a thread, put to use in the event loop."""
+"""The files with keys and users that settings name: reread in a thread, passed to the providers in the event loop."""
 
 import logging
 from collections.abc import Callable
@@ -42,12 +42,13 @@ class CredentialFiles:
             broker.beside("credential files", self._changed, self._apply)
 
     def _changed(self) -> list[Use]:
-        """Reread changed files and return what puts their values to use. Blocks on the disk."""
+        """Reread changed files and return the calls that pass their values on. Blocks on the disk."""
         return [partial(use, file.value) for file, use in self._watched if file.look()]
 
     def _apply(self, changed: list[Use] | None, error: Exception | None) -> None:
         self._checking = False
         if error is not None:
             log.error("files with keys and users cannot be checked, the previous ones stay in use: %s", error)
+            changed = [partial(use, file.value) for file, use in self._watched]  # some may have been reread before
         for use in changed or ():
             use()

@@ -92,21 +92,26 @@ def test_files_are_read_beside_the_loop_one_check_at_a_time(tmp_path: Path) -> N
     assert len(started) == 2
 
 
-def test_a_check_that_fails_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_check_that_fails_is_logged_and_repeated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def read() -> str:
         if used:
             raise MemoryError("too large")
         return "1"
 
-    files, used = CredentialFiles(), list[str]()
+    files, used, others = CredentialFiles(), list[str](), list[str]()
+    other = tmp_path / "other"
+    other.write_text("old")
+    files.add(WatchedFile(other, other.read_text), others.append)
     file = WatchedFile(Path(__file__), read)
     files.add(file, used.append)
     file._stamp = None
+    other.write_text("newer")
     box = Box(authenticationRefreshCheckSeconds=30)
     files.watch(box.broker, box.now)
     box.advance(30)
     assert "cannot be checked, the previous ones stay in use: too large" in caplog.text
-    assert used == ["1"] and box.broker.next_timer().monotonic is not None
+    assert others == ["old", "newer"]  # reread before the failure
+    assert set(used) == {"1"} and box.broker.next_timer().monotonic is not None
 
 
 def test_without_files_there_is_no_timer() -> None:
