@@ -16,6 +16,8 @@ THREADS_MAX: Final = 2
 WAITING_MAX: Final = 1000
 """Waiting checks of all hosts; further ones are refused. The last one waits for 25 s."""
 WAITING_OF_HOST_MAX: Final = 100
+ASKERS_MAX: Final = 100
+"""Clients that share a check: answering them takes 4 ms of one turn of the event loop."""
 
 Checked = Callable[[bool, Exception | None, Now], None]
 """Receives whether the password matches, or False with an error."""
@@ -36,8 +38,11 @@ class PasswordChecks:
 
         Raises Overloaded if too many are waiting.
         """
-        if check.key in self._askers:
-            self._askers[check.key].append(then)
+        askers = self._askers.get(check.key)
+        if askers is not None:
+            if len(askers) == ASKERS_MAX:
+                raise Overloaded(f"{ASKERS_MAX} clients are waiting for the same verification; try again")
+            askers.append(then)
             return
         of_host = self._waiting.get(host, ())
         if self._count >= WAITING_MAX or len(of_host) >= WAITING_OF_HOST_MAX:
