@@ -1,15 +1,16 @@
-"""The broker: eight inputs, six outputs, no clock, no thread, no socket.
+"""The broker: nine inputs, seven outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``, ``on_timer(now)``.
-Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``, ``next_timer()``.
+``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``,
+``password_checked(check, matches, now)``, ``on_timer(now)``.
+Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``,
+``take_password_checks()``, ``next_timer()``.
 
 Backpressure is two booleans. A full outbox stops the dispatcher until ``cnx.writable``. A full open batch (``full``)
 makes the shell stop reading sockets.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.cnx import ServerCnx
@@ -26,9 +27,8 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.replay.job_registry import Jobs
 from pulsarbox.broker.security.authentication import Authentication
-from pulsarbox.broker.security.configured import authentication_of
-from pulsarbox.broker.security.credential_expiry import look_again
 from pulsarbox.broker.security.permissions import Permissions
+from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.stats.pipeline_status import Pipelines
 from pulsarbox.broker.stats.sampler import Samples
@@ -58,8 +58,8 @@ _ROUNDS_MAX = 100
 class Broker:
     """The pure core of the box."""
 
-    folder: Path | None = None
-    """Data directory, set by the shell; None without one."""
+    folder: str | None = None
+    """Path of the data directory, set by the shell; None without one."""
     standing: Callable[[], dict[str, Any]] | None = None
     """Returns the store's disk usage and volumes; called through ``beside``. None for an in-memory store."""
     whereabouts: Callable[[Sequence[int]], Whereabouts] | None = None
@@ -80,11 +80,12 @@ class Broker:
     ) -> None:
         """Create the broker on the recovered store; ``now`` is real time, without the virtual clock's stored offset.
 
-        ``authentication`` overrides the one built from the settings. Raises PersistenceError if the data is ahead of
-        real time and the clock is not virtual, or if the hashing plugin of an existing subscription is missing;
-        ConfigError if authentication cannot be set up.
+        ``authentication``: required with authenticationEnabled. Raises PersistenceError if the data is ahead of real
+        time and the clock is not virtual, or if the hashing plugin of an existing subscription is missing.
         """
-        self.authentication = authentication or authentication_of(settings)
+        if settings.authenticationEnabled and authentication is None:
+            raise ValueError("authenticationEnabled is set, and the broker was given no authentication")
+        self.authentication = authentication
         """Authenticates clients; None if authentication is disabled."""
         self.endpoints = endpoints
         store = Store(recovery)
@@ -110,8 +111,6 @@ class Broker:
         """Status reports of running pipelines."""
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
-        if self.authentication is not None:
-            look_again(self.authentication, self.core, now)
         box_now = Now(now.monotonic, now.wall + offset, offset)
         self.core.walks.start(self.core.settings, box_now)
         self.core.jobs.start(box_now)
@@ -191,6 +190,11 @@ class Broker:
         """Complete the loading of a plugin; ``found`` is the plugin or a PluginError."""
         self.core.plugins.brought(key, found, now)
 
+    def password_checked(self, check: LongCheck, matches: bool, now: Now, error: Exception | None = None) -> None:
+        """Complete the verification of a password; with ``error`` it failed."""
+        assert self.authentication is not None
+        self.authentication.checks.done(check, matches, now, error)
+
     def on_timer(self, now: Now) -> None:
         """Run everything that is due."""
         self.core.timers.run(now)
@@ -241,6 +245,10 @@ class Broker:
     def take_plugins(self) -> list[Key]:
         """Return the plugins to load; the shell answers with ``plugin_brought``."""
         return self.core.plugins.take_wanted()
+
+    def take_password_checks(self) -> list[LongCheck]:
+        """Return the passwords to verify in threads; the shell answers each with ``password_checked``."""
+        return self.authentication.checks.take() if self.authentication is not None else []
 
     def next_timer(self) -> Deadlines:
         """Return when to call ``on_timer`` next."""

@@ -61,6 +61,7 @@ class State(Enum):
     """Where a connection is in its life."""
 
     START = "start"
+    AUTHENTICATING = "authenticating"
     CONNECTED = "connected"
     CLOSED = "closed"
 
@@ -322,8 +323,8 @@ class ServerCnx:
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
         if self.state is not State.CLOSED:
-            # Who has not said CONNECT yet may be anybody, any number of times: the shell tells of these, sparingly.
-            level = logging.DEBUG if self.state is State.START else logging.WARNING
+            # Unauthenticated peers could flood the log: the shell logs a limited number of them.
+            level = logging.WARNING if self.greeted else logging.DEBUG
             who = self.client_version or "no name"
             log.log(level, "closing the connection of %s (%s): %s", self.address, who, reason)
             self.turn_away(reason)
@@ -340,6 +341,8 @@ class ServerCnx:
             return
         if self.state is State.START:
             self.abort(f"no CONNECT within {self._interval} s")
+        elif self.state is State.AUTHENTICATING:
+            self.abort(f"its password was not verified within {self._interval} s")
         elif self._check is not None or self.unread is not None:  # a check is stricter; unread, a PONG would wait too
             self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
         elif not self._heard:

@@ -1,7 +1,7 @@
 """JSON Web Tokens in Pulsar's form, and their signing keys.
 
 Secret keys are random bytes. Private keys are PKCS #8 and public keys SubjectPublicKeyInfo, in DER, as Pulsar writes
-them, or in PEM. A key is given as a file, a ``file:`` or ``data:`` URL, or in base64.
+them, or in PEM.
 Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/.
 """
 
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-
-from pulsarbox.config.secret_source import read_from
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
@@ -38,14 +36,6 @@ class TokenError(ValueError):
 
 class TokenExpired(TokenError):
     """A token was valid but has expired."""
-
-
-def key_bytes(named: str) -> bytes:
-    """Return the bytes of a key from a source that ``read_from`` accepts. Raises TokenError."""
-    try:
-        return read_from(named)
-    except ValueError as error:
-        raise TokenError(str(error)) from None
 
 
 def private_key(data: bytes) -> "PrivateKeyTypes":

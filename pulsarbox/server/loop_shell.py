@@ -19,6 +19,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.housekeeping import Chore, carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key
+from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.network.connection import Connection
@@ -110,6 +111,8 @@ class LoopShell:
         wanted = broker.take_plugins()
         if wanted:
             self._bringing.bring(*wanted)
+        for check in broker.take_password_checks():
+            in_thread(self._loop, "password", check.work, partial(self._on_password_checked, check))
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -220,6 +223,10 @@ class LoopShell:
 
     def _on_brought(self, key: Key, plugin: object) -> None:
         self.broker.plugin_brought(key, plugin, self.now())
+        self._end_turn()
+
+    def _on_password_checked(self, check: LongCheck, matches: bool | None, error: Exception | None) -> None:
+        self.broker.password_checked(check, bool(matches), self.now(), error)
         self._end_turn()
 
     # Background work for the core

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.endpoints import Ports, endpoints_of
-from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.cross_checks import uses_tls
@@ -29,6 +28,8 @@ from pulsarbox.server.one_shot_thread import beside
 from pulsarbox.server.plugins import plugins_of
 from pulsarbox.server.process.runtime_file import Running, remove, write
 from pulsarbox.server.recording.event_recorder import EventKeeper
+from pulsarbox.server.security.configured import authentication_of
+from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.lmdb.directory import is_made
 from pulsarbox.storage.lmdb.engine import LmdbEngine
@@ -112,7 +113,8 @@ class Serving:
         """
         settings = self._settings
         operator = os.urandom(32).hex() if settings.authenticationEnabled else ""
-        authentication = authentication_of(settings, operator)
+        credential_files = CredentialFiles()
+        authentication = authentication_of(settings, operator, credential_files)
         # Report a data directory in use before a port in use. A missing directory is created only after the ports are
         # bound, so that a failed start leaves none behind.
         made = self._data is None or is_made(self._data)
@@ -147,6 +149,7 @@ class Serving:
                 await self._serve(listening, address.listener)
         if self._certificates is not None:
             self._certificates.watch(self.broker.core.timers, self.shell.now())
+        credential_files.watch(self.broker, self.shell.now())
         self.shell.start()
         self._keep()
         self.running = Running(
@@ -178,7 +181,7 @@ class Serving:
 
     def _keep(self) -> None:
         """Start recording events, and give the core access to the statistics of the store."""
-        self.broker.folder = self._data
+        self.broker.folder = None if self._data is None else str(self._data)
         if isinstance(self._engine, LmdbEngine):
             self.broker.standing = self._engine.standing
             self.broker.whereabouts = self._engine.whereabouts

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsarbox.protocol.admin_endpoints import endpoints
+from pulsarbox.server.http.admin_endpoints import endpoints
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsarbox.protocol.admin_endpoints import endpoints
+from pulsarbox.server.http.admin_endpoints import endpoints
 from tests.differences import admin, known_admin
 from tests.differences.__main__ import box_in, chosen, main
 from tests.differences.broker import NO_STATS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.protocol.admin_endpoints import Endpoint, endpoints
+from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
 from tests.tools.go import build
 
 FOLDER: Final = Path(__file__).parent / "go-admin"

@@ -18,7 +18,7 @@ import pulsar
 
 from pulsarbox import PulsarBox
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
-from pulsarbox.protocol.admin_endpoints import endpoints
+from pulsarbox.server.http.admin_endpoints import endpoints
 from pulsarbox.server.http.framework.request import Call, Later
 from tests.fuzz.requests import Request, made
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
-from pulsarbox.protocol.admin_endpoints import Endpoint
+from pulsarbox.server.http.admin_endpoints import Endpoint
 
 NONSENSE: Final = (
     "", " ", "+", "a+b", "a b", "%", "%zz", "%00", "%FF", "%2F", "..", ".", "%2e%2e%2f", "a%2Fb", "\u202e", "é", "🐠",

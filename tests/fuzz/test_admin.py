@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pulsarbox.errors import BadRequest
-from pulsarbox.protocol.admin_endpoints import endpoints
 from pulsarbox.server.http import route_table
+from pulsarbox.server.http.admin_endpoints import endpoints
 from pulsarbox.server.http.framework import cross_site
 from pulsarbox.server.http.framework import server as http_server
 from pulsarbox.server.http.framework.request import DONE, Answer, Call

@@ -8,10 +8,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.protocol.admin_endpoints import LATER, NEVER, endpoints
+from pulsarbox.server.http.admin_endpoints import LATER, NEVER, endpoints
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "COMPATIBILITY.md"
-BEGIN: Final = "<!-- from pulsarbox/protocol/admin-endpoints.tsv by tests/tools/generate_endpoints.py -->\n"
+BEGIN: Final = "<!-- from pulsarbox/server/http/admin-endpoints.tsv by tests/tools/generate_endpoints.py -->\n"
 END: Final = "<!-- end -->\n"
 
 

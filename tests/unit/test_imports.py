@@ -211,7 +211,7 @@ def test_listing_the_commands_loads_none_of_them() -> None:
 
 AUTHENTICATION = {"bcrypt", "cryptography", "jwt", "passlib"}
 GUARDED = """
-from pulsarbox.broker.security.configured import authentication_of
+from pulsarbox.server.security.configured import authentication_of
 from pulsarbox.config import Settings
 import pulsarbox.server.daemon
 import pulsarbox.server.serving

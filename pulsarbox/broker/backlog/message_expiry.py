@@ -213,7 +213,7 @@ class Expiry:
         topic.read_entry(
             position,
             lambda entry, when: settle(age_begins(entry), when),
-            lambda _: settle(self._at_the_latest(position), now),
+            lambda error, when: settle(self._at_the_latest(position), when),
             now,
         )
 
@@ -268,7 +268,7 @@ class Expiry:
         spare(self._topic, expiring(self._topic.stored), position, until, spared, now)
 
     def _let_go_before(self, position: Position, now: Now) -> None:
-        self._topic.locate(position, self._let_go, lambda _: self._finish(now.wall + RETRY_MS, now), now)
+        self._topic.locate(position, self._let_go, lambda error, when: self._finish(when.wall + RETRY_MS, when), now)
 
     def _let_go(self, mark: Position, messages: int, size: int, now: Now) -> None:
         subscriptions = [each for each in self._topic.subscriptions.values() if each.name != COMPACTION_SUBSCRIPTION]

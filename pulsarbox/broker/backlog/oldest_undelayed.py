@@ -99,7 +99,7 @@ class Ripe:
             self._topic.read_entry(
                 position,
                 lambda entry, when: known(age_begins(entry), when),
-                lambda _: known(at_the_latest(position), now),
+                lambda error, when: known(at_the_latest(position), when),
                 now,
             )
 

@@ -334,7 +334,7 @@ class Backlog:
         """Evict everything up to and including ``position``."""
         topic = self._topic
         behind = topic.ledger.next(*position) if position <= topic.ledger.last_confirmed else position
-        topic.locate(behind, self._evict_to, self._evicted, now)
+        topic.locate(behind, self._evict_to, lambda error, when: self._evicted(error), now)
 
     def _evict_to(self, mark: Position, messages: int, size: int, now: Now) -> None:
         topic = self._topic

@@ -1,13 +1,16 @@
 """Who has connected: what CONNECT shows, what a proxy hands on, and AUTH_RESPONSE, which renews it."""
 
-from pulsarbox.broker.cnx import ServerCnx
+from collections.abc import Callable
+from functools import partial
+
+from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
 from pulsarbox.broker.security.authorization import WEBSOCKET
 from pulsarbox.broker.security.credential_expiry import Proof
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.provider import Overloaded, Refused
 from pulsarbox.clock import Now
-from pulsarbox.errors import AuthenticationError, AuthorizationError
+from pulsarbox.errors import AuthenticationError, AuthorizationError, ServiceNotReady
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
 
@@ -15,29 +18,44 @@ FAILED = "Failed to authenticate"
 """All that a client is told; the log says why."""
 
 
-def authenticate(cnx: ServerCnx, authentication: Authentication, command: CommandConnect, now: Now) -> bool:
-    """Find out who has connected, and behind a proxy for whom. Where that fails, the connection is told and closed."""
-    method, original = _method(command), command.original_principal
-    try:
-        own = authentication.of_connection(method, command.auth_data, cnx.certificate, cnx.address, now)
-        proved = own
-        is_handed_on = cnx.broker.core.settings.authenticateOriginalAuthData and original not in ("", WEBSOCKET)
-        if is_handed_on:
-            # Certificates are not handed on: the one that the connection has shown is the proxy's own.
-            proved = authentication.of_connection(
-                command.original_auth_method, command.original_auth_data.encode(), "", cnx.address, now
-            )
-            original = proved.role
-    except Refused:
-        _fail(cnx)
-        return False
-    cnx.principal = own._replace(original=original, expires=proved.expires)
-    if not _may_speak(cnx, cnx.principal, command):
-        return False
-    if proved.method != ANONYMOUS:
-        can_refresh = command.feature_flags.supports_auth_refresh
-        cnx.proof = Proof(cnx, proved, now, is_handed_on=is_handed_on, can_refresh=can_refresh)
-    return True
+def authenticate(
+    cnx: ServerCnx, authentication: Authentication, command: CommandConnect, accepted: Callable[[Now], None], now: Now
+) -> None:
+    """Authenticate a client, and behind a proxy the proxy's client, and call ``accepted``.
+
+    A failure is answered and closes the connection. No other command is accepted meanwhile.
+    """
+    cnx.state = State.AUTHENTICATING
+    original = command.original_principal
+    is_handed_on = cnx.broker.core.settings.authenticateOriginalAuthData and original not in ("", WEBSOCKET)
+
+    def own_proved(own: Principal | Refused, when: Now) -> None:
+        if cnx.state is not State.AUTHENTICATING:
+            return  # the connection was lost
+        if isinstance(own, Refused):
+            _fail(cnx, own)
+        elif is_handed_on:
+            # Certificates are not forwarded: the connection's certificate is the proxy's own.
+            method, data = command.original_auth_method, command.original_auth_data.encode()
+            authentication.of_connection(method, data, "", cnx.address, when, partial(all_proved, own))
+        else:
+            all_proved(own, own, when)
+
+    def all_proved(own: Principal, proved: Principal | Refused, when: Now) -> None:
+        if cnx.state is not State.AUTHENTICATING:
+            return
+        if isinstance(proved, Refused):
+            _fail(cnx, proved)
+            return
+        cnx.principal = own._replace(original=proved.role if is_handed_on else original, expires=proved.expires)
+        if not _may_speak(cnx, cnx.principal, command):
+            return
+        if proved.method != ANONYMOUS:
+            can_refresh = command.feature_flags.supports_auth_refresh
+            cnx.proof = Proof(cnx, proved, when, is_handed_on=is_handed_on, can_refresh=can_refresh)
+        accepted(when)
+
+    authentication.of_connection(_method(command), command.auth_data, cnx.certificate, cnx.address, now, own_proved)
 
 
 def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) -> bool:
@@ -74,22 +92,30 @@ def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> Non
     if not command.response.HasField("auth_data"):
         cnx.abort("AUTH_RESPONSE without credentials")
         return
+
+    def proved(found: Principal | Refused, when: Now) -> None:
+        if cnx.state is not State.CONNECTED:
+            return  # the connection was lost
+        if isinstance(found, Refused):
+            _fail(cnx, found)
+            return
+        if found.role != proof.principal.role:
+            cnx.abort(f"the principal cannot change from {proof.principal.role} to {found.role}")
+            return
+        assert cnx.principal is not None
+        cnx.principal = cnx.principal._replace(expires=found.expires)
+        proof.renewed(found, when)
+
     certificate = "" if proof.is_handed_on else cnx.certificate
-    try:
-        found = authentication.of_connection(
-            proof.principal.method, command.response.auth_data, certificate, cnx.address, now
-        )
-    except Refused:
-        _fail(cnx)
-        return
-    if found.role != proof.principal.role:
-        cnx.abort(f"the principal cannot change from {proof.principal.role} to {found.role}")
-        return
-    assert cnx.principal is not None
-    cnx.principal = cnx.principal._replace(expires=found.expires)
-    proof.renewed(found, now)
+    data = command.response.auth_data
+    authentication.of_connection(proof.principal.method, data, certificate, cnx.address, now, proved)
 
 
-def _fail(cnx: ServerCnx) -> None:
-    cnx.outbox.send(replies.error(replies.NO_REQUEST, AuthenticationError.server_error, FAILED))
-    cnx.turn_away(FAILED)
+def _fail(cnx: ServerCnx, error: Refused) -> None:
+    """Send the error and close the connection. Clients retry after ServiceNotReady."""
+    if isinstance(error, Overloaded):
+        code, text = ServiceNotReady.server_error, str(error)
+    else:
+        code, text = AuthenticationError.server_error, FAILED
+    cnx.outbox.send(replies.error(replies.NO_REQUEST, code, text))
+    cnx.turn_away(text)

@@ -1,5 +1,7 @@
 """CONNECT, PING, PONG."""
 
+from functools import partial
+
 from pulsarbox.broker.cnx import ServerCnx, with_index
 from pulsarbox.broker.handlers.authentication import authenticate
 from pulsarbox.clock import Now
@@ -9,12 +11,17 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandConnect, CommandPing, Comman
 
 
 def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
-    """The handshake. Who the client says it is does not matter while authentication is off."""
-    settings = cnx.broker.core.settings
+    """Authenticate the client, if configured, and answer with CONNECTED."""
     cnx.client_version = command.client_version
     cnx.protocol_version = negotiated_version(command.protocol_version)
-    if cnx.broker.authentication is not None and not authenticate(cnx, cnx.broker.authentication, command, now):
-        return
+    if cnx.broker.authentication is None:
+        _accept(cnx, command, now)
+    else:
+        authenticate(cnx, cnx.broker.authentication, command, partial(_accept, cnx, command), now)
+
+
+def _accept(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
+    settings = cnx.broker.core.settings
     cnx.greet(now)
     if (
         settings.exposingBrokerEntryMetadataToClientEnabled

@@ -159,8 +159,8 @@ def _read_from(opening: Opening, command: CommandSubscribe, topic: PersistentTop
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
         opening.step(partial(_read_behind, opening, command, topic, start, (mark, messages, size)), when)
 
-    def lost(error: Exception) -> None:
-        opening.fail(error, now)
+    def lost(error: Exception, when: Now) -> None:
+        opening.fail(error, when)
 
     topic.locate(start, located, lost, now)
 

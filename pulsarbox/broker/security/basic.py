@@ -6,8 +6,8 @@ des.
 
 import base64
 import hashlib
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from hmac import compare_digest
 from typing import ClassVar, Final
 
@@ -15,14 +15,12 @@ import bcrypt
 from passlib.hash import apr_md5_crypt, des_crypt, ldap_sha1, md5_crypt, sha256_crypt, sha512_crypt
 
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
-from pulsarbox.broker.security.watched_file import WatchedFile
-from pulsarbox.config.secret_source import path_of, read_from
+from pulsarbox.broker.security.provider import LongCheck, Refused
 
 BCRYPT_COST_MAX: Final = 10
-"""One more doubles the time of a check, in which the box does nothing else: 10 are about 50 ms."""
+"""A check takes about 50 ms at cost 10, and twice as long with each further step."""
 ROUNDS_MAX: Final = 20_000
-"""Of sha256 and sha512, for the same reason."""
+"""Rounds of sha256 and sha512 that take about as long."""
 _BCRYPT_BYTES: Final = 72
 """So much of a password counts there."""
 _KNOWN_MAX: Final = 10_000
@@ -38,15 +36,18 @@ class BasicProvider:
     name: ClassVar[str] = "AuthenticationProviderBasic"
     challenge: ClassVar[str] = 'Basic realm="pulsarbox", charset="UTF-8"'
 
-    def __init__(self, named: str) -> None:
-        """``named``: the setting basicAuthConf. Raises ValueError where there is nothing that can be used."""
-        self._users = WatchedFile(path_of(named), lambda: users_of(read_from(named)))
-        self._key = os.urandom(32)
+    def __init__(self, users: Mapping[str, Matches], digest_key: bytes) -> None:
+        """``users``: see ``users_of``. ``digest_key``: a secret for the digests of verified passwords."""
+        self._users = users
+        self._key = digest_key
         self._right: dict[bytes, Matches] = {}
-        """What was right once need not be hashed again, which takes milliseconds; only a digest of it is kept."""
+        """Keyed digests of verified credentials, with the hash that they match: they need no further verification."""
 
-    def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
-        """``data``: user, a colon, password. Raises Refused."""
+    def authenticate(self, data: bytes, certificate: str, now: int) -> Principal | LongCheck:
+        """Return the principal if the password was verified earlier, or the work that verifies it. Raises Refused.
+
+        ``data``: user, a colon, password.
+        """
         name, colon, password = data.partition(b":")
         try:
             user = name.decode()
@@ -54,14 +55,22 @@ class BasicProvider:
             user = ""
         if not colon or not user or not user.isprintable() or len(data) > 1024 or b"\0" in password:
             raise Refused("Base64 decoded params are invalid")
-        users = self._users.value
+        users = self._users
         matches = users.get(user)
         digest = hashlib.blake2b(data, key=self._key).digest()
         if matches is not None and self._right.get(digest) is matches:
             return Principal(user, self.method)
-        # Who is not there is hashed as well: how long it takes does not tell who is.
-        if not (matches or next(iter(users.values())))(password) or matches is None:
-            raise Refused(_WRONG, *(("INVALID_TOKEN", user) if matches else ("INVALID_AUTH_DATA", "")))
+        # The password of an unknown user is hashed too, so that the time does not reveal which users exist.
+        hashed = matches or next(iter(users.values()))
+        return LongCheck((digest, hashed), partial(hashed, password), partial(self._verified, user, matches, digest))
+
+    def _verified(self, user: str, matches: Matches | None, digest: bytes, is_right: bool) -> Principal:
+        if matches is None:
+            raise Refused(_WRONG)
+        if not is_right:
+            raise Refused(_WRONG, "INVALID_TOKEN", user)
+        if self._users.get(user) is not matches:
+            raise Refused("the users have changed during the verification", "INVALID_TOKEN", user)
         if len(self._right) >= _KNOWN_MAX:
             self._right.clear()
         self._right[digest] = matches
@@ -77,9 +86,10 @@ class BasicProvider:
         except ValueError:
             raise Refused("Base64 decoding is failure", "INVALID_HEADER") from None
 
-    def look(self) -> None:
-        """Read the file again if it has changed."""
-        self._users.look()
+    def use_users(self, users: Mapping[str, Matches]) -> None:
+        """Replace all users; passwords verified earlier are verified again."""
+        self._users = users
+        self._right.clear()
 
 
 def users_of(data: bytes) -> dict[str, Matches]:
@@ -120,7 +130,7 @@ def matcher(hashed: str) -> Matches:
     if made is None or not made.checksum:
         raise ValueError("its hash is none of bcrypt, apr1, {SHA} and crypt: make it with `htpasswd -B`")
     if getattr(made, "rounds", 0) > ROUNDS_MAX:
-        raise ValueError(f"its hash takes more than {ROUNDS_MAX} rounds, while which the box would stand still")
+        raise ValueError(f"its hash takes more than {ROUNDS_MAX} rounds, which is too slow: make it with `htpasswd -B`")
 
     def matches(password: bytes) -> bool:
         try:
@@ -136,7 +146,7 @@ def _bcrypt(hashed: str) -> Matches:
     if len(hashed) != 60 or len(parts) != 4 or not parts[2].isdigit():
         raise ValueError("its hash is no bcrypt: make it with `htpasswd -B`")
     if int(parts[2]) > BCRYPT_COST_MAX:
-        raise ValueError(f"its bcrypt costs more than {BCRYPT_COST_MAX}, while which the box would stand still")
+        raise ValueError(f"its bcrypt costs more than {BCRYPT_COST_MAX}, which is too slow: make it with `htpasswd -B`")
     try:
         bcrypt.checkpw(b"", hashed.encode())
     except ValueError:

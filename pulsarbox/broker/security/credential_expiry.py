@@ -6,7 +6,6 @@ authenticationRefreshCheckSeconds. Source: PIP-30, PIP-55.
 
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
@@ -14,7 +13,6 @@ from pulsarbox.protocol import replies
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.core import Core
 
 REFRESH: Final = b"PulsarAuthRefresh"
 """Challenge data that requests fresh credentials from a client."""
@@ -72,13 +70,3 @@ class Proof:
     def _too_late(self, now: Now) -> None:
         seconds = self._cnx.broker.core.settings.authenticationRefreshCheckSeconds
         self._cnx.abort(f"the proof of {self.principal.role} has expired, and no other one came within {seconds} s")
-
-
-def look_again(authentication: Authentication, core: "Core", now: Now) -> None:
-    """Reload changed files every authenticationRefreshCheckSeconds."""
-
-    def look(when: Now) -> None:
-        look_again(authentication, core, when)
-        authentication.look()
-
-    core.timers.at(now.monotonic + core.settings.authenticationRefreshCheckSeconds, look)

@@ -34,6 +34,3 @@ class OperatorProvider:
         if scheme != "Pulsarbox":
             raise Refused("Invalid HTTP Authorization header")
         return value.encode()
-
-    def look(self) -> None:
-        """Do nothing: there are no files."""

@@ -1,6 +1,7 @@
 """The interface of authentication providers, and their error."""
 
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Hashable
+from typing import ClassVar, NamedTuple, Protocol
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import AuthenticationError
@@ -20,6 +21,21 @@ class Refused(AuthenticationError):
         self.is_expired = is_expired
 
 
+class Overloaded(Refused):
+    """Too many credentials are waiting for verification; the client can try again."""
+
+
+class LongCheck(NamedTuple):
+    """Credentials whose verification takes too long for a turn of the event loop."""
+
+    key: Hashable
+    """Equal for equal credentials that are verified against the same hash."""
+    work: Callable[[], bool]
+    """Returns whether the credentials are valid. Uses immutable data only: it runs in a thread."""
+    finish: Callable[[bool], Principal]
+    """Returns the principal for the result of ``work``. Raises Refused. Runs in the event loop."""
+
+
 class Provider(Protocol):
     """An authentication provider. Pure: the time is an argument."""
 
@@ -30,11 +46,11 @@ class Provider(Protocol):
     challenge: ClassVar[str]
     """Scheme for WWW-Authenticate; empty if HTTP has none for the method."""
 
-    def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
-        """Return the principal. ``certificate``: the common name of the client certificate. Raises Refused."""
+    def authenticate(self, data: bytes, certificate: str, now: int) -> Principal | LongCheck:
+        """Return the principal, or the work that tells. Raises Refused.
+
+        ``certificate``: the common name of the client certificate.
+        """
 
     def data_of(self, authorization: str) -> bytes:
         """Return the data in an Authorization header, possibly empty. Raises Refused if it is for another provider."""
-
-    def look(self) -> None:
-        """Reload changed files."""

@@ -22,6 +22,3 @@ class TlsProvider:
     def data_of(self, authorization: str) -> bytes:
         """Return nothing: the certificate is not in a header."""
         return b""
-
-    def look(self) -> None:
-        """Do nothing: the TLS layer reloads its own files."""

@@ -5,19 +5,16 @@ The algorithm in a token only selects among the keys made for it: a public key n
 """
 
 import json
-from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 import jwt
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
-from pulsarbox.broker.security.watched_file import WatchedFile
 from pulsarbox.protocol.tokens import (
     TokenError,
     TokenExpired,
     check_times,
-    key_bytes,
     public_algorithms,
     public_key,
     secret_algorithms,
@@ -57,11 +54,14 @@ class TokenProvider:
     name: ClassVar[str] = "AuthenticationProviderToken"
     challenge: ClassVar[str] = 'Bearer realm="pulsarbox"'
 
-    def __init__(self, keys: tuple[Key, ...], claims: Claims, key_set: "WatchedFile[tuple[Key, ...]] | None" = None):
-        """``key_set``: further keys, which may change."""
+    def __init__(self, keys: tuple[Key, ...], claims: Claims) -> None:
         self._keys = keys
         self._claims = claims
-        self._key_set = key_set
+        self._key_set: tuple[Key, ...] = ()
+
+    def use_key_set(self, keys: tuple[Key, ...]) -> None:
+        """Replace the keys of the identity provider, which are accepted besides the fixed ones."""
+        self._key_set = keys
 
     def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
         """Return the principal of a token signed with one of the keys and valid ``now`` (ms). Raises Refused."""
@@ -91,11 +91,6 @@ class TokenProvider:
             raise Refused("Invalid HTTP Authorization header")
         return value.encode()
 
-    def look(self) -> None:
-        """Reload the key set if it has changed."""
-        if self._key_set is not None:
-            self._key_set.look()
-
     def _signed(self, token: bytes) -> dict[str, Any]:
         """Return the claims of a token signed with one of the keys. Raises Refused."""
         try:
@@ -104,7 +99,7 @@ class TokenProvider:
             raise Refused(_failed(error), "INVALID_TOKEN") from None
         algorithm, kid = header.get("alg"), header.get("kid")
         problem: object = f"no key here is for its algorithm, {str(algorithm)[:20]}"
-        for key in self._keys + (self._key_set.value if self._key_set is not None else ()):
+        for key in self._keys + self._key_set:
             if algorithm not in key.algorithms or (kid and key.kid and kid != key.kid):
                 continue
             try:
@@ -152,34 +147,34 @@ def _check_audience(claims: dict[str, Any], wanted: Claims, role: str) -> None:
         )
 
 
-def secret(named: str) -> Key:
-    """Return a secret key from the place that the setting names. Raises TokenError."""
-    found = key_bytes(named)
-    return Key(found, tuple(secret_algorithms(found)))
+def secret(data: bytes) -> Key:
+    """Return a secret key. Raises TokenError."""
+    return Key(data, tuple(secret_algorithms(data)))
 
 
-def public(named: str, algorithm: str) -> Key:
-    """Return a public key from the place that the setting names; it must fit the algorithm. Raises TokenError."""
-    found = public_key(key_bytes(named))
+def public(data: bytes, algorithm: str) -> Key:
+    """Return a public key (DER or PEM), which must fit the algorithm. Raises TokenError."""
+    found = public_key(data)
     algorithms = public_algorithms(found)
     if algorithm not in algorithms:
         raise TokenError(f"it is a key for {algorithms[0]}, and tokenPublicAlg is {algorithm}")
     return Key(found, algorithms)
 
 
-def key_set(path: Path, issuers: frozenset[str]) -> tuple[Key, ...]:
-    """Return the keys of a JSON Web Key Set, which verify tokens of these issuers. Raises TokenError."""
+def key_set_of(data: bytes, name: str, issuers: frozenset[str]) -> tuple[Key, ...]:
+    """Return the keys of a JSON Web Key Set, which verify tokens of these issuers. Raises TokenError.
+
+    ``name``: of the key set, for messages.
+    """
     try:
-        rows = json.loads(path.read_bytes())["keys"]
-    except OSError as error:
-        raise TokenError(f"{path}: {error.strerror}") from None
+        rows = json.loads(data)["keys"]
     except (ValueError, KeyError, TypeError, RecursionError):
         rows = None
     if not isinstance(rows, list):
-        raise TokenError(f'{path} is not a JSON Web Key Set: expected {{"keys": [...]}}')
+        raise TokenError(f'{name} is not a JSON Web Key Set: expected {{"keys": [...]}}')
     keys = tuple(_key_of(row, issuers) for row in rows if _is_for_signatures(row))
     if not keys:
-        raise TokenError(f"{path} has no public key (RSA or EC) for signatures")
+        raise TokenError(f"{name} has no public key (RSA or EC) for signatures")
     return keys
 
 

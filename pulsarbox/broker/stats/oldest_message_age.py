@@ -55,7 +55,7 @@ class Ages:
             sample.looking = False
             sample.oldest = position, age_begins(entry)
 
-        def unread(error: Exception) -> None:
+        def unread(error: Exception, when: Now) -> None:
             sample.looking = False
             sample.oldest = position, None  # damaged or trimmed meanwhile, which its dispatch reports
 

@@ -121,9 +121,9 @@ class Acknowledging:
                 if errors and failed is not None:
                     failed(errors[0])
 
-        def unread(message_id: MessageIdData, error: Exception) -> None:
+        def unread(message_id: MessageIdData, error: Exception, when: Now) -> None:
             errors.append(error)
-            found(message_id, None, now)
+            found(message_id, None, when)
 
         for message_id in ids:
             position = Position(message_id.ledgerId, message_id.entryId)

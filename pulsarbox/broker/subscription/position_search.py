@@ -121,11 +121,11 @@ def find_first(
     def look(index: int, told: Told, when: Now) -> None:
         position = position_of(index)
 
-        def lost(error: Exception) -> None:
+        def lost(error: Exception, at: Now) -> None:
             if unread is None:
                 failed(error)
             else:
-                told(unread(position), when)
+                told(unread(position), at)
 
         topic.read_entry(position, lambda entry, at: told(is_it(entry), at), lost, when)
 

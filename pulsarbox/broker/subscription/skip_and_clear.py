@@ -178,7 +178,7 @@ class Clearing:
             self._again(expire, done, failed, when)
 
         def found(position: Position, when: Now) -> None:
-            self._subscription.topic.locate(position, located, failed, when)
+            self._subscription.topic.locate(position, located, lambda error, _: failed(error), when)
 
         find_first_since(self._subscription.topic, publish_time, found, failed, now)
 
@@ -222,11 +222,14 @@ class Clearing:
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self._again(partial(self._through, mark, messages, size), done, failed, when)
 
+        def unread(error: Exception, when: Now) -> None:
+            failed(error)
+
         topic = self._subscription.topic
         if position.entry_id < 0:  # before the first entry of a ledger
-            topic.locate(Position(position.ledger_id, 0), located, failed, now)
+            topic.locate(Position(position.ledger_id, 0), located, unread, now)
         else:
-            topic.look_up(position, known, failed, now)
+            topic.look_up(position, known, unread, now)
 
     def _known(self, position: Position, unacked: int, held: Held, done: Done, now: Now) -> None:
         self.check()

@@ -423,7 +423,7 @@ class Subscription:
                 # Its client should reconnect; no other client can use a non-durable subscription.
                 self.topic.core.timers.at(when.monotonic + ABANDONED_SECONDS, self._remove_if_abandoned)
 
-        def lost(error: Exception) -> None:
+        def lost(error: Exception, when: Now) -> None:
             if not reset.cancelled:
                 self._unfence(reset)
                 failed(error)
@@ -476,7 +476,7 @@ class Subscription:
                 self.cursor.acknowledge_batch(position, held.batch_size, bits_of(ack_set))
                 self.topic.core.commits.cursor_changed(self.cursor, when)
 
-        def unread(error: Exception) -> None:
+        def unread(error: Exception, when: Now) -> None:
             log.error("subscription %s starts at the beginning of batch %s: %s", self.name, position, error)
 
         self.topic.look_up(position, found, unread, now)

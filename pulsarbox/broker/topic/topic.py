@@ -40,6 +40,8 @@ from pulsarbox.storage.transactions import TxnId
 
 CHUNK, TRANSACTION = EntryFlag.CHUNK, EntryFlag.TRANSACTION
 
+Unread = Callable[[Exception, Now], None]
+"""Receives the error of a read, and when it failed."""
 Located = Callable[[Position, int, int, Now], None]
 
 
@@ -472,9 +474,7 @@ class PersistentTopic(Topic):
 
     # Positions
 
-    def read_entry(
-        self, position: Position, found: Callable[[Entry, Now], None], failed: Callable[[Exception], None], now: Now
-    ) -> None:
+    def read_entry(self, position: Position, found: Callable[[Entry, Now], None], failed: Unread, now: Now) -> None:
         """Pass a confirmed entry to ``found``: at once if it is in memory, else after a read."""
         entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
         if entry is not None:
@@ -483,7 +483,7 @@ class PersistentTopic(Topic):
 
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
             if error is not None:
-                failed(error)
+                failed(error, when)
             else:
                 found(entries[0], when)
 
@@ -499,28 +499,22 @@ class PersistentTopic(Topic):
 
         self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
 
-    def look_up(
-        self,
-        position: Position,
-        found: Callable[[Held | None, Now], None],
-        failed: Callable[[Exception], None],
-        now: Now,
-    ) -> None:
+    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], failed: Unread, now: Now) -> None:
         """Pass to ``found`` what an acknowledgement needs to know of an entry; None if there is no such entry."""
         info = self.ledger.ledgers.get(position.ledger_id)
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
             return
 
-        def lost(error: Exception) -> None:
+        def lost(error: Exception, when: Now) -> None:
             if position.ledger_id in self.ledger.ledgers:
-                failed(error)
+                failed(error, when)
             else:  # trimmed during the read, so every subscription has acknowledged it
-                found(None, now)
+                found(None, when)
 
         self.read_entry(position, lambda entry, when: found(held_of(entry), when), lost, now)
 
-    def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
+    def locate(self, position: Position, located: Located, lost: Unread, now: Now) -> None:
         """Pass to ``located`` the mark-delete position before ``position`` or the next entry, with its totals."""
         ledger = self.ledger
         at = ledger.clamp(*position)
@@ -534,7 +528,7 @@ class PersistentTopic(Topic):
 
         def found(held: Held | None, when: Now) -> None:
             if held is None:
-                lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"))
+                lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"), when)
             elif at.ledger_id not in ledger.ledgers:  # trimmed while it was read
                 first = next(iter(ledger.ledgers.values()))
                 located(ledger.first_position(), first.messages_before, first.bytes_before, when)

@@ -115,7 +115,7 @@ class PendingAcks:
             if not left:
                 found_all(sorted(known), when)
 
-        def unread(error: Exception) -> None:
+        def unread(error: Exception, when: Now) -> None:
             nonlocal is_refused
             if not is_refused:
                 is_refused = True
@@ -324,13 +324,13 @@ class PendingAcks:
             if subscription.dispatcher is dispatcher and subscription.life is life:  # else it is reached anyway
                 subscription.send_again([entry], when)
 
-        def unread(error: Exception) -> None:
+        def unread(error: Exception, when: Now) -> None:
             if isinstance(error, EntryDamaged):
-                subscription.source.set_aside(error, now)
+                subscription.source.set_aside(error, when)
             elif at.ledger_id in self._topic.ledger.ledgers:  # else trimmed, so acknowledged
                 log.error("subscription %s cannot read entry %s: %s", subscription.name, at, error)
                 again = partial(self._send_again, at, dispatcher, life)
-                self._topic.core.timers.at(now.monotonic + RETRY_SECONDS, again)
+                self._topic.core.timers.at(when.monotonic + RETRY_SECONDS, again)
 
         if subscription.dispatcher is dispatcher and subscription.life is life:
             self._topic.read_entry(at, found, unread, now)

@@ -67,4 +67,4 @@ def find_last_visible(topic: "PersistentTopic", found: Found, now: Now) -> None:
         def read(entry: Entry, when: Now) -> None:
             found(at, entry.num_messages if entry.flags & EntryFlag.BATCH else -1, when)
 
-        topic.read_entry(at, read, lambda error: found(at, -1, now), now)
+        topic.read_entry(at, read, lambda error, when: found(at, -1, when), now)

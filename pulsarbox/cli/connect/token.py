@@ -99,12 +99,13 @@ def _signing(
     settings: "Settings", secret: str | None, private: str | None, algorithm: str | None
 ) -> tuple[Any, str, str]:
     """Return the signing key, its algorithm and its source. Raises Misused, ValueError."""
+    from pulsarbox.config.secret_source import read_from
     from pulsarbox.protocol import tokens
 
     if private is not None:
         if secret is not None:
             raise Misused("give one of --key and --private-key")
-        key = tokens.private_key(tokens.key_bytes(private))
+        key = tokens.private_key(read_from(private))
         fitting = tokens.public_algorithms(key.public_key())
         if algorithm is not None and algorithm not in fitting:
             raise Misused(f"--algorithm: the key is for {', '.join(fitting)}")
@@ -115,7 +116,7 @@ def _signing(
         raise Misused("the configuration has a public key: sign with its --private-key")
     named = secret or settings.tokenSecretKey or str(_own_key())
     _make_where_missing(named)
-    found = tokens.key_bytes(named)
+    found = read_from(named)
     return found, tokens.secret_algorithms(found)[-1], _place(settings, named)
 
 
@@ -218,9 +219,10 @@ def validate(token: str | None, from_stdin: bool, token_file: str | None, output
 def _validate(token: str | None, from_stdin: bool, token_file: str | None, output: str, **options: Any) -> None:
     from dataclasses import replace
 
-    from pulsarbox.broker.security.configured import token_provider
     from pulsarbox.broker.security.provider import Refused
     from pulsarbox.config import ConfigError
+    from pulsarbox.server.security.configured import token_provider
+    from pulsarbox.server.security.credential_files import CredentialFiles
 
     text = _token_of(token, from_stdin, token_file)
     settings = _settings(options["config_file"])
@@ -230,7 +232,9 @@ def _validate(token: str | None, from_stdin: bool, token_file: str | None, outpu
     elif not (settings.tokenSecretKey or settings.tokenPublicKey or settings.tokenJwksFile) and _own_key().exists():
         settings = replace(settings, tokenSecretKey=str(_own_key()))
     try:
-        found = token_provider(settings).authenticate(text.strip().encode(), "", int(time.time() * 1000))
+        found = token_provider(settings, CredentialFiles()).authenticate(
+            text.strip().encode(), "", int(time.time() * 1000)
+        )
     except ConfigError as error:
         raise Misused(str(error)) from None
     except Refused as error:

@@ -102,8 +102,8 @@ def check(file: Path) -> None:
 
 def _that_show_later(file: Path) -> tuple[str, ...]:
     """Return the errors that a start would find in the files named by the settings."""
-    from pulsarbox.broker.security.configured import authentication_of
     from pulsarbox.config import ConfigError, load
+    from pulsarbox.server.security.configured import authentication_of
 
     loaded = load(file)
     try:

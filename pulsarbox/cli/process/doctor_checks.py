@@ -281,7 +281,7 @@ def address(patient: Patient) -> Iterator[Check]:
 
 def authentication(patient: Patient) -> Iterator[Check]:
     """Check the configuration of authentication."""
-    from pulsarbox.broker.security.configured import authentication_of
+    from pulsarbox.server.security.configured import authentication_of
 
     try:
         found = authentication_of(patient.settings)

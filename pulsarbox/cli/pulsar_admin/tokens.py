@@ -97,6 +97,7 @@ def create(
     Examples:
       pulsarbox admin tokens create --secret-key secret.key --subject ann --expiry-time 30d
     """
+    from pulsarbox.config.secret_source import read_from
     from pulsarbox.protocol import tokens as jwt
 
     claims: dict[str, Any] = {"sub": subject}
@@ -106,10 +107,10 @@ def create(
             claims["exp"] = end_of(expiry, time.time())
         more = dict(map(pair, headers))
         if _one_of(secret, private, "--private-key"):
-            key = jwt.key_bytes(secret or "")
+            key = read_from(secret or "")
             algorithm = jwt.secret_algorithms(key)[-1]
         else:
-            key = jwt.private_key(jwt.key_bytes(private or ""))
+            key = jwt.private_key(read_from(private or ""))
         click.echo(jwt.create(claims, key, algorithm, more))
     except ValueError as error:
         raise Misused(str(error)) from None
@@ -153,16 +154,17 @@ def validate(
     """
     import json
 
+    from pulsarbox.config.secret_source import read_from
     from pulsarbox.protocol import tokens as jwt
 
     text = read_token(token, from_stdin, token_file, "TOKEN").strip()
     key: Any
     try:
         if _one_of(secret, public, "--public-key"):
-            key = jwt.key_bytes(secret or "")
+            key = read_from(secret or "")
             algorithms = jwt.secret_algorithms(key)
         else:
-            key = jwt.public_key(jwt.key_bytes(public or ""))
+            key = jwt.public_key(read_from(public or ""))
             algorithms = [algorithm]
     except ValueError as error:
         raise Misused(str(error)) from None

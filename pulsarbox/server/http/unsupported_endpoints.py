@@ -3,7 +3,7 @@
 from typing import Final
 
 from pulsarbox.errors import NotSupported
-from pulsarbox.protocol.admin_endpoints import Endpoint, endpoints
+from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
 from pulsarbox.server.http.framework.request import Answer, Call
 from pulsarbox.server.http.framework.routes import Handler, Permission, Route
 

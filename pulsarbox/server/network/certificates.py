@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.security.watched_file import Stamp, stamp_of
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.tls_words import ciphers, versions
+from pulsarbox.server.security.watched_file import Stamp, stamp_of
 
 log = logging.getLogger(__name__)
 

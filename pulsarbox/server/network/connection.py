@@ -115,6 +115,8 @@ class Connection(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Write the core's output for this client at once, and resume an outbox that was full."""
         outbox = self.outbox
+        if self._new and self.cnx.state is CONNECTED:  # after a password was verified
+            self._look()
         was_full = outbox.full
         data = outbox.take()
         if data and not self._transport.is_closing():

@@ -5,11 +5,15 @@ import itertools
 import json
 import os
 import stat
+import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bcrypt
 import pulsar
 import pytest
 from click.testing import CliRunner
@@ -23,7 +27,7 @@ from pulsarbox.embed.errors import BoxError
 from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, connect, numbered, receive, send_all, take, until
 from tests.tools.box import PULSARBOX, Box
-from tests.unit.broker.security.signing import GUARDED, SECRET, token
+from tests.unit.broker.security.signing import GUARDED, SECRET, named, token
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")
 
@@ -251,3 +255,42 @@ def test_a_token_of_a_file_is_read_again(guarded: PulsarBox, tmp_path: Path) -> 
     assert own.comebacks == []
     own.close()
     client.close()
+
+
+def test_a_box_that_runs_takes_the_users_of_a_changed_file(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    hashed = "$apr1$FG4AO6aX$KGYPuMoLUou3i6vUkPUUf."
+    file.write_text(f"admin:{hashed}\n")
+    with PulsarBox(GUARDED, basicAuthConf=str(file), authenticationRefreshCheckSeconds=1) as box:
+        exchange(connect(box.service_url, authentication=pulsar.AuthenticationBasic("admin", "123456")))
+        file.write_text(f"another:{hashed}\n")
+        until(lambda: status_of(box, "another") == 200)
+        assert status_of(box, "admin") == 401
+
+
+def test_passwords_are_hashed_in_threads_of_their_own_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    hashpw = bcrypt.hashpw
+
+    def recorded(password: bytes, salt: bytes) -> bytes:
+        threads.append(threading.current_thread().name)
+        return hashpw(password, salt)
+
+    hashed = hashpw(b"123456", bcrypt.gensalt(4))
+    with PulsarBox(GUARDED, basicAuthConf=named(b"admin:" + hashed)) as box:
+        monkeypatch.setattr(bcrypt, "hashpw", recorded)
+        exchange(connect(box.service_url, authentication=pulsar.AuthenticationBasic("admin", "123456")))
+        assert (status_of(box, "admin"), status_of(box, "another")) == (200, 401)
+    assert threads == ["password"] * 2  # admin's at CONNECT, then another's over HTTP
+
+
+def status_of(box: PulsarBox, user: str) -> int:
+    """The status of a request with the user's password."""
+    credentials = base64.b64encode(f"{user}:123456".encode()).decode()
+    request = urllib.request.Request(f"{box.admin_url}/admin/v2/tenants")
+    request.add_header("Authorization", f"Basic {credentials}")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code

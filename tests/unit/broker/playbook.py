@@ -21,6 +21,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
+from pulsarbox.server.security.configured import authentication_of
+from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
@@ -51,7 +53,10 @@ class Box:
         self.wall = wall
         recovery, start = self.engine.recover(), Now(self.time, self.wall)
         endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
-        self.broker = Broker(Settings(**settings), recovery, endpoints, start, plugins=plugins)
+        made, files = Settings(**settings), CredentialFiles()
+        authentication = authentication_of(made, files=files)
+        self.broker = Broker(made, recovery, endpoints, start, authentication, plugins)
+        files.watch(self.broker, start)
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 
@@ -72,7 +77,7 @@ class Box:
     def turn(self) -> None:
         """End a turn: with ``auto`` until nothing is left to do."""
         self.flush()
-        while self.auto and (self.commit() or self.read() or self.chore()):
+        while self.auto and (self.commit() or self.read() or self.chore() or self.verify()):
             self.flush()
 
     def flush(self) -> None:
@@ -117,6 +122,14 @@ class Box:
         reclaimed = carry_out(chore, self.engine) if error is None else None
         self.broker.chore_done(chore, self.now, error, reclaimed)
         return True
+
+    def verify(self, error: Exception | None = None) -> bool:
+        """Verify the passwords that wait; whether there were any."""
+        checks = self.broker.take_password_checks()
+        for check in checks:
+            self.broker.password_checked(check, error is None and check.work(), self.now, error)
+        self.flush()
+        return bool(checks)
 
     def advance(self, seconds: float) -> None:
         """Let both clocks go on, deadline by deadline."""

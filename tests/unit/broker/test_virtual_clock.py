@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.topic.topic import PersistentTopic
-from pulsarbox.clock import WALL_MAX
+from pulsarbox.clock import WALL_MAX, Now
 from pulsarbox.errors import BadRequest, Conflict, PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.record import Entry, Position
@@ -30,7 +30,7 @@ def entry_of(box: Box, position: tuple[int, int]) -> Entry:
     assert isinstance(topic, PersistentTopic)
     found: list[Entry] = []
 
-    def failed(error: Exception) -> None:
+    def failed(error: Exception, when: Now) -> None:
         raise error
 
     topic.read_entry(Position(*position), lambda entry, _: found.append(entry), failed, box.now)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.broker.events import FIELDS, RING, Event, Events
@@ -108,8 +109,8 @@ def _with_files(
     call: Call, rows: Callable[[Any], Iterator[Row]], wanted: Wanted, limit: int, done: Callable[[list[Row]], Answer]
 ) -> Later:
     """Answer with the matching events of the files, read in a thread; at once if none are needed."""
-    later, folder = Later(), call.broker.folder
-    if folder is None or not limit:
+    later, data = Later(), call.broker.folder
+    if data is None or not limit:
         later.give(done([]))
         return later
 
@@ -119,7 +120,8 @@ def _with_files(
         else:
             later.give(done(found))
 
-    call.broker.beside("old events", lambda: list(islice(filter(wanted, rows(folder / FOLDER)), limit)), told)
+    folder = Path(data) / FOLDER
+    call.broker.beside("old events", lambda: list(islice(filter(wanted, rows(folder)), limit)), told)
     return later
 
 

@@ -52,7 +52,7 @@ def _folder(call: Call) -> Path:
     broker = call.broker
     if broker.folder is None or not broker.core.settings.historyMaxMbytes:
         raise NotFound("No history is recorded: the box runs in memory, or historyMaxMbytes is 0")
-    return broker.folder / FOLDER
+    return Path(broker.folder) / FOLDER
 
 
 def _beside(call: Call, look: Callable[[], dict[str, Any]]) -> Later:

@@ -78,7 +78,7 @@ def _read_front(subscription: Subscription, at: Position, row: dict[str, Any], d
         done(when)
 
     row["since"] = None
-    subscription.topic.read_entry(at, read, lambda error: done(now), now)
+    subscription.topic.read_entry(at, read, lambda error, when: done(when), now)
 
 
 _TOPIC: Final = "{tenant}/{namespace}/{topic}/{subscription}"

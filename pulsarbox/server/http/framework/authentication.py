@@ -1,12 +1,14 @@
 """Authentication of requests by headers and client certificates, and the answer if it fails."""
 
+import asyncio
 from types import MappingProxyType
 from typing import Final
 
 from aiohttp import web
 
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.provider import Overloaded, Refused
+from pulsarbox.clock import Now
 from pulsarbox.server.http.framework.connections import HttpConnection
 from pulsarbox.server.http.framework.request import Answer, refusal
 from pulsarbox.server.http.framework.routes import Permission
@@ -17,7 +19,7 @@ ORIGINAL: Final = "X-Original-Principal"
 """The principal on whose behalf a proxy sends a request."""
 
 
-def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | None) -> Principal | Answer | None:
+async def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | None) -> Principal | Answer | None:
     """Return the principal of a request, or the answer that refuses it.
 
     None if authentication is disabled, and for an anonymous request to a public endpoint. ``permission`` is that of the
@@ -30,13 +32,23 @@ def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | No
     certificate = certificate_of(request)
     if permission is Permission.ANYONE and not authorization and not certificate:
         return None
-    try:
-        who = authentication.of_request(method, authorization, certificate, request.remote or "?", shell.now())
+    future: asyncio.Future[Principal | Refused] = asyncio.get_running_loop().create_future()
+
+    def proved(found: Principal | Refused, now: Now) -> None:
+        if not future.done():
+            future.set_result(found)
+
+    authentication.of_request(method, authorization, certificate, request.remote or "?", shell.now(), proved)
+    if not future.done():
+        shell.kick()  # a password must be verified
+    who = await future
+    if not isinstance(who, Refused):
         return who._replace(original=request.headers.get(ORIGINAL, ""))
-    except Refused as error:
-        if permission is Permission.ANYONE:
-            return None
-        return unauthenticated(str(error), authentication.challenges)
+    if permission is Permission.ANYONE:
+        return None
+    if isinstance(who, Overloaded):
+        return refusal(503, str(who))
+    return unauthenticated(str(who), authentication.challenges)
 
 
 def certificate_of(request: web.BaseRequest) -> str:

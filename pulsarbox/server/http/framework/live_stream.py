@@ -8,7 +8,7 @@ authenticated role, or its address without authentication.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
@@ -82,7 +82,7 @@ class LiveAnswers:
         given: Live,
         headers: Mapping[str, str],
         holder: str,
-        may_still: Callable[[], bool],
+        may_still: Callable[[], Awaitable[bool]],
     ) -> web.StreamResponse:
         """Send lines until the client disconnects, loses its permission, or the port closes, counted for ``holder``."""
         response = web.StreamResponse(headers={**headers, "Content-Type": NDJSON, "Cache-Control": "no-store"})
@@ -104,7 +104,7 @@ class LiveAnswers:
         return response
 
     async def _send(
-        self, response: web.StreamResponse, given: Live, wake: asyncio.Event, may_still: Callable[[], bool]
+        self, response: web.StreamResponse, given: Live, wake: asyncio.Event, may_still: Callable[[], Awaitable[bool]]
     ) -> None:
         loop = asyncio.get_running_loop()
         look_again = loop.time() + ALIVE_SECONDS
@@ -119,7 +119,7 @@ class LiveAnswers:
                 except TimeoutError:
                     lines = b"\n"
             if loop.time() >= look_again:
-                if not may_still():
+                if not await may_still():
                     break
                 look_again = loop.time() + ALIVE_SECONDS
             async with asyncio.timeout(WRITE_SECONDS_MAX):

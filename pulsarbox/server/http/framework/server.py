@@ -110,7 +110,7 @@ class HttpServer:
             return web.Response(status=204, headers={**SERVER, **allowed})
         match = self._match(request)
         # Authenticate before reading the body, so that unauthenticated clients cannot send one.
-        who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
+        who = await who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
         if reason := self._cross_site.refusal(request.headers, who):
@@ -194,12 +194,12 @@ class HttpServer:
             request.protocol.secure,
         )
 
-    def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
+    async def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
         """Return whether the client of a stream would still be granted it."""
         match = self._match(request)
         if isinstance(match, Answer):
             return False
-        who = who_asks(request, self._shell, match.route.permission)
+        who = await who_asks(request, self._shell, match.route.permission)
         if isinstance(who, Answer) or who != before:
             return False
         try:

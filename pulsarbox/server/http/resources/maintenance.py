@@ -89,7 +89,7 @@ def backlog_size(call: Call) -> Later:
     if place.position.ledger_id == -1:
         later.give(answer(ledger.size))
     else:
-        topic.locate(place.next_entry, located, later.failed, call.now)
+        topic.locate(place.next_entry, located, lambda error, _: later.failed(error), call.now)
     return later
 
 

@@ -149,7 +149,7 @@ def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) ->
         else:
             later.give(given)
 
-    topic.read_entry(position, read, later.failed, now)
+    topic.read_entry(position, read, lambda error, _: later.failed(error), now)
 
 
 def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:

@@ -104,7 +104,7 @@ def _create_at(
 
     def known(held: Held | None, when: Now) -> None:
         position, ack_set = start_of(place, held)
-        topic.locate(position, partial(located, ack_set, position), failed, when)
+        topic.locate(position, partial(located, ack_set, position), lambda error, _: failed(error), when)
 
     _look_up(topic, place, known, failed, now)
 
@@ -120,7 +120,7 @@ def _look_up(
     if place.batch_index < 0:
         known(None, now)
     else:
-        topic.look_up(place.position, known, failed, now)
+        topic.look_up(place.position, known, lambda error, _: failed(error), now)
 
 
 def delete(call: Call) -> Later:

@@ -114,8 +114,8 @@ def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: Later, finish:
     ]
     done, _ = when_all(later, len(wanted) + 1, finish)
 
-    def unread(error: Exception) -> None:
-        done(now)  # trimmed meanwhile, or damaged: omitted
+    def unread(error: Exception, when: Now) -> None:
+        done(when)  # trimmed meanwhile, or damaged: omitted
 
     for topic, found, name, position in wanted:
         note = partial(_note_earliest, found, name, done)

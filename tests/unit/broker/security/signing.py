@@ -3,11 +3,17 @@
 import base64
 import functools
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 
+from pulsarbox.broker.security.authentication import Authentication, Proved
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.provider import LongCheck, Refused
+from pulsarbox.clock import Now
 from pulsarbox.protocol import tokens
 
 NOW = 1_700_000_000
@@ -28,6 +34,33 @@ GUARDED: Final[dict[str, Any]] = {
     "basicAuthConf": named(b"admin:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n"),
 }
 """Settings of a box that asks who comes: whoever has a token, admin with 123456, and who has shown a certificate."""
+
+
+def proven(found: Principal | LongCheck) -> Principal:
+    """The principal of what a provider returns, with its long work done. Raises Refused."""
+    return found.finish(found.work()) if isinstance(found, LongCheck) else found
+
+
+def by_connection(authentication: Authentication, method: str, data: bytes, now: Now) -> Principal:
+    """The principal of a connection. Raises Refused."""
+    return _settled(authentication, now, partial(authentication.of_connection, method, data, "", "here:1", now))
+
+
+def by_request(authentication: Authentication, method: str | None, header: str, now: Now) -> Principal:
+    """The principal of an HTTP request. Raises Refused."""
+    return _settled(authentication, now, partial(authentication.of_request, method, header, "", "here", now))
+
+
+def _settled(authentication: Authentication, now: Now, ask: Callable[[Proved], None]) -> Principal:
+    results: list[Principal | Refused] = []
+    ask(lambda result, when: results.append(result))
+    while checks := authentication.checks.take():
+        for check in checks:
+            authentication.checks.done(check, check.work(), now)
+    (found,) = results
+    if isinstance(found, Refused):
+        raise found
+    return found
 
 
 @functools.cache

@@ -5,10 +5,21 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.cnx import State
 from pulsarbox.broker.security.credential_expiry import REFRESH
+from pulsarbox.broker.security.password_checks import (
+    ASKERS_MAX,
+    THREADS_MAX,
+    WAITING_MAX,
+    WAITING_OF_HOST_MAX,
+    PasswordChecks,
+)
 from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.provider import LongCheck, Overloaded
 from pulsarbox.broker.security.refusals import LINES, PERIOD
-from tests.unit.broker.playbook import Box, Client
+from pulsarbox.clock import BEGINNING
+from pulsarbox.protocol.PulsarApi_pb2 import ServerError
+from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.broker.security.signing import GUARDED, NOW, SECRET, token
 
 
@@ -256,15 +267,116 @@ def test_of_a_flood_not_all_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records[-1].getMessage().endswith("(and 3 more that are not told)")
 
 
-def test_changed_files_are_read_while_it_runs(tmp_path: Any) -> None:
-    file = tmp_path / ".htpasswd"
-    file.write_text("admin:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n")
-    box = guarded(basicAuthConf=str(file))
-    file.write_text("other:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n")
-    assert connect(box, "basic", b"admin:123456").names() == ["connected"]
-    box.advance(60)
-    assert connect(box, "basic", b"other:123456").names() == ["connected"]
-    assert is_refused(connect(box, "basic", b"admin:123456"))
-    file.write_text("third:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n")
-    box.advance(60)
-    assert connect(box, "basic", b"third:123456").names() == ["connected"]
+def pending(box: Box, password: bytes = b"123456") -> Client:
+    """A client whose password is being verified."""
+    box.auto = False
+    client = connect(box, "basic", b"admin:" + password)
+    assert client.names() == [] and client.cnx.state is State.AUTHENTICATING
+    return client
+
+
+def verify(box: Box, error: Exception | None = None) -> bool:
+    for outbox in box.broker.take_waiting():  # nothing was answered early
+        assert not outbox.take()
+    return box.verify(error)
+
+
+def test_a_password_is_verified_outside_the_turn_and_once() -> None:
+    box = guarded()
+    client = pending(box)
+    assert verify(box)
+    assert client.names() == ["connected"] and client.cnx.principal == Principal("admin", "basic")
+    assert connect(box, "basic", b"admin:123456").names() == ["connected"]  # at once
+    wrong = pending(box, b"1234567")
+    assert verify(box) and is_refused(wrong)
+
+
+def test_a_client_that_leaves_during_the_verification() -> None:
+    box = guarded()
+    client = pending(box)
+    client.cnx.closed(box.now)
+    assert verify(box)
+    assert client.names() == [] and client.cnx.principal is None and not box.broker.cnxs
+    assert "client-connected" not in {each.kind for each in box.broker.core.events.after(0, 100)}
+
+
+def test_nothing_else_is_accepted_during_the_verification() -> None:
+    box = guarded()
+    client = pending(box)
+    client.ask("lookupTopic", topic=TOPIC, request_id=1)
+    box.flush()
+    assert client.closed
+    assert verify(box) and client.names() == [] and client.cnx.principal is None
+
+
+def test_a_verification_that_lasts_too_long_costs_the_connection() -> None:
+    box = guarded(keepAliveIntervalSeconds=30)
+    client = pending(box)
+    box.advance(30)
+    assert client.closed
+
+
+def test_a_verification_that_fails_is_refused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    box = guarded()
+    client = pending(box)
+    assert verify(box, MemoryError("no memory"))
+    assert is_refused(client)
+    assert "the verification has failed: no memory" in caplog.text
+
+
+def test_a_password_that_a_proxy_hands_on_is_verified_too() -> None:
+    box = guarded(authenticateOriginalAuthData=True)
+    behind: dict[str, Any] = {"original_principal": "x", "original_auth_method": "basic"}
+    client = connect(box, data=token(sub="proxy"), original_auth_data="admin:123456", **behind)
+    assert client.names() == ["connected"]
+    assert client.cnx.principal == Principal("proxy", "token", original="admin")
+    box.auto = False
+    lost = connect(box, data=token(sub="proxy"), original_auth_data="admin:wrong", **behind)
+    lost.cnx.closed(box.now)
+    assert verify(box) and lost.cnx.principal is None
+
+
+def test_verifications_are_bounded_and_hosts_take_turns() -> None:
+    checks, order = PasswordChecks(), list[str]()
+
+    def ask(host: str) -> None:
+        check = LongCheck(object(), lambda: True, lambda matches: Principal("ann", "basic"))
+        checks.ask(host, check, lambda matches, error, now: order.append(host))
+
+    for _ in range(WAITING_OF_HOST_MAX):
+        ask("flood")
+    with pytest.raises(Overloaded, match="100 from this host; try again"):
+        ask("flood")
+    ask("other")
+    started = checks.take()
+    assert len(started) == THREADS_MAX and checks.take() == []
+    while started:
+        checks.done(started.pop(0), True, BEGINNING)
+        started += checks.take()
+    assert order[:4].count("other") == 1 and len(order) == WAITING_OF_HOST_MAX + 1
+    for number in range(WAITING_MAX):
+        ask(f"host {number}")
+    with pytest.raises(Overloaded, match="1000 passwords are waiting"):
+        ask("one more")
+
+
+def test_clients_with_the_same_password_share_a_verification() -> None:
+    box = guarded()
+    clients = [pending(box) for _ in range(ASKERS_MAX)]
+    one_more = connect(box, "basic", b"admin:123456")
+    assert one_more.take("error").error == ServerError.ServiceNotReady and one_more.closed
+    assert box.verify() and not box.verify()
+    assert all(client.names() == ["connected"] for client in clients)
+
+
+def test_too_many_waiting_verifications_refuse_the_next() -> None:
+    box = guarded()
+    clients = [pending(box, b"%d" % number) for number in range(WAITING_OF_HOST_MAX)]
+    box.auto = False
+    one_more = connect(box, "basic", b"admin:123456")
+    told = one_more.take("error")
+    assert told.error == ServerError.ServiceNotReady and told.message.endswith("100 from this host; try again")
+    assert one_more.closed
+    while box.verify():
+        pass
+    assert all(client.closed for client in clients)

@@ -1,15 +1,13 @@
 """``pulsarbox.broker.security.basic``: what htpasswd writes, and who knows the password."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.broker.security.basic import BasicProvider, users_of
+from pulsarbox.broker.security.basic import BasicProvider, Matches, users_of
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.security.provider import Refused
-from tests.unit.broker.security.signing import named
+from pulsarbox.broker.security.provider import LongCheck, Refused
+from tests.unit.broker.security.signing import proven
 
 # Each of them is "123456"; the first line is that of the Python client's own tests.
 LINES = {
@@ -23,30 +21,40 @@ LINES = {
 
 
 def provider(lines: dict[str, str] = LINES) -> BasicProvider:
-    return BasicProvider(named("".join(f"{user}:{hashed}\n" for user, hashed in lines.items()).encode()))
+    return BasicProvider(users(lines), b"key")
+
+
+def users(lines: dict[str, str]) -> dict[str, Matches]:
+    return users_of("".join(f"{user}:{hashed}\n" for user, hashed in lines.items()).encode())
 
 
 SHARED = provider({"admin": LINES["admin"]})
 
 
+def authenticated(by: BasicProvider, data: bytes) -> Principal:
+    return proven(by.authenticate(data, "", 0))
+
+
 def refused(data: bytes, by: BasicProvider = SHARED) -> Refused:
     with pytest.raises(Refused) as caught:
-        by.authenticate(data, "", 0)
+        authenticated(by, data)
     return caught.value
 
 
 @pytest.mark.parametrize("user", LINES)
 def test_a_password_of_each_kind(user: str) -> None:
     by = provider({user: LINES[user]})
-    for _ in range(2):  # the second time it is not hashed
-        assert by.authenticate(f"{user}:123456".encode(), "", 0) == Principal(user, "basic")
+    for again in (False, True):
+        found = by.authenticate(f"{user}:123456".encode(), "", 0)
+        assert isinstance(found, LongCheck) != again  # a verified password is not hashed again
+        assert proven(found) == Principal(user, "basic")
         for wrong in ("1234567", "12345", "", "12345\n"):
             assert refused(f"{user}:{wrong}".encode(), by).role == user
 
 
 def test_nobody_is_known_for_a_password_of_another() -> None:
     both = provider({"admin": LINES["admin"], "sha": LINES["sha"]})
-    assert both.authenticate(b"admin:123456", "", 0).role == "admin"
+    assert authenticated(both, b"admin:123456").role == "admin"
     assert refused(b"nobody:123456", both).role == ""
     assert str(refused(b"nobody:123456", both)) == str(refused(b"sha:x", both)) == "Unknown user or invalid password"
 
@@ -56,7 +64,7 @@ def test_a_password_may_have_colons_and_be_long() -> None:
 
     long = b"a:b" * 40
     hashed = bcrypt.hashpw(long[:72], bcrypt.gensalt(4)).decode()
-    assert provider({"u": hashed}).authenticate(b"u:" + long, "", 0).role == "u"
+    assert authenticated(provider({"u": hashed}), b"u:" + long).role == "u"
 
 
 @given(st.binary(max_size=60))
@@ -72,20 +80,18 @@ def test_what_is_no_user_and_password(data: bytes) -> None:
     assert refused(data).code == "INVALID_AUTH_DATA" or refused(data).code == "INVALID_TOKEN"
 
 
-def test_a_changed_password_counts_once_the_file_is_looked_at(tmp_path: Path) -> None:
-    file = tmp_path / ".htpasswd"
-    file.write_text(f"admin:{LINES['admin']}\n")
-    by = BasicProvider(file.as_uri())
-    assert by.authenticate(b"admin:123456", "", 0).role == "admin"
+def test_a_password_verified_earlier_is_refused_once_it_has_changed() -> None:
+    by = provider({"admin": LINES["admin"]})
+    assert authenticated(by, b"admin:123456").role == "admin"
     import bcrypt
 
-    file.write_text(f"admin:{bcrypt.hashpw(b'new', bcrypt.gensalt(4)).decode()}\n")
-    by.look()
-    assert by.authenticate(b"admin:new", "", 0).role == "admin"
-    refused(b"admin:123456", by)  # though it was right once
-    file.unlink()
-    by.look()
-    assert by.authenticate(b"admin:new", "", 0).role == "admin"
+    late = by.authenticate(b"admin:1234567", "", 0)
+    assert isinstance(late, LongCheck)
+    by.use_users(users({"admin": bcrypt.hashpw(b"new", bcrypt.gensalt(4)).decode()}))
+    assert authenticated(by, b"admin:new").role == "admin"
+    refused(b"admin:123456", by)
+    with pytest.raises(Refused, match="the users have changed"):
+        late.finish(True)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import BEGINNING
 from pulsarbox.config import Settings
 from pulsarbox.server.process import runtime_file
 from pulsarbox.server.process.runtime_file import Running
-from tests.unit.broker.security.signing import GUARDED
+from pulsarbox.server.security.configured import authentication_of
+from tests.unit.broker.security.signing import GUARDED, by_connection, by_request
 
 WRITTEN = Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data", operator="secret")
 
@@ -20,14 +20,14 @@ WRITTEN = Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data", op
 def test_the_secret_and_nothing_else() -> None:
     found = authentication_of(Settings(**GUARDED), "secret")
     assert found is not None and found.methods[-1] == "operator"
-    assert found.of_connection("operator", b"secret", "", "here", BEGINNING).method == "operator"
-    assert found.of_request(None, "Pulsarbox secret", "", "here", BEGINNING).method == "operator"
+    assert by_connection(found, "operator", b"secret", BEGINNING).method == "operator"
+    assert by_request(found, None, "Pulsarbox secret", BEGINNING).method == "operator"
     for wrong in (b"", b"secre", b"secrets", b"\xff"):
         with pytest.raises(Refused):
-            found.of_connection("operator", wrong, "", "here", BEGINNING)
+            by_connection(found, "operator", wrong, BEGINNING)
     for header in ("", "Pulsarbox", "Pulsarbox x", "Bearer secret"):
         with pytest.raises(Refused):
-            found.of_request("operator", header, "", "here", BEGINNING)
+            by_request(found, "operator", header, BEGINNING)
     assert "operator" not in found.challenges.lower()
 
 
@@ -38,7 +38,7 @@ def test_the_secret_and_nothing_else() -> None:
 def test_it_is_a_superuser(roles: dict[str, str], role: str) -> None:
     found = authentication_of(Settings(**(GUARDED | roles)), "secret")
     assert found is not None
-    assert found.of_connection("operator", b"secret", "", "here", BEGINNING).role == role
+    assert by_connection(found, "operator", b"secret", BEGINNING).role == role
 
 
 def test_a_box_without_it_knows_no_operator() -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 import jwt
@@ -12,12 +11,11 @@ from hypothesis import strategies as st
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
-from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set, public, secret
-from pulsarbox.broker.security.watched_file import WatchedFile
+from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set_of, public, secret
 from pulsarbox.protocol.tokens import PAIRS, SECRET_SIZES, TokenError
-from tests.unit.broker.security.signing import NOW, SECRET, named, pair, pem, token
+from tests.unit.broker.security.signing import NOW, SECRET, pair, pem, token
 
-PROVIDER = TokenProvider((secret(named(SECRET)),), Claims())
+PROVIDER = TokenProvider((secret(SECRET),), Claims())
 
 
 def ask(data: bytes, provider: TokenProvider = PROVIDER, now: float = NOW) -> Principal:
@@ -41,13 +39,13 @@ def test_a_pair_of_each_algorithm(algorithm: str) -> None:
     private, der = pair("RS256" if algorithm[0] in "RP" else algorithm)
     other, _ = pair("RS256" if algorithm[0] in "RP" else algorithm, number=1)
     for form in (der, pem(der)):
-        provider = TokenProvider((public(named(form), algorithm),), Claims())
+        provider = TokenProvider((public(form, algorithm),), Claims())
         assert ask(token(private, algorithm), provider).role == "ann"
         assert "Signature verification failed" in str(refused(token(other, algorithm), provider))
 
 
 def test_a_short_secret_checks_no_longer_signature() -> None:
-    provider = TokenProvider((secret(named(SECRET[:32])),), Claims())
+    provider = TokenProvider((secret(SECRET[:32]),), Claims())
     assert ask(token(SECRET[:32]), provider).role == "ann"
     long = jwt.encode({"sub": "ann"}, SECRET[:32], "HS256").split(".")[1]
     header = base64.urlsafe_b64encode(b'{"alg":"HS512"}').rstrip(b"=").decode()
@@ -57,7 +55,7 @@ def test_a_short_secret_checks_no_longer_signature() -> None:
 def test_a_public_key_is_no_secret() -> None:
     """The oldest trick: sign with what everybody knows, and say that it is HMAC."""
     _, der = pair("RS256")
-    provider = TokenProvider((public(named(der), "RS256"),), Claims())
+    provider = TokenProvider((public(der, "RS256"),), Claims())
     for known in (der, pem(der), pem(der).strip()):
         forged = hmac_signed(known)
         assert "no key here is for its algorithm, HS256" in str(refused(forged, provider))
@@ -91,7 +89,7 @@ def test_an_expired_one_and_one_whose_time_has_not_come() -> None:
 
 
 def test_the_clock_of_who_makes_tokens_may_differ() -> None:
-    provider = TokenProvider((secret(named(SECRET)),), Claims(skew=5))
+    provider = TokenProvider((secret(SECRET),), Claims(skew=5))
     limited = token(exp=NOW, nbf=NOW)
     assert ask(limited, provider, NOW + 4.9) == Principal("ann", "token", (NOW + 5) * 1000)
     assert ask(limited, provider, NOW - 5).role == "ann"
@@ -108,7 +106,7 @@ def test_a_time_that_is_none(name: str, value: Any) -> None:
 
 
 def test_the_role_is_a_claim() -> None:
-    provider = TokenProvider((secret(named(SECRET)),), Claims(role="email"))
+    provider = TokenProvider((secret(SECRET),), Claims(role="email"))
     assert ask(token(email="a@b"), provider).role == "a@b"
     assert ask(token(email=["first", "second"]), provider).role == "first"
     for odd in (None, "", [], [5], 5, {"a": 1}):
@@ -116,7 +114,7 @@ def test_the_role_is_a_claim() -> None:
 
 
 def test_for_whom_it_is() -> None:
-    provider = TokenProvider((secret(named(SECRET)),), Claims(audience="box", audience_claim="aud"))
+    provider = TokenProvider((secret(SECRET),), Claims(audience="box", audience_claim="aud"))
     assert ask(token(aud="box"), provider).role == "ann"
     assert ask(token(aud=["other", "box"]), provider).role == "ann"
     for wrong in ("other", ["other"], [], "boxes", {"box": 1}, 5):
@@ -176,13 +174,17 @@ def row(algorithm: str, kid: str, **more: Any) -> dict[str, Any]:
     return made | {"kid": kid, "use": "sig"} | more
 
 
+def keys_of(text: str) -> tuple[Key, ...]:
+    return key_set_of(text.encode(), "keys.json", frozenset({"https://id"}))
+
+
 @pytest.fixture
-def provider(tmp_path: Path) -> TokenProvider:
-    file = tmp_path / "keys.json"
-    file.write_text(jwks(row("RS256", "one", alg="RS256"), row("ES256", "two"), {"kty": "oct", "k": "c2VjcmV0"}))
-    issuers = frozenset({"https://id"})
-    watched = WatchedFile(file, lambda: key_set(file, issuers))
-    return TokenProvider((secret(named(SECRET)),), Claims(audience="box"), watched)
+def provider() -> TokenProvider:
+    made = TokenProvider((secret(SECRET),), Claims(audience="box"))
+    made.use_key_set(
+        keys_of(jwks(row("RS256", "one", alg="RS256"), row("ES256", "two"), {"kty": "oct", "k": "c2VjcmV0"}))
+    )
+    return made
 
 
 def issued(algorithm: str = "RS256", kid: str | None = "one", **claims: Any) -> bytes:
@@ -209,16 +211,11 @@ def test_what_an_identity_provider_signs_for_others(provider: TokenProvider) -> 
     refused(hmac_signed(b"secret"), provider)
 
 
-def test_a_key_set_that_has_changed(tmp_path: Path, provider: TokenProvider, caplog: Any) -> None:
-    file = tmp_path / "keys.json"
-    file.write_text(jwks(row("ES256", "two")))
-    provider.look()
+def test_a_key_set_that_has_changed(provider: TokenProvider) -> None:
+    provider.use_key_set(keys_of(jwks(row("ES256", "two"))))
     refused(issued(), provider)
     assert ask(issued("ES256", "two"), provider).role == "ann"
-    file.write_text("{")
-    provider.look()
-    assert ask(issued("ES256", "two"), provider).role == "ann"
-    assert "what it held before goes on" in caplog.text
+    assert ask(token(aud="box"), provider).role == "ann"  # the fixed key stays
 
 
 @pytest.mark.parametrize(
@@ -233,30 +230,26 @@ def test_a_key_set_that_has_changed(tmp_path: Path, provider: TokenProvider, cap
         (jwks({"kty": "RSA", "kid": "bad"}), "the key 'bad' of the set cannot be used"),
     ],
 )
-def test_a_key_set_that_is_none(tmp_path: Path, text: str, problem: str) -> None:
-    (tmp_path / "keys.json").write_text(text)
+def test_a_key_set_that_is_none(text: str, problem: str) -> None:
     with pytest.raises(TokenError, match=problem):
-        key_set(tmp_path / "keys.json", frozenset())
+        keys_of(text)
 
 
-def test_a_key_set_is_for_what_its_keys_can_do(tmp_path: Path) -> None:
-    file = tmp_path / "keys.json"
-    file.write_text(jwks(row("ES256", "two", alg="ES512")))
+def test_a_key_set_is_for_what_its_keys_can_do() -> None:
     with pytest.raises(TokenError, match="is for ES512, which it is not fit for"):
-        key_set(file, frozenset())
-    file.write_text(jwks(row("ES256", "two", use="enc"), row("RS256", "one")))
-    (only,) = key_set(file, frozenset())
+        keys_of(jwks(row("ES256", "two", alg="ES512")))
+    (only,) = keys_of(jwks(row("ES256", "two", use="enc"), row("RS256", "one")))
     assert only.kid == "one" and "HS256" not in only.algorithms
 
 
 def test_keys_that_cannot_be_used() -> None:
     with pytest.raises(TokenError, match="a secret key must have at least 32 bytes, not 5"):
-        secret(named(b"short"))
+        secret(b"short")
     _, der = pair("ES256")
     with pytest.raises(TokenError, match="it is a key for ES256, and tokenPublicAlg is RS256"):
-        public(named(der), "RS256")
+        public(der, "RS256")
     with pytest.raises(TokenError, match="not a public key"):
-        public(named(b"nothing"), "RS256")
+        public(b"nothing", "RS256")
 
 
 def test_the_header_of_http() -> None:

@@ -16,7 +16,7 @@ import pytest
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.table import Command
 from pulsarbox.cli.pulsar_admin.values import BYTES, KINDS, SECONDS, seconds, size
-from pulsarbox.protocol.admin_endpoints import Endpoint, endpoints
+from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
 
 FACTS = Path(__file__).with_name("commands.tsv")
 ALL_GROUPS = {**table.GROUPS, **table.OLD_GROUPS}

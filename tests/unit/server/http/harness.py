@@ -18,6 +18,7 @@ from pulsarbox.server.http import HttpServer
 from pulsarbox.server.network.connection_limits import Gate
 from pulsarbox.server.network.listeners import listen
 from pulsarbox.server.network.protocol_mismatch import Doors
+from pulsarbox.server.security.configured import authentication_of
 from pulsarbox.storage.memory_engine import MemoryEngine
 
 ADMIN = "/admin/v2"
@@ -32,7 +33,7 @@ class InstantShell:
     def __init__(self, settings: Settings) -> None:
         self.engine = MemoryEngine()
         endpoints = endpoints_of(settings, "box", Ports(6650, 8080))
-        self.broker = Broker(settings, self.engine.recover(), endpoints, Now(0.0, START))
+        self.broker = Broker(settings, self.engine.recover(), endpoints, Now(0.0, START), authentication_of(settings))
         self.gate = Gate(settings)
         self.doors = Doors.of(endpoints)
         self.held = False
@@ -47,7 +48,7 @@ class InstantShell:
 
     def kick(self) -> None:
         """Commit and read everything that waits, let pass what is due."""
-        while not self.held and (self._commit() or self._read() or self._ring()):
+        while not self.held and (self._commit() or self._read() or self._verify() or self._ring()):
             pass
         self.broker.take_waiting()
 
@@ -67,6 +68,12 @@ class InstantShell:
                 entries, error = [], raised
             self.broker.read_done(request.token, entries, self.now(), error)
         return bool(requests)
+
+    def _verify(self) -> bool:
+        checks = self.broker.take_password_checks()
+        for check in checks:
+            self.broker.password_checked(check, check.work(), self.now())
+        return bool(checks)
 
     def _ring(self) -> bool:
         deadline = self.broker.next_timer().monotonic

@@ -27,7 +27,7 @@ FAR = (
 @pytest.mark.parametrize("far", FAR, ids=lambda text: text[:30])
 def test_a_time_that_overflows_is_a_bad_request(far: str, tmp_path: Path) -> None:
     async def scenario(box: Box) -> None:
-        box.broker.folder = tmp_path
+        box.broker.folder = str(tmp_path)
         assert (await box.put(f"/{TOPIC}")).status == 204
         for path in ASKED:
             got = await box.ask("GET", path + far)

@@ -119,7 +119,7 @@ def test_events_of_before_the_start_come_from_files(tmp_path: Path) -> None:
     EventWriter(tmp_path / FOLDER, 1 << 20, lambda error: None).write(old_rows(1, 10))
 
     async def scenario(box: Box) -> None:
-        box.broker.folder = tmp_path
+        box.broker.folder = str(tmp_path)
         tell(box, 2)
         assert kinds(await asked(box, limit=4)) == ["quarantined"] * 2 + ["quota-hit"] * 2
         assert kinds(await asked(box, after=8)) == ["quarantined"] * 2 + ["quota-hit"] * 2
@@ -132,7 +132,7 @@ def test_events_of_before_the_start_come_from_files(tmp_path: Path) -> None:
 
 def test_what_left_the_memory_is_found_in_files_once(tmp_path: Path) -> None:
     async def scenario(box: Box) -> None:
-        box.broker.folder = tmp_path
+        box.broker.folder = str(tmp_path)
         events = box.broker.core.events
         written: list[dict[str, Any]] = []
         events.listeners[lambda event: written.append(event.as_json())] = None

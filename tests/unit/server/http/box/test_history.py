@@ -48,7 +48,7 @@ async def asked(box: Box, path: str, status: int = 200) -> Any:
 
 def test_a_view_as_it_was(tmp_path: Path) -> None:
     async def scenario(box: Box) -> None:
-        box.broker.folder = tmp_path
+        box.broker.folder = str(tmp_path)
         store = Store(tmp_path / FOLDER, Settings())
         client = Client(box)
         for number in range(3):
@@ -83,7 +83,7 @@ def test_what_is_not_recorded(tmp_path: Path) -> None:
     async def scenario(box: Box) -> None:
         await asked(box, HISTORY, 404)
         await asked(box, f"{TOP}/topics?at={START}", 404)
-        box.broker.folder = tmp_path
+        box.broker.folder = str(tmp_path)
         assert (await asked(box, HISTORY))["from"] is None
         assert "Nothing is recorded yet" in (await asked(box, f"{TOP}/topics?at={START}", 404))["reason"]
         Store(tmp_path / FOLDER, Settings()).write(shown(box, START))
@@ -101,7 +101,7 @@ def test_the_recorder_records_while_the_loop_goes_on(tmp_path: Path, monkeypatch
     monkeypatch.setattr(history_recorder, "ROWS_AT_ONCE", 1)
 
     async def scenario(box: Box) -> None:
-        box.broker.folder = tmp_path
+        box.broker.folder = str(tmp_path)
         client = Client(box)
         for number in range(3):
             client.publish(f"persistent://public/default/t{number}", 1)

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from pulsarbox.errors import BadRequest
-from pulsarbox.protocol.admin_endpoints import endpoints
+from pulsarbox.server.http.admin_endpoints import endpoints
 from pulsarbox.server.http.framework.request import DONE, Answer, Call
 from pulsarbox.server.http.framework.routes import Permission, Route, Routes, split_path
 from pulsarbox.server.http.route_table import ROOMS, all_routes

@@ -1,5 +1,6 @@
-"""Authentication as configured, with errors for invalid settings."""
+"""Authentication as configured: reads the keys and users that settings name, with errors for invalid settings."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -9,9 +10,12 @@ from pulsarbox.broker.security.authorization import roles_of
 from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Provider
 from pulsarbox.config import ConfigError, Settings
+from pulsarbox.config.secret_source import path_of, read_from
+from pulsarbox.server.security.credential_files import CredentialFiles
+from pulsarbox.server.security.watched_file import WatchedFile
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.security.token import TokenProvider
+    from pulsarbox.broker.security.token import Key, TokenProvider
 
 T = TypeVar("T")
 _JAVA: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
@@ -19,11 +23,13 @@ PROVIDERS: Final = {"token": "Token", "basic": "Basic", "tls": "Tls"}
 """Names in authenticationProviders, with the last part of Pulsar's class names."""
 
 
-def authentication_of(settings: Settings, operator: str = "") -> Authentication | None:
+def authentication_of(
+    settings: Settings, operator: str = "", files: CredentialFiles | None = None
+) -> Authentication | None:
     """Return the configured authentication; None if disabled. Raises ConfigError for invalid settings.
 
-    ``operator``: the secret of an OperatorProvider, empty for none. A provider's dependencies (JWT, password hashes)
-    are imported only if that provider is configured.
+    ``operator``: the secret of an OperatorProvider, empty for none. ``files`` receives the files to watch. A provider's
+    dependencies (JWT, password hashes) are imported only if that provider is configured.
     """
     if not settings.authenticationEnabled:
         return None
@@ -32,8 +38,10 @@ def authentication_of(settings: Settings, operator: str = "") -> Authentication 
         raise ConfigError(
             "", "authenticationProviders", "authenticationEnabled is true, and there is no provider: token, basic, tls"
         )
-    made: dict[str, Callable[[Settings], Provider]] = {"token": token_provider, "basic": _basic, "tls": _tls}
-    providers = [made[word](settings) for word in words]
+    made: dict[str, Callable[[Settings, CredentialFiles], Provider]]
+    made = {"token": token_provider, "basic": _basic, "tls": _tls}
+    files = CredentialFiles() if files is None else files
+    providers = [made[word](settings, files) for word in words]
     if operator:
         providers.append(OperatorProvider(operator, _operator_role(settings)))
     return Authentication(providers, settings.anonymousUserRole.strip())
@@ -52,20 +60,21 @@ def providers_of(settings: Settings) -> list[str]:
     return list(found)
 
 
-def token_provider(settings: Settings) -> "TokenProvider":
-    """Return the token provider. Raises ConfigError for invalid settings."""
-    from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set, public, secret
-    from pulsarbox.broker.security.watched_file import WatchedFile
+def token_provider(settings: Settings, files: CredentialFiles) -> "TokenProvider":
+    """Return the token provider; ``files`` receives its key set. Raises ConfigError for invalid settings."""
+    from pulsarbox.broker.security.token import Claims, TokenProvider, public, secret
 
     keys: list[Key] = []
     if settings.tokenSecretKey.strip():
-        keys.append(_found("tokenSecretKey", lambda: secret(settings.tokenSecretKey)))
+        keys.append(_found("tokenSecretKey", lambda: secret(read_from(settings.tokenSecretKey))))
     if settings.tokenPublicKey.strip():
-        keys.append(_found("tokenPublicKey", lambda: public(settings.tokenPublicKey, settings.tokenPublicAlg)))
+        keys.append(
+            _found("tokenPublicKey", lambda: public(read_from(settings.tokenPublicKey), settings.tokenPublicAlg))
+        )
     watched: WatchedFile[tuple[Key, ...]] | None = None
     if settings.tokenJwksFile.strip():
         path, issuers = Path(settings.tokenJwksFile.strip()), _issuers(settings)
-        watched = _found("tokenJwksFile", lambda: WatchedFile(path, lambda: key_set(path, issuers)))
+        watched = _found("tokenJwksFile", lambda: WatchedFile(path, lambda: _key_set(path, issuers)))
     if not keys and watched is None:
         raise ConfigError(
             "",
@@ -81,7 +90,21 @@ def token_provider(settings: Settings) -> "TokenProvider":
         audience_claim=settings.tokenAudienceClaim.strip() or "aud",
         skew=settings.tokenAllowedClockSkewSeconds,
     )
-    return TokenProvider(tuple(keys), claims, watched)
+    provider = TokenProvider(tuple(keys), claims)
+    if watched is not None:
+        files.add(watched, provider.use_key_set)
+    return provider
+
+
+def _key_set(path: Path, issuers: frozenset[str]) -> tuple["Key", ...]:
+    """Return the keys of a JSON Web Key Set. Raises ValueError."""
+    from pulsarbox.broker.security.token import key_set_of
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    return key_set_of(data, str(path), issuers)
 
 
 def _operator_role(settings: Settings) -> str:
@@ -106,17 +129,21 @@ def _issuers(settings: Settings) -> frozenset[str]:
     return issuers
 
 
-def _basic(settings: Settings) -> Provider:
-    if not settings.basicAuthConf.strip():
+def _basic(settings: Settings, files: CredentialFiles) -> Provider:
+    named = settings.basicAuthConf
+    if not named.strip():
         raise ConfigError(
             "", "basicAuthConf", "the provider basic has no users: make a file with `htpasswd -Bc FILE USER`"
         )
-    from pulsarbox.broker.security.basic import BasicProvider
+    from pulsarbox.broker.security.basic import BasicProvider, users_of
 
-    return _found("basicAuthConf", lambda: BasicProvider(settings.basicAuthConf))
+    watched = _found("basicAuthConf", lambda: WatchedFile(path_of(named), lambda: users_of(read_from(named))))
+    provider = BasicProvider(watched.value, os.urandom(32))
+    files.add(watched, provider.use_users)
+    return provider
 
 
-def _tls(settings: Settings) -> Provider:
+def _tls(settings: Settings, files: CredentialFiles) -> Provider:
     from pulsarbox.broker.security.tls import TlsProvider
 
     return TlsProvider()

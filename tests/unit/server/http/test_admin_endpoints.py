@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pulsarbox.protocol.admin_endpoints import LATER, NEVER, endpoints
+from pulsarbox.server.http.admin_endpoints import LATER, NEVER, endpoints
 from tests.tools.generate_endpoints import DOCUMENT, generate
 
 

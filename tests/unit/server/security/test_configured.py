@@ -1,4 +1,4 @@
-"""``pulsarbox.broker.security.configured``: settings that work, and what is said of those that cannot."""
+"""``pulsarbox.server.security.configured``: settings that work, and what is said of those that cannot."""
 
 import base64
 import json
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.security.authentication import Authentication
-from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import Now
 from pulsarbox.config import ConfigError, Settings
-from tests.unit.broker.security.signing import NOW, SECRET, named, pair, token
+from pulsarbox.server.security.configured import authentication_of
+from tests.unit.broker.security.signing import NOW, SECRET, by_connection, named, pair, token
 
 INSTANT = Now(0.0, NOW * 1000)
 JAVA = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
@@ -26,7 +26,7 @@ def made(**settings: Any) -> Authentication:
 
 
 def role_of(authentication: Authentication, data: bytes) -> str:
-    return authentication.of_connection("token", data, "", "here", INSTANT).role
+    return by_connection(authentication, "token", data, INSTANT).role
 
 
 def problem(**settings: Any) -> ConfigError:
@@ -161,4 +161,3 @@ def test_tokens_of_an_identity_provider(tmp_path: Path) -> None:
         tokenAudience="box",
     )
     assert role_of(one, issued()) == "ann"
-    one.look()

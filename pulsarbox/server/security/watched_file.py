@@ -1,4 +1,4 @@
-"""A file that is read again when it has changed."""
+"""A file that is reread when it has changed."""
 
 import logging
 from collections.abc import Callable
@@ -10,11 +10,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Stamp = tuple[int, int, int]
-"""What changes with a file: when it was written, how long it is, which one it is."""
+"""Modification time, size and inode of a file; one of them differs after a change."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """The stamp of a file as it is now; None where it cannot be looked at."""
+    """Return the current stamp of a file; None if the file is not accessible."""
     try:
         found = path.stat()
     except OSError:
@@ -23,27 +23,31 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class WatchedFile(Generic[T]):
-    """What stands in a file, as it was when it was last right."""
+    """The last valid value read from a file."""
 
     def __init__(self, path: Path | None, read: Callable[[], T]) -> None:
-        """``path``: None where it is no file and cannot change. Raises what ``read`` raises."""
+        """``path``: None if the value is not in a file and cannot change. Raises what ``read`` raises."""
         self._path = path
         self._read = read
         self._stamp = self._now()
         self.value = read()
 
-    def look(self) -> None:
-        """Read it again if it has changed. One that is not right any more is a line of the log, and changes nothing."""
+    def look(self) -> bool:
+        """Reread the file if it has changed, and return whether there is a new value.
+
+        An invalid file is logged, and the previous value stays. Blocks on the disk: call it in a thread.
+        """
         stamp = self._now()
         if stamp == self._stamp:
-            return
+            return False
         self._stamp = stamp
         try:
             self.value = self._read()
         except ValueError as error:
             log.warning("%s has changed and cannot be used, what it held before goes on: %s", self._path, error)
-        else:
-            log.info("%s has changed and is read again", self._path)
+            return False
+        log.info("%s has changed and is read again", self._path)
+        return True
 
     def _now(self) -> Stamp | None:
         return stamp_of(self._path) if self._path is not None else None
