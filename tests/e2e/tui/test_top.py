@@ -134,7 +134,7 @@ def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where:
         if "feed" in where:
             terminal.until(lambda seen: b"Backlogs" in seen)
             terminal.send(b"?")
-        terminal.until(lambda seen: b"planted" in seen and b"pulsarbox: the dashboard has failed" in seen)
+        terminal.until(lambda seen: b"planted" in seen and b"pulsarbox: the dashboard failed" in seen)
         assert terminal.wait() == 1
     finally:
         terminal.close()
