@@ -325,7 +325,7 @@ class Top(App[None]):
         at = self.at + steps * (self._step or 10_000)
         if at < self._since:
             at = self._since
-            self.notify("Nothing was recorded before that", timeout=3)
+            self.notify("Nothing is recorded before that time", timeout=3)
         self.at = None if at >= self.box_now() else at
         self.refreshed()
 
@@ -350,7 +350,7 @@ class Top(App[None]):
         at = self.instant(found) if found.strip() else None
         if at is not None and at < self._since:
             at = self._since
-            self.notify("That is before what is recorded: this is its beginning", severity="warning")
+            self.notify("No records that early: showing the earliest", severity="warning")
         self.at = at
         self.refreshed()
 
@@ -377,7 +377,7 @@ def help_text(kind: str, meanings: str) -> str:
         "  ↑ ↓ j k     up, down; page up, page down, home, end, g, G\n"
         "  enter       open the row; space: mark it\n"
         "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll\n"
-        "Keys can be others: top.json in the configuration directory, docs/tui.md"
+        "To change the keys, edit top.json in the configuration directory; see docs/tui.md"
     )
     if meanings:
         parts.append("Columns\n" + meanings)

@@ -190,14 +190,14 @@ class Asked(ModalScreen[list[Request] | None]):
             if self.deed.danger:
                 what = "the name" if len(self._rows) == 1 else "the number of targets"
                 yield Static(
-                    f"This cannot be taken back. Type {what} to do it: {self._typed}", classes="danger", markup=False
+                    f"This cannot be undone. Type {what} to confirm: {self._typed}", classes="danger", markup=False
                 )
                 with Horizontal(classes="field"):
                     yield Label(what[:1].upper() + what[1:], markup=False)
                     yield Input("", id="typed", placeholder=self._typed)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+s do it   ctrl+y copy the line   esc back", classes="dim", markup=False)
+                yield Static("ctrl+s confirm   ctrl+y copy the line   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
                 yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary", compact=True)
 
@@ -242,7 +242,7 @@ class Asked(ModalScreen[list[Request] | None]):
                 if field.choices and values[field.name] not in field.choices:
                     raise Wrong(f"{field.title}: one of {', '.join(field.choices)}")
             if self.deed.danger and self.query_one("#typed", Input).value != self._typed:
-                raise Wrong(f"type '{self._typed}' to do it; esc leaves everything as it is")
+                raise Wrong(f"type '{self._typed}' to confirm; esc cancels")
             asked = [request for row in self._rows for request in self.deed.requests(row, values)]
         except Wrong as error:
             self.query_one("#wrong", Static).update(clean(str(error)))

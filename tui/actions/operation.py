@@ -99,7 +99,7 @@ def whole_number(values: Values, name: str, least: int = 0) -> int:
     """Return the integer in a field. Raises Wrong."""
     text = values.get(name, "").strip().replace(",", "")
     if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise Wrong(f"{name}: '{text}' is no number of at least {least}")
+        raise Wrong(f"{name}: '{text}' is not a number of at least {least}")
     return int(text)
 
 
@@ -122,5 +122,5 @@ def one_request(
 def needed(values: Values, name: str) -> str:
     text = values.get(name, "").strip()
     if not text:
-        raise Wrong(f"{name}: this is to be said")
+        raise Wrong(f"{name}: a value is required")
     return text

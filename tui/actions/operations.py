@@ -30,7 +30,7 @@ def _topic(row: Row) -> str:
     return short(row)
 
 
-_FORCE: Final = Field("force", "Also while clients are connected", "no", choices=("no", "yes"))
+_FORCE: Final = Field("force", "Even with connected clients", "no", choices=("no", "yes"))
 
 
 def _forced(row: Row, values: Values) -> str:
@@ -55,12 +55,12 @@ def _expire(row: Row, values: Values) -> list[Request]:
 _SUBSCRIPTIONS: Final = (
     Deed(
         "sub seek",
-        "Set the subscription somewhere else",
+        "Seek the subscription",
         ("subscription",),
         with_words("sub", "seek", "{topic}", "{subscription}", "{where}"),
         _seek,
         _subscription,
-        "Its consumers are sent away, come back, and begin there. What lies between is skipped, or comes again.",
+        "Consumers are disconnected and resume at the new position. Messages in between are skipped or redelivered.",
         (Field("where", "Where", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
         danger=True,
     ),
@@ -71,29 +71,29 @@ _SUBSCRIPTIONS: Final = (
         with_words("sub", "skip", "{topic}", "{subscription}", "{count}"),
         lambda row, values: [Request("POST", of_subscription(row, "skip", str(whole_number(values, "count", 1))))],
         _subscription,
-        "They are acknowledged unread. A batch counts as one.",
+        "They are acknowledged without delivery. A batch counts as one.",
         (Field("count", "How many", "1"),),
         danger=True,
     ),
     Deed(
         "sub expire",
-        "Acknowledge what is old",
+        "Expire old messages",
         ("subscription",),
         with_words("sub", "expire", "{topic}", "{subscription}", "--older", "{older}", "--yes"),
         _expire,
         _subscription,
-        "What was published longer ago is acknowledged unread.",
-        (Field("older", "Published longer ago than", "1d", "30m, 2h, 7d"),),
+        "Older messages are acknowledged without delivery.",
+        (Field("older", "Older than", "1d", "30m, 2h, 7d"),),
         danger=True,
     ),
     Deed(
         "sub clear",
-        "Clear the whole backlog",
+        "Clear the backlog",
         ("subscription",),
         with_words("sub", "clear", "{topic}", "{subscription}", "--yes"),
         one_request("POST", "skip_all"),
         _subscription,
-        "All that the subscription has not acknowledged is acknowledged unread.",
+        "All unacknowledged messages of the subscription are acknowledged without delivery.",
         danger=True,
     ),
     Deed(
@@ -107,7 +107,7 @@ _SUBSCRIPTIONS: Final = (
         ],
         lambda row, values: [Request("DELETE", of_subscription(row) + _forced(row, values))],
         _subscription,
-        "What only it has not acknowledged is gone with it.",
+        "Messages that only this subscription has not acknowledged are lost.",
         (_FORCE,),
         danger=True,
     ),
@@ -116,12 +116,12 @@ _SUBSCRIPTIONS: Final = (
 _TOPICS: Final = (
     Deed(
         "topic unload",
-        "Let the topic out of memory; clients come back",
+        "Unload the topic; clients reconnect",
         ("topic", "subscription"),
         with_words("topic", "unload", "{topic}"),
         one_request("PUT", "unload", of=of_topic),
         _topic,
-        "Its clients are disconnected and connect again.",
+        "Clients are disconnected and reconnect.",
     ),
     Deed(
         "topic compact",
@@ -130,11 +130,11 @@ _TOPICS: Final = (
         with_words("topic", "compact", "{topic}"),
         one_request("PUT", "compaction", of=of_topic),
         _topic,
-        "Readers of the compacted view get the latest message of every key. The log stays what it is.",
+        "Readers of the compacted view get the latest message of every key. The log is unchanged.",
     ),
     Deed(
         "sub create",
-        "Make a subscription that keeps what comes",
+        "Create a subscription that retains messages",
         ("topic", "deadletters"),
         with_words("sub", "create", "{topic}", "{name}", "--at", "{at}"),
         lambda row, values: [
@@ -147,17 +147,17 @@ _TOPICS: Final = (
             )
         ],
         _topic,
-        "A dead letter topic without a subscription keeps nothing.",
+        "A dead letter topic without a subscription retains nothing.",
         (Field("name", "Name", "keep"), Field("at", "From", "earliest", choices=("earliest", "latest"))),
     ),
     Deed(
         "topic terminate",
-        "End the topic: nothing can be published to it any more",
+        "Terminate the topic: it accepts no more messages",
         ("topic",),
         with_words("topic", "terminate", "{topic}", "--yes"),
         one_request("POST", "terminate", of=of_topic),
         _topic,
-        "For good. What it holds stays, and can be consumed.",
+        "Irreversible. Stored messages remain and can be consumed.",
         danger=True,
     ),
     Deed(
@@ -171,7 +171,7 @@ _TOPICS: Final = (
         ],
         lambda row, values: [Request("DELETE", of_topic(row) + _forced(row, values))],
         _topic,
-        "Nothing of it can be had back.",
+        "The data cannot be recovered.",
         (_FORCE,),
         danger=True,
     ),
@@ -180,12 +180,12 @@ _TOPICS: Final = (
 _CLIENTS: Final = (
     Deed(
         "client kick",
-        "Let the client go; one that works comes back",
+        "Disconnect the client; healthy clients reconnect",
         ("client",),
         lambda row, values: ["client", "kick", str(row.get("id")), "--yes"],
         lambda row, values: [Request("POST", f"/pulsarbox/v1/clients/{quoted(str(row.get('id')))}/kick")],
         lambda row: f"{row.get('kind')} {row.get('name') or ''} ({row.get('address')})".replace("  ", " "),
-        "A producer or consumer alone, of a connection all. What is not acknowledged goes to others.",
+        "Closes one producer or consumer, or all of a connection. Unacknowledged messages are redelivered.",
         fits=lambda row: row.get("id") is not None,
     ),
 )

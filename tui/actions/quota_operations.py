@@ -16,7 +16,7 @@ from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, W
 def _change(row: Row) -> Mapping[str, Any]:
     found = row.get("change")
     if not isinstance(found, Mapping):
-        raise Wrong("this limit is a setting that takes a new value with the next start: docs/configuration.md")
+        raise Wrong("this limit is a setting and changes at the next start: docs/configuration.md")
     return found
 
 
@@ -41,7 +41,7 @@ def _value(row: Row, values: Values) -> Any:
     was = stands(row)
     is_number = was.lstrip("-").replace(".", "", 1).isdigit()
     if not text or (is_number and (isinstance(value, bool) or not isinstance(value, int | float))):
-        raise Wrong(f"limit: '{text}' is no number" if text else "limit: this is to be said; -1 is no limit")
+        raise Wrong(f"limit: '{text}' is not a number" if text else "limit: a value is required; -1 means no limit")
     wrong = problem(str(_change(row).get("field") or ""), value)
     if wrong:
         raise Wrong(wrong)
@@ -89,7 +89,7 @@ LIMITS: Final = (
         _words,
         _requests,
         _subject,
-        "It holds at once. What it is now stands in the field; -1 is no limit where that is possible.",
+        "Takes effect immediately. The field shows the current value; -1 means no limit, where supported.",
         (Field("limit", "Limit", stands),),
         fits=lambda row: isinstance(row.get("change"), Mapping),
     ),

@@ -33,7 +33,7 @@ def _rate(values: Values) -> float:
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1_000_000:
-        raise Wrong(f"rate: '{text}' is no number of messages a second; 0: as fast as it goes")
+        raise Wrong(f"rate: '{text}' is not a number of messages per second; 0: no limit")
     return rate
 
 
@@ -44,7 +44,7 @@ def edit_of(text: str) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise Wrong(f"edit: this is no JSON: {error}") from None
+        raise Wrong(f"edit: invalid JSON: {error}") from None
     if not isinstance(found, dict):
         raise Wrong('edit: an object such as {"setProperties": {"fixed": "yes"}, "payload": "..."}')
     return found
@@ -101,8 +101,10 @@ def _words(verb: str, row: Row, values: Values) -> list[str]:
 
 
 _FILTER: Final = Field("filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all')
-_KEEPER: Final = Field("subscription", "Subscription", "=keptBy", "to acknowledge on; empty: its only one")
-_DRY: Final = Field("dry_run", "Dry run: only look", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no"))
+_KEEPER: Final = Field("subscription", "Subscription", "=keptBy", "subscription to acknowledge on; empty: the only one")
+_DRY: Final = Field(
+    "dry_run", "Dry run: change nothing", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no")
+)
 
 
 def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = False) -> Deed:
@@ -121,16 +123,16 @@ def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = 
 REPLAYS: Final = (
     Deed(
         "dlq replay",
-        "Put dead letters back where they came from",
+        "Replay dead letters to their original topics",
         ("deadletters", "group", "message"),
         lambda row, values: _words("replay", row, values),
         lambda row, values: _job("dlq-replay", row, values),
         short,
-        "A job in the box: published again and acknowledged here as one. It stops where they come straight back.",
+        "A job republishes and acknowledges each message atomically. It stops if replayed messages fail again.",
         (
             _FILTER,
-            Field("rate", "Messages a second", "100", "0: as fast as it goes"),
-            Field("to", "To", "", "another topic; empty: where each came from"),
+            Field("rate", "Messages per second", "100", "0: no limit"),
+            Field("to", "To", "", "another topic; empty: the original topics"),
             Field("edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'),
             _KEEPER,
             _DRY,
@@ -139,16 +141,16 @@ REPLAYS: Final = (
     ),
     Deed(
         "dlq drop",
-        "Drop dead letters for good",
+        "Drop dead letters permanently",
         ("deadletters", "group", "message"),
         lambda row, values: _words("drop", row, values),
         lambda row, values: _job("dlq-drop", row, values),
         short,
-        "A job in the box: they are acknowledged, and nobody gets them.",
+        "A job acknowledges the messages without delivery.",
         (_FILTER, _KEEPER, _DRY),
         danger=True,
     ),
     _job_deed("pause", "Pause the job", ("running",)),
-    _job_deed("resume", "Let the job go on", ("paused", "tripped")),
-    _job_deed("cancel", "Cancel the job; what it has done stays done", ("running", "paused", "tripped")),
+    _job_deed("resume", "Resume the job", ("paused", "tripped")),
+    _job_deed("cancel", "Cancel the job; completed work is kept", ("running", "paused", "tripped")),
 )

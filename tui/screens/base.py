@@ -68,7 +68,7 @@ class Prompt(Input, inherit_css=False):
         words = [action.name for action in REGISTRY] if kind == ":" else []
         self.kind = kind
         self.suggester = SuggestFromList(words) if words else None
-        self.placeholder = "what to do: sub clear, topics, theme, quit ..." if kind == ":" else FILTER_HINT
+        self.placeholder = "command: sub clear, topics, theme, quit ..." if kind == ":" else FILTER_HINT
         self.display = True
         self.value = value
         self.cursor_position = len(value)
@@ -220,7 +220,7 @@ class TopScreen(Screen[None]):
         if was is not None:
             self.query("#trouble").set(display=False)
         if was is not None and was.is_gone:
-            self.top.notify("The box answers again.", timeout=4)
+            self.top.notify("The box is reachable again.", timeout=4)
         self.latest = answer
         if isinstance(answer, Snapshot):
             self.top.learn(answer)
@@ -233,12 +233,12 @@ class TopScreen(Screen[None]):
         if not self.is_whole:
             return
         text = (
-            f"✕ {trouble}" if not trouble.is_gone else f"✕ {self.top.feed.label} is not reached: {trouble}; trying on"
+            f"✕ {trouble}" if not trouble.is_gone else f"✕ {self.top.feed.label} cannot be reached: {trouble}; retrying"
         )
         if self.answered and trouble.is_gone:
-            text += f". Shown is what it said {numbers.seconds(time.monotonic() - self.answered)} ago."
+            text += f". Showing data from {numbers.seconds(time.monotonic() - self.answered)} ago."
         if trouble.status in (401, 403):
-            text += "  (say who you are: --token-file, a context; docs/security.md)"
+            text += "  (authenticate with --token-file or a context; docs/security.md)"
         told = next(iter(self.query("#trouble").results(Static)), None)
         if told is None:
             self.mount(Static(text, id="trouble", markup=False), before="#body")
@@ -319,7 +319,7 @@ class TopScreen(Screen[None]):
         """Run an action by name, or notify why it is unavailable."""
         action = named(name)
         if action is None:
-            self.top.notify(f"'{name}' is nothing that can be done: ? lists what is", severity="warning", markup=False)
+            self.top.notify(f"'{name}' is not a command: ? lists the commands", severity="warning", markup=False)
             return
         if action.deed is not None:
             self.do_deed(action.deed)
@@ -332,7 +332,7 @@ class TopScreen(Screen[None]):
         if any(action.name == place for place in self.top.MODES):
             self.top.go(action.name)
             return
-        self.top.notify(f"'{action.name}' is not for this screen", severity="warning", markup=False)
+        self.top.notify(f"'{action.name}' is not available on this screen", severity="warning", markup=False)
 
     def rows_chosen(self) -> "Sequence[Row]":
         """Return the target rows of a deed."""
@@ -342,10 +342,12 @@ class TopScreen(Screen[None]):
         """Open the dialog of a deed for the current rows."""
         rows = [row for row in self.rows_chosen() if deed.fits(row)]
         if self.kind not in deed.on or not rows:
-            self.top.notify(f"'{deed.name}' has nothing here to be done to", severity="warning", markup=False)
+            self.top.notify(f"'{deed.name}' has no object on this screen", severity="warning", markup=False)
             return
         if self.top.read_only:
-            self.top.notify(f"'{deed.name}' changes the box, and this is read-only", severity="warning", markup=False)
+            self.top.notify(
+                f"'{deed.name}' changes the box, and the dashboard is read-only", severity="warning", markup=False
+            )
             return
         self.run_worker(self._deed(deed, rows), group="deed")
 
@@ -358,7 +360,7 @@ class TopScreen(Screen[None]):
 
         rows = list(self.rows_chosen())
         if not rows:
-            self.top.notify("There is no row to do something with", severity="warning")
+            self.top.notify("No row is selected", severity="warning")
             return
         actions = [
             each
@@ -385,7 +387,9 @@ class TopScreen(Screen[None]):
         if action.deed is None:
             self.act(name)
         elif self.top.read_only:
-            self.top.notify(f"'{name}' changes the box, and this is read-only", severity="warning", markup=False)
+            self.top.notify(
+                f"'{name}' changes the box, and the dashboard is read-only", severity="warning", markup=False
+            )
         else:
             self.run_worker(self._deed(action.deed, rows), group="deed")
 
@@ -415,12 +419,10 @@ class TopScreen(Screen[None]):
     def _open_map(self, name: str) -> None:
         row = self.row_meant()
         if row is not None and name == "KeyMap" and row.get("type") != "Key_Shared":
-            told = (
-                f"Keys are held by consumers of Key_Shared subscriptions; this one is {row.get('type') or 'of no type'}"
-            )
+            told = f"The key map needs a Key_Shared subscription; this one is {row.get('type') or 'of no type'}"
             self.top.notify(told, severity="warning", markup=False)
         elif row is None or self.kind != "subscription":
-            self.top.notify("That is about a subscription: 3 lists them", severity="warning")
+            self.top.notify("Select a subscription first: 3 lists them", severity="warning")
         else:
             self.top.open(f"maps:{name}", row)
 
@@ -447,7 +449,7 @@ class TopScreen(Screen[None]):
             done += 1
             if request.target == JOBS and isinstance(told, dict):
                 jobs.append(str(told.get("id")))
-        what = "done" if not jobs else f"job {', '.join(jobs)} has begun; 0 shows how far it is"
+        what = "done" if not jobs else f"job {', '.join(jobs)} started; 0 shows its progress"
         self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True

@@ -160,7 +160,7 @@ class Browser(ViewScreen):
 
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
-        table.empty = f"No message passes the filter: {self.filter}" if self.filter else self.view.empty
+        table.empty = f"No message matches the filter: {self.filter}" if self.filter else self.view.empty
         self._tell_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
         if wish.is_new:
             table.pointed = None
@@ -243,7 +243,7 @@ class Browser(ViewScreen):
         if row is None:
             return
         if self.top.read_only:
-            self.top.notify("'edit' changes the box, and this is read-only", severity="warning", markup=False)
+            self.top.notify("'edit' changes the box, and the dashboard is read-only", severity="warning", markup=False)
             return
         self.run_worker(self._edit(row), group="deed")
 
@@ -275,7 +275,7 @@ class Browser(ViewScreen):
         told = await aside(lambda: feed.ask("GET", target))
         found = told.get("messages") if isinstance(told, dict) else None
         if not found or found[0].get("id") != row["id"]:
-            raise Trouble(f"message {row['id']} is not there any more", 404)
+            raise Trouble(f"message {row['id']} no longer exists", 404)
         return {**row, "payload": found[0].get("payload"), "truncated": found[0].get("truncated")}
 
     # Navigation
@@ -313,7 +313,7 @@ class Browser(ViewScreen):
         """Show the difference of two marked messages."""
         rows = list(self.table.chosen)
         if len(rows) != 2:
-            self.top.notify("Mark two messages (space): then D shows what differs", severity="warning")
+            self.top.notify("Mark two messages (space), then press D to compare them", severity="warning")
             return
         first, second = ([*facts(row), "", *payload_view.lines_of(row, self.form)] for row in rows)
         text = Text()

@@ -42,7 +42,7 @@ class DeadLetters(ViewScreen):
         """Warn of a topic that retains no messages."""
         row = self.table.pointed
         if row is not None and row.get("lost"):
-            text = " What comes here is lost: nobody has subscribed (x: make a subscription)"
+            text = " New messages are lost: the topic has no subscription (x: create one)"
             return [(text, "bad", "menu")]
         return super().told()
 

@@ -152,7 +152,7 @@ _STUCK: Final = views.View(
         Column("slot", "SLOT", 6, "count", 2, meaning="the hash of the key"),
         Column("stands", "STATE", 9, "state", 1, meaning="stuck: something waits for it; draining: it moves; busy"),
         Column("waiting", "WAITING", 8, "count", 0, meaning="messages behind the one that is held"),
-        Column("unacked", "UNACKED", 8, "count", 1, meaning="sent and not acknowledged"),
+        Column("unacked", "UNACKED", 8, "count", 1, meaning="dispatched and not acknowledged"),
         Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="the consumer that has it"),
         Column("since", "SINCE", 11, "moment", 1, meaning="since when, at the earliest"),
         Column("behind", "BEHIND", 14, "text", 3, meaning="the first message that is not acknowledged"),
@@ -160,7 +160,7 @@ _STUCK: Final = views.View(
     ("slot",),
     "waiting",
     ("key", "name", "stands"),
-    "No key is held by anybody.",
+    "No keys are assigned.",
 )
 
 
@@ -222,7 +222,7 @@ class KeyMap(ViewScreen):
         more = (told.get("consumersTotal") or 0) - len(consumers)
         if more > 0:
             lines.append(f"... and {numbers.count(more)} more")
-        return "\n".join(lines if names else [*lines, "Nobody is connected."])
+        return "\n".join(lines if names else [*lines, "No client is connected."])
 
     def told(self) -> list[Part]:
         """Return what a stuck key waits for."""
@@ -230,7 +230,7 @@ class KeyMap(ViewScreen):
         if row is None or row.get("stands") != "stuck":
             return super().told()
         stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "takes nothing now"
-        what = f" {row.get('name')} {stands}; x: let it go, its messages go to others"
+        what = f" {row.get('name')} {stands}; x: disconnect it, its messages go to others"
         return [(what, "warn", "menu")]
 
     def command_line(self) -> str:

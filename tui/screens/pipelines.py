@@ -29,7 +29,7 @@ class Pipelines(ViewScreen):
             value = row.get(name)
             if value not in (None, "", []):
                 text.append(f"{title:<16} {_shown(name, value)}\n")
-        lines = _error(row) or ["Nothing has gone wrong."]
+        lines = _error(row) or ["No errors."]
         text.append("\n" + "\n".join(lines) + "\n", style="bold")
         title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
         self.app.push_screen(Reading(title, text, self.command_line()))
@@ -48,7 +48,7 @@ class Pipelines(ViewScreen):
             return None
         output = real(row, "output")
         if "://" not in output:
-            self.top.notify("It writes no topic, whose messages could be looked at", severity="warning")
+            self.top.notify("The query does not write to a topic", severity="warning")
             return None
         return {**row, "topic": output}
 

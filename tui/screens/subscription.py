@@ -92,7 +92,7 @@ class SubscriptionDetails(ViewScreen):
         first, consumers = answer
         self.top.learn(first)
         if not first.rows:
-            self.query_one("#facts", Static).update(f"{self._called()}\nThis subscription is gone.")
+            self.query_one("#facts", Static).update(f"{self._called()}\nThis subscription no longer exists.")
             self.table.show((), 0, 0)
             return
         self.row = first.rows[0]
@@ -109,9 +109,9 @@ class SubscriptionDetails(ViewScreen):
         if isinstance(consumers, Trouble):
             table.empty = str(consumers)
             return
-        table.empty = "Nobody is connected to it."
+        table.empty = "No consumer is connected."
         if self.filter and self.row.get("consumers"):
-            table.empty = f"No consumer passes the filter: {clean(self.filter)}  (esc: without it)"
+            table.empty = f"No consumer matches the filter: {clean(self.filter)}  (esc: clear the filter)"
         table.show(consumers.rows, consumers.offset, consumers.matching)
         self._tell_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
 

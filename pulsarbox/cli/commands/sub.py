@@ -52,7 +52,7 @@ sub.add_command(dead_letter)
 @_TOPIC
 @_MANY
 @click.option(
-    "--at", "place", type=AT, default="latest", show_default=True, help="Start position, as WHERE of `sub seek`."
+    "--at", "place", type=AT, default="latest", show_default=True, help="Start position, as POSITION of `sub seek`."
 )
 @click.option("--property", "properties", metavar="K=V", multiple=True, help="Subscription property; repeatable.")
 @dry_run_option
@@ -205,14 +205,14 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
 @sub.command()
 @_TOPIC
 @_ONE
-@click.argument("place", metavar="WHERE", type=AT)
+@click.argument("place", metavar="POSITION", type=AT)
 @dry_run_option
 @with_admin
 def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin: "Admin") -> None:
     """Reset a subscription to a position. Disconnects its consumers, which reconnect and resume there.
 
-    WHERE is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or a
-    message ID: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
+    POSITION is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or
+    a message ID: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
 
     \b
     Examples:

@@ -97,9 +97,7 @@ class HungUp(Failed):
 
 
 WHO: Final = "authenticate with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
-MAY: Final = (
-    "a tenant admin can grant it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
-)
+MAY: Final = "a tenant admin can grant it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
 
 _GRANT: Final = ": admins of the tenant can grant it"
 """Hint that a box appends to its error for clients without hints; replaced by ``MAY`` here."""

@@ -36,13 +36,13 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 @click.option("--pattern", metavar="P", default="", help="Offload all matching topics: tenant/namespace/regex.")
 @click.option("--before", metavar="TIME", default="", help="Offload only ledgers closed before: -7d, 2026-11-21T10:00.")
 @click.option(
-    "--roll", "roll_ms", metavar="LENGTH", type=DURATION,
-    help="Close current ledgers older than LENGTH (0s: at once), to offload them too.",
+    "--roll", "roll_ms", metavar="DURATION", type=DURATION,
+    help="Close current ledgers older than DURATION (0s: at once), to offload them too.",
 )  # fmt: skip
 @click.option("--follow", is_flag=True, help="Keep offloading newly closed ledgers until SIGTERM or Ctrl-C.")
 @click.option(
     "--every",
-    metavar="LENGTH",
+    metavar="DURATION",
     type=DURATION,
     default="10s",
     show_default=True,
@@ -53,7 +53,7 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
     help="Retain ledgers until they are offloaded, by a durable subscription on each topic.",
 )  # fmt: skip
 @click.option(
-    "--grace", metavar="LENGTH", type=DURATION, default="10m", show_default=True,
+    "--grace", metavar="DURATION", type=DURATION, default="10m", show_default=True,
     help="Retain offloaded ledgers for this long, for queries in progress.",
 )  # fmt: skip
 @click.option("--accept-loss", is_flag=True, help="Record missing or damaged data in the manifest and continue.")

@@ -41,7 +41,7 @@ A $kind plugin for [pulsarbox]: $what.
     pulsarbox plugins bench $name
     $use
 
-`$module.py` is the plugin, `tests/` what it has to keep. The contract is in `pulsarbox.plugins.contracts`.
+The plugin is in `$module.py`, its tests are in `tests/`. The contract is in `pulsarbox.plugins.contracts`.
 
 [pulsarbox]: https://pypi.org/project/pulsarbox/
 """
@@ -73,7 +73,7 @@ class Test$Class(${Kind}Tests):
 """
 
 _MODULES: Final = {
-    "hashing": '''"""FNV-1a, mixed once more so that the low bits are as good as the high ones."""
+    "hashing": '''"""FNV-1a with a final mixing step, because its low bits are weaker than its high bits."""
 
 
 class $Class:
@@ -86,7 +86,7 @@ class $Class:
             number = (number ^ byte) * 0x01000193 & 0xFFFFFFFF
         return (number ^ number >> 15) & 0x7FFFFFFF
 ''',
-    "routing": '''"""Keys with the same beginning, up to a colon, belong together: tenant:1 goes where tenant:2 goes."""
+    "routing": '''"""Route by key prefix: keys with the same text before the first colon share a partition."""
 
 from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
 
@@ -101,12 +101,12 @@ class $Class:
 
         def choose(message: Unrouted, partitions: int) -> int:
             if message.key is None:
-                return message.batch % partitions  # in turn, a batch at a time
+                return message.batch % partitions  # round-robin by batch
             return hash32(message.key.partition(separator)[0]) % partitions
 
         return choose
 ''',
-    "compression": '''"""Deflate without header and checksum: a few bytes less for small messages."""
+    "compression": '''"""Raw deflate, without the zlib header and checksum. Saves 6 bytes per message."""
 
 import zlib
 from collections.abc import Sequence
@@ -121,17 +121,17 @@ class _Deflate:
 
     def decompress(self, data: bytes, size: int) -> bytes:
         unpacking = zlib.decompressobj(-15)
-        body = unpacking.decompress(data, size + 1)  # one more than it should be, so that a bomb is noticed
+        body = unpacking.decompress(data, size + 1)  # one byte more, to detect oversized output
         if len(body) != size or not unpacking.eof:
-            raise ValueError(f"these are not {size} bytes")
+            raise ValueError(f"expected {size} decompressed bytes")
         return body
 
 
 class $Class:
     api = 1
     name = "$name"
-    wire_id = None  # the protocol's numbers are those of Pulsar's clients
-    rest_tag = b"$tag"  # stands before what it wrote; never used for another form
+    wire_id = None  # reserved for the codecs of Pulsar's protocol
+    rest_tag = b"$tag"  # prefix of stored data; never reuse it for another format
 
     def open(self) -> Codec:
         return _Deflate()
@@ -145,10 +145,10 @@ class $Class:
 }
 
 _TESTS: Final = {
-    "hashing": '    vectors = {b"": 0x011D9FFC}  # of the empty key: the beginning itself, mixed\n',
+    "hashing": '    vectors = {b"": 0x011D9FFC}  # the empty key: the initial value, mixed\n',
     "routing": """
 
-def test_one_tenant_goes_to_one_partition() -> None:
+def test_keys_of_one_tenant_share_a_partition() -> None:
     choose = $Class().open(Producing("orders", len, lambda: (), {}))
     keys = (b"tenant:1", b"tenant:22", b"tenant:333")
     assert len({choose(Unrouted(key, {}, 1, 0, 0), 4) for key in keys}) == 1
@@ -162,18 +162,20 @@ _USE: Final = {
     "compression": "pulsarbox plugins info $name",
 }
 _WHAT: Final = {
-    "hashing": "FNV-1a, to begin with",
-    "routing": "keys with one prefix go to one partition, to begin with",
-    "compression": "deflate, to begin with",
+    "hashing": "FNV-1a as a sample",
+    "routing": "routing by key prefix as a sample",
+    "compression": "raw deflate as a sample",
 }
 
 
 def write(name: str, kind: str, place: Path) -> list[Path]:
     """Create the package and return its files in order. Raises ValueError for an invalid name."""
     if not NAME.fullmatch(name):
-        raise ValueError(f"'{name}' is no name for a plugin: lower-case letters, digits, - and _, with a letter first")
+        raise ValueError(
+            f"'{name}' is not a valid plugin name: use lowercase letters, digits, - and _, starting with a letter"
+        )
     if name in built_in(kind):
-        raise ValueError(f"'{name}' is built in for {kind}: choose another name")
+        raise ValueError(f"'{name}' is the name of a built-in {kind} plugin: choose another name")
     words = {
         "name": name,
         "kind": kind,

@@ -31,7 +31,9 @@ def banner(running: Running, settings: Settings, source: str) -> str:
     if settings.authenticationEnabled:
         rows["clients"] = f"must authenticate ({settings.authenticationProviders})"
     elif others := open_to_others(settings):
-        rows["warning"] = f"authentication is disabled, and the box listens on non-loopback addresses: {', '.join(others)}"
+        rows["warning"] = (
+            f"authentication is disabled, and the box listens on non-loopback addresses: {', '.join(others)}"
+        )
     lines = [f"pulsarbox {running.version}, process {running.pid}"]
     return "\n".join([*lines, *(f"  {name:<9} {clean(value)}" for name, value in rows.items())])
 

@@ -69,7 +69,9 @@ def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Ch
     try:
         loaded = load(file_used(config_file), given, os.environ)
     except ConfigError as error:
-        advice = "fix the configuration; the other checks use the defaults (`pulsarbox config check FILE` lists all errors)"
+        advice = (
+            "fix the configuration; the other checks use the defaults (`pulsarbox config check FILE` lists all errors)"
+        )
         yield Check("configuration", FAIL, str(error), advice)
     else:
         settings = loaded.settings
@@ -161,7 +163,11 @@ def data_directory(patient: Patient) -> Iterator[Check]:
     if not directory.exists():
         above = _existing(directory)
         good = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
-        text = f"{directory} does not exist; it is created on start" if good else f"{directory} cannot be created in {above}"
+        text = (
+            f"{directory} does not exist; it is created on start"
+            if good
+            else f"{directory} cannot be created in {above}"
+        )
         advice = "" if good else "choose another directory with --data-dir, or grant this user write access"
         yield Check("data", OK if good else FAIL, text, advice)
     elif not directory.is_dir() or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
@@ -186,9 +192,13 @@ def disk(patient: Patient) -> Iterator[Check]:
     elif free < FREE_WANTED:
         yield Check("disk", WARN, text, "free disk space soon: publishing is rejected when the disk is full")
     elif kind in ("tmpfs", "ramfs"):
-        yield Check("disk", WARN, text, "a memory file system loses all data at shutdown: choose a disk with --data-dir")
+        yield Check(
+            "disk", WARN, text, "a memory file system loses all data at shutdown: choose a disk with --data-dir"
+        )
     elif kind.startswith(_NETWORK_DISKS):
-        yield Check("disk", WARN, text, "file locks and memory maps are unreliable on network file systems: choose a local disk")
+        yield Check(
+            "disk", WARN, text, "file locks and memory maps are unreliable on network file systems: choose a local disk"
+        )
     else:
         yield Check("disk", OK, text)
 
@@ -270,12 +280,12 @@ def address(patient: Patient) -> Iterator[Check]:
     if not others:
         yield Check("address", OK, f"listens on {settings.bindAddress} only (bindAddress)")
     elif settings.authenticationEnabled:
-        yield Check(
-            "address", OK, f"listens on {', '.join(others)}: other machines can connect, and must authenticate"
-        )
+        yield Check("address", OK, f"listens on {', '.join(others)}: other machines can connect, and must authenticate")
     else:
         name = "bindAddress" if others == [settings.bindAddress] else "bindAddress, bindAddresses"
-        advice = "authentication is disabled (authenticationEnabled): enable it, or block access from untrusted machines"
+        advice = (
+            "authentication is disabled (authenticationEnabled): enable it, or block access from untrusted machines"
+        )
         yield Check("address", WARN, f"listens on {', '.join(others)}: other machines can connect ({name})", advice)
 
 
@@ -308,9 +318,7 @@ def authorization(patient: Patient) -> Iterator[Check]:
 
     superusers = roles_of(settings.superUserRoles)
     if not superusers:
-        yield Check(
-            name, WARN, "no superuser: tenants cannot be created", 'set superUserRoles, such as "admin"'
-        )
+        yield Check(name, WARN, "no superuser: tenants cannot be created", 'set superUserRoles, such as "admin"')
     elif settings.anonymousUserRole in superusers:
         text = f"unauthenticated clients have the role {settings.anonymousUserRole} (anonymousUserRole), a superuser"
         yield Check(name, WARN, text, "remove that role from superUserRoles")
@@ -357,9 +365,9 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
         return
     lost = [row["topic"] for row in topics if row["lost"]]
     if not lost:
-        yield Check("dead letters", OK, f"{len(topics)} dead letter topics, all of which retain their messages")
+        yield Check("dead letters", OK, f"{len(topics)} dead letter topics, all retain their messages")
         return
-    text = f"{len(lost)} of {len(topics)} dead letter topics lose their messages, without subscription and retention: {lost[0]}"
+    text = f"{len(lost)} of {len(topics)} dead letter topics retain nothing (no subscription, no retention): {lost[0]}"
     yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` retains them")
 
 
@@ -371,7 +379,10 @@ def loopback(_: Patient) -> Iterator[Check]:
         names = {str(info[4][0]) for info in socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)}
     except OSError as error:
         yield Check(
-            "loopback", FAIL, f"cannot connect to 127.0.0.1 or resolve localhost: {error}", "check /etc/hosts and `ip a`"
+            "loopback",
+            FAIL,
+            f"cannot connect to 127.0.0.1 or resolve localhost: {error}",
+            "check /etc/hosts and `ip a`",
         )
         return
     good = names & {"127.0.0.1", "::1"}

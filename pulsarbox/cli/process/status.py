@@ -199,7 +199,7 @@ def _rows(document: dict[str, Any]) -> dict[str, str]:
     if document["clock"] == "virtual":
         rows["clock"] = "virtual (`pulsarbox clock show`)"
     if document["faults"]:
-        rows["faults"] = "may be injected (`pulsarbox fault list`)"
+        rows["faults"] = "injection enabled (`pulsarbox fault list`)"
     if document["health"] is not None:
         rows["health"] = document["health"]
     return rows

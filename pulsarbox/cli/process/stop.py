@@ -75,7 +75,9 @@ def _stopped(directory: Path, timeout: float, memory: bool) -> int:
         )
         return EXIT_OTHER_CONTAINER
     if _is_embedded(directory, found.pid):
-        say(f"the box on {directory} is part of process {found.pid}, another program: stop the box through that program")
+        say(
+            f"the box on {directory} is part of process {found.pid}, another program: stop the box through that program"
+        )
         return EXIT_OTHER_PROGRAM
     try:
         process.terminate()
@@ -86,7 +88,7 @@ def _stopped(directory: Path, timeout: float, memory: bool) -> int:
         pass
     say(f"stopping process {found.pid}; waiting up to {timeout:g} s")
     if not process.wait(timeout):
-        say(f"process {found.pid} is still running after {timeout:g} s: wait longer (--timeout), or `kill -9 {found.pid}`,")
+        say(f"process {found.pid} is still running after {timeout:g} s: raise --timeout, or `kill -9 {found.pid}`,")
         say("which stops it immediately" if memory else "which loses no acknowledged message")
         return EXIT_TIMEOUT
     say(f"stopped: process {found.pid} has exited" + ("" if memory else f", {directory} is free"))

@@ -272,8 +272,8 @@ def _serve(host: str, port: int) -> None:
         ) from None
     if not is_loopback(host):
         raise Misused(
-            f"--serve-host {host}: only addresses of this machine, such as 127.0.0.1, because whoever opens the page"
-            f" may do what you may; from another machine go through `ssh -L {port}:127.0.0.1:{port}`"
+            f"--serve-host {host}: only addresses of this machine, such as 127.0.0.1, because everyone who opens"
+            f" the page has your permissions; from another machine use `ssh -L {port}:127.0.0.1:{port}`"
         )
     page = Page(_without_serving(sys.argv[1:]), host, port)
 
@@ -283,7 +283,9 @@ def _serve(host: str, port: int) -> None:
     try:
         page.run(begun)
     except OSError as error:
-        raise Failed(f"{host}:{port} cannot be bound: {error.strerror}; choose another port with --serve-port") from None
+        raise Failed(
+            f"{host}:{port} cannot be bound: {error.strerror}; choose another port with --serve-port"
+        ) from None
 
 
 def _without_serving(words: Sequence[str]) -> list[str]:

@@ -41,7 +41,10 @@ def test_the_test_of_a_new_pipeline_passes_as_it_is(tmp_path: Path) -> None:
     assert called("new", str(test.with_name("shop.py"))).returncode == EXIT_CONFLICT
     assert called("new", str(tmp_path / "a b.py")).returncode == EXIT_USAGE
     hidden = called("new", str(tmp_path / "json.py"))
-    assert (hidden.returncode, "'json' is a word or a module of Python's" in hidden.stderr) == (EXIT_USAGE, True)
+    assert (hidden.returncode, "'json' is a Python keyword or the name of a module" in hidden.stderr) == (
+        EXIT_USAGE,
+        True,
+    )
 
 
 def test_a_file_is_checked_with_what_the_broker_knows(

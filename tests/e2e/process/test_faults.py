@@ -138,8 +138,8 @@ def test_a_start_with_faults_says_so_everywhere(tmp_path: Path) -> None:
     rows = place.start("--faults")
     try:
         assert place.status()[1]["faults"] is True
-        assert "may be injected" in place.call("status").stdout
-        assert "may be injected" in Path(rows["log"]).read_text()
+        assert "injection enabled" in place.call("status").stdout
+        assert "injection enabled" in Path(rows["log"]).read_text()
         assert place.call("fault", "add", "drop", "--command", "flow").returncode == 0
     finally:
         place.call("stop")

@@ -84,7 +84,7 @@ def test_a_life_in_the_background(place: Place) -> None:
     assert "ready after" in Path(rows["log"]).read_text()
     done = place.call("stop")
     assert (done.returncode, done.stdout) == (0, "")
-    assert f"stopped: process {rows['process']} has ended" in done.stderr
+    assert f"stopped: process {rows['process']} has exited" in done.stderr
     assert place.status()[1]["state"] == "not running"
     done = place.call("stop")
     assert (done.returncode, done.stderr) == (0, "pulsarbox: not running: no process holds data\n")
@@ -193,7 +193,7 @@ def test_boxes_in_memory_are_found_and_stopped(place: Place) -> None:
     document = json.loads(place.call("status", "--memory", "-o", "json").stdout)
     assert (document["state"], document["pid"], document["health"]) == ("running", int(rows["process"]), "ok")
     assert (document["brokerUrl"], document["data"], document["dataBytes"]) == (rows["pulsar"], None, None)
-    assert "status --memory` tells of it" in place.call("status").stderr
+    assert "use `pulsarbox status --memory`" in place.call("status").stderr
     assert place.call("produce", "t", "x").returncode == 0
     assert place.call("topic", "list", "-o", "name").stdout == "persistent://public/default/t\n"
     other = place.start("--memory")
@@ -204,7 +204,7 @@ def test_boxes_in_memory_are_found_and_stopped(place: Place) -> None:
     done = place.call("stop", "--memory", "--pid", other["process"])
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         0,
-        f"pulsarbox: stopped: process {other['process']} has ended",
+        f"pulsarbox: stopped: process {other['process']} has exited",
     )
     os.kill(int(rows["process"]), signal.SIGKILL)
     while place.call("status", "--memory").returncode != 3:
@@ -323,7 +323,7 @@ def test_a_box_that_does_not_end_in_time_is_exit_code_7(place: Place) -> None:
     done = place.call("stop", "--timeout", "0.1")
     os.kill(pid, signal.SIGCONT)
     assert done.returncode == 7
-    assert f"process {pid} still runs after 0.1 s" in done.stderr
+    assert f"process {pid} is still running after 0.1 s" in done.stderr
 
 
 def test_the_doctor_beside_a_box_that_runs(place: Place) -> None:

@@ -206,7 +206,7 @@ def test_what_is_scaffolded_runs(
     assert [json.loads(reader.read_next(10_000).data())["price"] for _ in range(2)] == [3, 4]
     assert not reader.has_message_available()
     letters = client.create_reader(f"{name}-DLQ", pulsar.MessageId.earliest)
-    assert "a price of -1" in letters.read_next(10_000).properties()["FAILURE_REASON"]
+    assert "negative price: -1" in letters.read_next(10_000).properties()["FAILURE_REASON"]
 
 
 ENDED = """

@@ -164,7 +164,7 @@ def test_addresses_of_the_network_and_taken_ports_are_refused_and_said_why(box: 
         done = run("--serve-host", host)
         assert done.returncode == 2 and "ssh -L" in done.stderr, host
     taken = run("--serve-port", box.web_url.rpartition(":")[2])
-    assert taken.returncode == 1 and "--serve-port takes another" in taken.stderr
+    assert taken.returncode == 1 and "choose another port with --serve-port" in taken.stderr
     both = run("--once")
     assert both.returncode == 2 and "one of them" in both.stderr
 

@@ -134,7 +134,7 @@ def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where:
         if "feed" in where:
             terminal.until(lambda seen: b"Backlogs" in seen)
             terminal.send(b"?")
-        terminal.until(lambda seen: b"planted" in seen and b"pulsarbox: the dashboard has failed" in seen)
+        terminal.until(lambda seen: b"planted" in seen and b"pulsarbox: the dashboard failed" in seen)
         assert terminal.wait() == 1
     finally:
         terminal.close()
@@ -240,9 +240,9 @@ def test_a_dead_letter_is_found_edited_and_put_back(box: Running, client: Any, t
         terminal.until("before it is put back", gone="-1}")
         terminal.type("5}")
         terminal.keys("C-s")
-        terminal.until("Put dead letters back", "--payload")
+        terminal.until("Replay dead letters", "--payload")
         terminal.keys("C-s")
-        terminal.until("where they came from: job")
+        terminal.until("their original topics: job")
         message = receive(back)
         assert json.loads(message.data()) == {"amount": 5}
         terminal.keys("0")

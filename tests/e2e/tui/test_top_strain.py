@@ -171,4 +171,4 @@ def test_a_label_on_the_command_line_is_over_the_screen_and_in_its_dialogs(
         terminal.keys(":")
         terminal.type("sub clear")
         terminal.keys("Enter")
-        terminal.until("Clear the whole backlog", "PRODUCTION", "Type the name to do it: billing")
+        terminal.until("Clear the backlog", "PRODUCTION", "Type the name to confirm: billing")

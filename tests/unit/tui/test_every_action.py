@@ -103,7 +103,7 @@ def test_where_nothing_may_be_changed_no_deed_is_done(kind: str) -> None:
                 if kind in deed.on:
                     await made_to_fit(deed, box, driver)
                     driver.screen.act(deed.name)
-                    refusal = f"'{deed.name}' changes the box, and this is read-only"
+                    refusal = f"'{deed.name}' changes the box, and the dashboard is read-only"
                     await driver.until(lambda refusal=refusal: refusal in driver.said)  # type: ignore[misc]
             assert box.changes() == []
 

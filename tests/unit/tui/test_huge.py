@@ -120,7 +120,7 @@ async def test_a_message_that_has_gone_meanwhile_is_not_edited() -> None:
         await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["truncated"])
         box.messages[250]["id"] = "13:0"
         await driver.press("E")
-        await driver.until(lambda: "message 12:250 is not there any more" in driver.said)
+        await driver.until(lambda: "message 12:250 no longer exists" in driver.said)
 
 
 def test_what_is_kept_of_messages_is_bounded_by_what_they_hold() -> None:

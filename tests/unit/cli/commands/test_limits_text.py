@@ -129,15 +129,15 @@ def test_the_explanation_names_each_level_and_what_holds_now() -> None:
         "  nothing is sent: the dispatch rate is reached",
         "",
         "dispatch-rate",
-        "  topic      says nothing",
+        "  topic      not set",
         "  namespace  10 messages a second    <- in effect",
         "  broker     no limit",
-        "  now        10 messages of 10 messages a second, more in 0.4 s; 1 waits; held something back for 35 s of the"
+        "  now        10 messages of 10 messages a second, more in 0.4 s; 1 waits; throttled for 35 s of the"
         " last minute",
         "",
         "backlog-quota:destination_storage",
         "  topic      1.0 MiB, then producers are held    <- in effect",
-        "  namespace  says nothing",
+        "  namespace  not set",
         "  broker     no limit",
         "  now        3.0 MiB of 1.0 MiB: producers are held",
     ]

@@ -151,8 +151,8 @@ def test_new_writes_over_nothing_and_takes_no_name_that_is_none(tmp_path: Path) 
     (tmp_path / "kept").write_text("")
     pulsarbox("new", "zones", "--kind", "routing", "--directory", str(tmp_path), code=4)
     assert (
-        "is no name"
+        "is not a valid plugin name"
         in pulsarbox("new", "Zones", "--kind", "routing", "--directory", str(tmp_path / "x"), code=2).stderr
     )
     done = pulsarbox("new", "murmur3", "--kind", "hashing", "--directory", str(tmp_path / "x"), code=2)
-    assert "'murmur3' is built in for hashing" in done.stderr
+    assert "'murmur3' is the name of a built-in hashing plugin" in done.stderr

@@ -37,7 +37,7 @@ def test_one_that_ends_without_a_word(stands_in: Path, ends: str, code: int) -> 
     stands_in.write_text(f"#!/bin/sh\necho why >&2\n{ends}\n")
     result = start()
     assert (result.exit_code, result.stdout) == (code, "")
-    assert "it ended with exit code" in result.stderr and "its log: data/pulsarbox.log" in result.stderr
+    assert "it exited with code" in result.stderr and "its log: data/pulsarbox.log" in result.stderr
     assert Path("data/pulsarbox.log").read_text() == "why\n"
 
 
@@ -67,7 +67,9 @@ def test_a_data_directory_that_is_none(folder: Path, named: str) -> None:
     (folder / "file").touch()
     result = start("--data-dir", named)
     assert result.exit_code == 1
-    assert result.stderr == f"pulsarbox: the data directory {named} is no directory: choose another with --data-dir\n"
+    assert (
+        result.stderr == f"pulsarbox: the data directory {named} is not a directory: choose another with --data-dir\n"
+    )
 
 
 def test_a_configuration_that_cannot_be_used_starts_nothing(folder: Path) -> None:
